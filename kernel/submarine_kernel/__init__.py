@@ -1,7 +1,4 @@
-"""The kernel "Python + Submarine": ipykernel with the magics loaded from the start.
-
-Adds nothing else to ipykernel; later a kernel that runs inside a container of the cluster.
-"""
+"""The kernel "Python + Submarine", kernels in YARN containers, and notebook servers there."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ if TYPE_CHECKING:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Let ``%load_ext submarine_kernel`` do what ``%load_ext submarine_magics`` does."""
+    """Let ``%load_ext submarine_kernel`` do the same as ``%load_ext submarine_magics``."""
+    # The Jupyter server imports this package and does not need the magics.
     from submarine_magics import load_ipython_extension as load
 
     load(shell)

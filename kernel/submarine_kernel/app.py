@@ -1,40 +1,60 @@
-"""The kernel's application: IPKernelApp with one more extension and its kernelspec's settings."""
+"""The kernel: ipykernel with the magics, the settings of its kernelspec, and help for commands.
+
+It starts as fast as ipykernel and reads the same configuration.
+"""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
+from ipykernel.ipkernel import IPythonKernel
 from ipykernel.kernelapp import IPKernelApp
 from traitlets import List, Type, Unicode
 
-from submarine_kernel.kernelspecs import read_own_spec
+from submarine_kernel.kernelspecs import read_settings
+from submarine_magics.commands import set_defaults
+
+
+class SubmarineKernel(IPythonKernel):
+    """IPython's kernel; Shift+Tab shows help also on the words of ``%submarine run --gpu``."""
+
+    def do_inspect(
+        self, code: str, cursor_pos: int, detail_level: int = 0, omit_sections: Any = ()
+    ) -> Any:
+        """Return help on a word of ``%submarine``; other words are inspected by IPython."""
+        if "submarine" in code:
+            # The grammar of the commands takes 0.2 s to load; most inspections do not need it.
+            from submarine_magics.commands import help_at
+
+            text = help_at(code, len(code) if cursor_pos is None else cursor_pos)
+            if text is not None:
+                data = {"text/plain": text}
+                return {"status": "ok", "found": True, "data": data, "metadata": {}}
+        inherited: Any = super().do_inspect
+        return inherited(code, cursor_pos, detail_level, omit_sections)
 
 
 class SubmarineKernelApp(IPKernelApp):
-    """Reads the same configuration as ipykernel's own application and starts as fast."""
+    """ipykernel's application with one more extension and the settings of the kernelspec."""
 
     kernel_class: Any = Type(
-        "submarine_kernel.kernel.SubmarineKernel",
+        SubmarineKernel,
         klass="ipykernel.kernelbase.Kernel",
         help="The class of the kernel.",
     ).tag(config=True)
     default_extensions = List(Unicode(), ["storemagic", "submarine_magics"]).tag(config=False)
-    spec = Unicode("", help="The kernel.json of this kernel; Jupyter fills in its directory.").tag(
-        config=True
-    )
+    spec = Unicode("", help="Path of kernel.json; Jupyter inserts its directory.").tag(config=True)
 
     def initialize(self, argv: Any = None) -> None:
-        """As ipykernel's; then the settings of the kernelspec are put in force."""
-        ipykernels: Any = super().initialize
-        ipykernels(argv)
+        """Initialize ipykernel, then apply the settings of the kernelspec."""
+        inherited: Any = super().initialize
+        inherited(argv)
         shell: Any = getattr(self, "shell", None)
         if shell is None:
             return
-        from submarine_magics.commands import set_defaults
-
-        own = read_own_spec(self.spec)
-        own.apply(os.environ)
-        if own.problem:
-            self.log.warning(own.problem)
-        set_defaults(shell, own.run, own.source, own.problem)
+        settings = read_settings(self.spec)
+        settings.apply(os.environ)
+        if settings.problem:
+            self.log.warning(settings.problem)
+        set_defaults(shell, settings.run, settings.source, settings.problem)

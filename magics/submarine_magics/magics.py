@@ -1,4 +1,4 @@
-"""The magics: words and cells go to the core, outcomes to the output; imported at first use."""
+"""The implementation of ``%submarine`` and ``%%submarine``, imported when they are first used."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from submarine_magics.cells import (
     NotebookCells,
     RenamedDocument,
     document_path,
-    told_paths,
+    reported_paths,
 )
-from submarine_magics.commands import QUESTION, headless_words, help_on, with_defaults
+from submarine_magics.commands import help_on, with_defaults, with_headless_options
 from submarine_magics.execution import (
     COLLECT,
     COLLECT_ONLY,
+    HELP_REQUEST,
     ONLY_CALL,
     Execution,
     Executions,
@@ -41,8 +42,8 @@ from submarine_magics.frontend import (
     NotebookFrontend,
     OutputLimitReached,
     WaitInterrupted,
-    as_refusal,
     show_outcome,
+    without_traceback,
 )
 from submarine_magics.jobs import KernelJobs
 
@@ -58,27 +59,27 @@ class SubmarineMagics:
         self.cells = NotebookCells(self.notebook_path)
         self.frontend = NotebookFrontend(shell, self.cells)
         if shell.display_formatter is not None:
-            own_display = shell.display_formatter.ipython_display_formatter
-            own_display.for_type(Job, self.frontend.displays.display_job)
+            formatter = shell.display_formatter.ipython_display_formatter
+            formatter.for_type(Job, self.frontend.displays.display_job)
         self.modules = CollectedModules(lambda: self.cells.collection)
         sys.meta_path.insert(0, self.modules)
-        Executions.attach(shell).listeners.append(self.cells.executed)
+        Executions.attach(shell).listeners.append(self.cells.on_execution)
         KernelJobs.of(shell)
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> SubmarineMagics:
-        """The magics of ``shell``, made at first use."""
+        """Return the magics of ``shell``; the first call creates them."""
         if shell not in cls._all:
             cls(shell)
         return cls._all[shell]
 
     def submarine(self, line: str, cell: str | None = None) -> Any:
-        """One use of a magic; ``cell`` None for ``%submarine``.
+        """Execute a magic; ``cell`` is None for ``%submarine``.
 
         Raises
         ------
         SubmarineError
-            For what a person can get wrong; it shows itself as one sentence.
+            If the command fails; IPython shows it as one sentence.
         WaitInterrupted
             When interrupted.
         """
@@ -86,7 +87,7 @@ class SubmarineMagics:
             with called_from_cell():
                 return self._submarine(line, cell)
         except SubmarineError as error:
-            raise as_refusal(error) from None
+            raise without_traceback(error) from None
         except WaitInterrupted:
             raise
         except KeyboardInterrupt as interrupt:
@@ -105,27 +106,27 @@ class SubmarineMagics:
         if line in (COLLECT, COLLECT_ONLY):
             self._collect(only=line == COLLECT_ONLY)
             return None
-        if line.startswith(QUESTION):
-            return self._help(line.removeprefix(QUESTION))
+        if line.startswith(HELP_REQUEST):
+            return self._help(line.removeprefix(HELP_REQUEST))
         return self._command(line, None)
 
     def collect_tagged(self, execution: Execution) -> None:
-        """Collect a cell that has the tag, or writes a Python file; it runs in any case."""
+        """Collect a cell with a tag of Submarine or with ``%%writefile``; the cell runs anyway."""
         marked = parse_cell(execution.source)
         if marked is not None and marked.write_mode:
             self._collect_written(execution)
             return
         if marked is not None or not compiles(execution.code):
-            # Its own line has the last word; what does not compile is not collected either way.
+            # The line %%submarine takes precedence. Code with a syntax error is not collected.
             return
         if execution.code.strip() == ONLY_CALL:
-            return  # that collects it
+            return  # The call collects the cell.
         names: Any = self.frontend.shell.compile
         code_name = names.get_code_name(execution.source, execution.code, execution.count)
         try:
             collected = self.cells.collect(execution, code_name, only=False)
         except SubmarineError as error:
-            self.frontend.warn(f"This cell is not in the program as it is now: {error}")
+            self.frontend.warn(f"The present text of this cell is not in the program: {error}")
             return
         self.modules.forget(collected.cell)
         for notice in collected.notices:
@@ -138,9 +139,9 @@ class SubmarineMagics:
             self.frontend.warn(f"This cell is not part of the program: {error}")
 
     def note_exception(self, source: str, error: BaseException) -> None:
-        """Note with which exception the newest cell ended, for the checks before a submit."""
+        """Record the exception of the newest cell, for the checks before a submission."""
         executions = Executions.of(self.frontend.shell)
-        # The hook runs outside the context of the cell, so `current` is not known there.
+        # The hook runs outside the context of the cell, where `current` is None.
         execution = executions.latest if executions is not None else None
         if execution is None or execution.source != source:
             return
@@ -148,13 +149,13 @@ class SubmarineMagics:
             self.cells.note_exception(execution, error)
 
     def notebook_path(self) -> Path | None:
-        """Path of the notebook document at the moment, if it is known."""
+        """Return the path of the notebook document, if it is known."""
         namespace = self.frontend.shell.user_ns
         found = document_path(namespace)
         if found is not None:
             return found
         ids = {cell.cell_id for cell in self.cells.collection.cells() if cell.cell_id}
-        return self._renamed.find(next(iter(told_paths(namespace)), None), ids)
+        return self._renamed.find(next(iter(reported_paths(namespace)), None), ids)
 
     def _execution(self) -> Execution:
         executions = Executions.of(self.frontend.shell)
@@ -201,37 +202,36 @@ class SubmarineMagics:
                 f"Cell {cell.label} is now part of {cell.filename}; it did not run here."
             )
 
-    def _help(self, asked: str) -> None:
-        """``%submarine run --gpu?``: in the pager, as IPython's own help."""
-        marks = "%%" if asked.startswith("%%") else "%"
-        words = asked.strip().removeprefix(marks + "submarine").split()
+    def _help(self, question: str) -> None:
+        """Show help on ``%submarine run --gpu?`` in the pager, like IPython's own help."""
+        marks = "%%" if question.startswith("%%") else "%"
+        words = question.strip().removeprefix(marks + "submarine").split()
         text = help_on(marks, words)
         if text is None:
-            raise UsageError(f"There is no help on {asked.strip()[:80]}.", "Try %submarine?")
+            raise UsageError(f"There is no help on {question.strip()[:80]}.", "Try %submarine?")
         page.page(text)
 
     def _command(self, line: str, paragraph: Cell | None, body: CellBody | None = None) -> Any:
-        words = headless_words(
-            with_defaults(_words(line), self.frontend.shell), self.frontend.shell
-        )
+        shell = self.frontend.shell
+        words = with_headless_options(with_defaults(_words(line), shell), shell)
         if words[:1] == ["help"]:
             words = [*words[1:], "--help"]
         self.cells.follow_document()
-        with self.frontend.speaking(paragraph, quiet="--json" in words):
+        with self.frontend.command_context(paragraph, quiet="--json" in words):
             try:
                 outcome = execute(words, self.frontend, body)
             except OutputLimitReached as reached:
                 self.frontend.say(str(reached))
                 return None
         if words[:1] == ["script"] and not (self.frontend.displays.rich or outcome.as_json):
-            print(self._coloured(printable(outcome.text, MAX_TEXT)))
+            print(self._highlight(printable(outcome.text, MAX_TEXT)))
             return None
         return show_outcome(outcome, self.frontend, self.cells)
 
-    def _coloured(self, program: str) -> str:
-        """A program with the colours of the terminal's own theme."""
-        colour: Any = getattr(self.frontend.shell, "pycolorize", str)
-        return str(colour(program))
+    def _highlight(self, program: str) -> str:
+        """Return a program with the colours of IPython's theme."""
+        highlight: Any = getattr(self.frontend.shell, "pycolorize", str)
+        return str(highlight(program))
 
 
 def _words(line: str) -> list[str]:
@@ -242,7 +242,7 @@ def _words(line: str) -> list[str]:
 
 
 def compiles(code: str) -> bool:
-    """Whether ``code`` is Python; IPython says why where it is not."""
+    """Whether ``code`` is valid Python. IPython reports the error if it is not."""
     try:
         ast.parse(code)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -251,7 +251,7 @@ def compiles(code: str) -> bool:
 
 
 def _code_name() -> str | None:
-    """File name of the user's code that called the magic: the nearest frame of a cell."""
+    """Return the file name of the cell that called the magic: the nearest frame of a cell."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if "get_ipython" in frame.f_code.co_names and frame.f_code.co_name == "<module>":
@@ -261,9 +261,9 @@ def _code_name() -> str | None:
 
 
 def show_source_as_typed(code_name: str, source: str) -> None:
-    """Let tracebacks quote the cell as it was typed, its magic line as a comment.
+    """Let tracebacks quote the cell as it was typed, with the magic line as a comment.
 
-    What was compiled differs from it in that line only, so all line numbers agree.
+    The compiled code differs in that line only, so the line numbers are the same.
     """
     lines = source.replace("\r\n", "\n").lstrip("\n").split("\n")
     while lines and not lines[0].strip():

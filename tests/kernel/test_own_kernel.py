@@ -30,8 +30,8 @@ def test_the_kernelspec_decides_where_and_how_jobs_run(opened: Opened) -> None:
 @pytest.mark.parametrize(
     ("submarine", "message"),
     [
-        ({"quue": "ml"}, "has no 'quue'"),
-        ({"run": {"gpuu": 1}}, "'gpuu' is no option"),
+        ({"quue": "ml"}, "has no setting 'quue'"),
+        ({"run": {"gpuu": 1}}, "'gpuu' is not an option"),
     ],
 )
 def test_a_wrong_kernelspec_stops_runs_and_nothing_else(

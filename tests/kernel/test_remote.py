@@ -20,7 +20,7 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_kernel.remote import Asked
+from submarine_kernel.remote import KernelRequest
 from submarine_kernel.remote.submission import submit_kernel
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
@@ -286,8 +286,8 @@ def test_a_kernel_waits_for_a_device_of_this_machine(remote: Remote) -> None:
 
 
 def test_what_a_kernel_cannot_have_is_refused_before_anything_is_submitted(remote: Remote) -> None:
-    with pytest.raises(UsageError, match="takes no option 'worker'"):
-        submit_kernel(remote.session, Asked(NAME, {"worker": 3}))
+    with pytest.raises(UsageError, match="has no option 'worker'"):
+        submit_kernel(remote.session, KernelRequest(NAME, {"worker": 3}))
     assert remote.session.store.ids() == set()
 
 

@@ -56,7 +56,7 @@ def test_a_server_ends_also_after_a_start_that_failed(tmp_path: Path) -> None:
             ask(port, "POST", "kernels", {"name": "wrong"})
         assert failed.value.code == 500
         failed.value.close()
-        assert "takes no option 'worker'" in (tmp_path / "server.log").read_text()
+        assert "has no option 'worker'" in (tmp_path / "server.log").read_text()
         ask(port, "POST", "shutdown")
         until(lambda: ask(port, "GET", "status") is None)
 

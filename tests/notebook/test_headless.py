@@ -43,11 +43,11 @@ threading.Thread(target=lambda: time.sleep(3600), daemon=True).start()
 threading.Thread(target=late, name="the late one").start()
 """
 SAY_WHEN_IT_WAITS = """
-from submarine_magics.headless.open_jobs import Answering
-def wait(self, *given, before=Answering.wait):
+from submarine_magics.headless.unhandled_jobs import UnhandledJobs
+def wait(self, *given, before=UnhandledJobs.wait):
     print("now", flush=True)
     before(self, *given)
-Answering.wait = wait
+UnhandledJobs.wait = wait
 """
 
 

@@ -1,7 +1,7 @@
-"""What a cluster says today of a kernel that is to run on it: asked, and nothing is submitted.
+"""Ask the cluster whether it can provide the container of a kernel. Nothing is submitted.
 
-A kernelspec may be written for a queue that comes tomorrow, or where no cluster is reached: what is
-found here is told, and never stops anybody.
+The result is a warning, not an error: a kernelspec may name a queue that does not exist yet, or be
+written on a machine that does not reach the cluster.
 """
 
 from __future__ import annotations
@@ -10,47 +10,46 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
-from submarine_kernel.remote import Asked, program, session_of, spec_of_kernel
+from submarine_kernel.remote import KernelRequest, program, session_of, spec_of_kernel
 
-#: Seconds for an answer, at most: an install is not to wait for a cluster that is away.
-PATIENCE = 6.0
+#: Seconds to wait for an answer: an installation must not block on an unreachable cluster.
+TIMEOUT = 6.0
 
 
 @dataclass(frozen=True)
-class Judgement:
-    """What was found.
+class ClusterCheck:
+    """The result of a check.
 
     Parameters
     ----------
-    asked
+    answered
         Whether a cluster has answered.
-    words
-        One sentence; empty: a container of this size and place can be had.
+    problem
+        One sentence; empty if the cluster can provide such a container.
     """
 
-    asked: bool
-    words: str = ""
+    answered: bool
+    problem: str = ""
 
 
-def judge(name: str, stanza: Mapping[str, Any]) -> Judgement:
-    """Ask the cluster of a kernelspec whether it could ever give such a container.
+def check_container(name: str, stanza: Mapping[str, Any]) -> ClusterCheck:
+    """Check the container that a kernelspec requests.
 
     Parameters
     ----------
     name
-        Of the kernelspec.
+        Name of the kernelspec.
     stanza
         Its ``metadata.kernel_provisioner``.
     """
-    from submarine_jobs.client import Session
-
-    asked = Asked(name, dict((stanza.get("config") or {}).get("run") or {}))
+    request = KernelRequest(name, dict((stanza.get("config") or {}).get("run") or {}))
     try:
-        profile = session_of(asked).profile
-        profile = replace(profile, timeout=min(profile.timeout, PATIENCE))
-        spec = spec_of_kernel(profile, asked, program())
+        profile = session_of(request).profile
+        profile = replace(profile, timeout=min(profile.timeout, TIMEOUT))
+        spec = spec_of_kernel(profile, request, program())
         plan = Session(profile).backend().plan(spec)
     except SubmarineError as error:
-        return Judgement(False, f"No cluster was asked about it. {error}")
-    return Judgement(True, " ".join(plan.errors))
+        return ClusterCheck(False, f"No cluster could check it. {error}")
+    return ClusterCheck(True, " ".join(plan.errors))

@@ -1,6 +1,6 @@
 """The kernelspec of a kernel in a container, and the options of ``kernel install`` for it.
 
-Judges what it is told with the grammar of ``run``; writes nothing (``install``).
+The grammar of ``run`` validates the options.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from submarine_jobs.commands.grammar import option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_duration
-from submarine_kernel.remote import Asked, run_options
+from submarine_kernel.remote import KernelRequest, run_options
 
 PROVISIONER = "submarine-yarn"
 F = TypeVar("F", bound=Callable[..., Any])
 
-#: Option of ``kernel install`` -> what it says; those of ``run`` mean what they mean there.
+#: Option of ``kernel install`` -> metavar and help; the meaning is that of the option of ``run``.
 _RUN = {
     "memory": ("SIZE", "Memory of the kernel, 8G or 512M."),
     "vcores": ("N", "Virtual cores."),
@@ -27,7 +27,7 @@ _RUN = {
     "backend": ("NAME", "yarn, or local for a process of this machine."),
     "profile": ("NAME", "The cluster, by the name of its profile."),
     "priority": ("N", "Priority within the queue."),
-    "docker_image": ("IMAGE", "Of this image, which has Python and ipykernel."),
+    "docker_image": ("IMAGE", "Docker image with Python and ipykernel."),
     "node_label": ("LABEL", "On a node with this label."),
     "node": ("NODE", "On this node; repeatable."),
     "rack": ("RACK", "In this rack; repeatable."),
@@ -36,31 +36,31 @@ _RUN = {
 _HEADING = "In a container of the cluster"
 _REPEATED = ("node", "rack", "avoid_node")
 _TIMES = {
-    "idle_timeout": "How long it stays when its server has vanished [1h].",
-    "start_timeout": "How long to wait for it [30m].",
+    "idle_timeout": "How long the container stays without a notebook server [1h].",
+    "start_timeout": "How long to wait for the container [30m].",
 }
 
 
 def container_options(command: F) -> F:
-    """Add the options to a click command; it gets them as ``memory`` and so on."""
-    for name, words in reversed(_TIMES.items()):
+    """Add the options to a click command, as parameters ``memory`` and so on."""
+    for name, text in reversed(_TIMES.items()):
         word = f"--{name.replace('_', '-')}"
-        command = option(word, name, metavar="TIME", heading=_HEADING, help=words)(command)
-    for name, (metavar, words) in reversed(_RUN.items()):
+        command = option(word, name, metavar="TIME", heading=_HEADING, help=text)(command)
+    for name, (metavar, text) in reversed(_RUN.items()):
         word, many = f"--{name.replace('_', '-')}", name in _REPEATED
-        command = option(word, name, metavar=metavar, multiple=many, heading=_HEADING, help=words)(
+        command = option(word, name, metavar=metavar, multiple=many, heading=_HEADING, help=text)(
             command
         )
     return command
 
 
 def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
-    """``metadata.kernel_provisioner`` for what was typed; None: a kernel of this machine is meant.
+    """Return ``metadata.kernel_provisioner``; None if no option asks for a container.
 
     Raises
     ------
     UsageError
-        If ``run`` would refuse an option, or a time is none.
+        If ``run`` would reject an option, or a time is invalid.
     """
     given: dict[str, Any] = {
         key: list(value) if isinstance(value, tuple) else value
@@ -73,7 +73,7 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
     for key in ("vcores", "gpu", "priority"):
         if str(run.get(key, "")).isdigit():
             run[key] = int(run[key])
-    run_options(Asked(name, run))
+    run_options(KernelRequest(name, run))
     times = {key: value for key, value in given.items() if key in _TIMES}
     for key, value in times.items():
         try:
@@ -85,21 +85,21 @@ def provisioning(name: str, typed: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def container_json(spec: Mapping[str, Any], stanza: Mapping[str, Any]) -> dict[str, Any]:
-    """``kernel.json`` of a kernel in a container.
+    """Return the ``kernel.json`` of a kernel in a container.
 
     Parameters
     ----------
     spec
-        That of the same kernel on this machine.
+        The ``kernel.json`` of a kernel on this machine.
     stanza
-        What ``provisioning`` gave.
+        The result of ``provisioning``.
     """
     metadata = {**spec.get("metadata", {}), "kernel_provisioner": dict(stanza)}
-    # Its traffic is in TLS; CurveZMQ would be between two ends on this machine.
+    # The connection to the container uses TLS. CurveZMQ would protect sockets of this machine only.
     metadata.pop("supported_encryption", None)
     return {
         **spec,
-        # Only for a front end that knows no provisioners: it says so.
+        # Started only by front ends without support for provisioners; prints an error.
         "argv": [sys.executable, "-m", "submarine_kernel.remote", "-f", "{connection_file}"],
         "interrupt_mode": "signal",
         "metadata": metadata,
@@ -107,7 +107,7 @@ def container_json(spec: Mapping[str, Any], stanza: Mapping[str, Any]) -> dict[s
 
 
 def container_name(stanza: Mapping[str, Any]) -> str:
-    """What front ends show: ``Python (8G, 4 GPUs, queue ml)``."""
+    """Return the display name: ``Python (8G, 4 GPUs, queue ml)``."""
     run = stanza["config"]["run"]
     gpus = run.get("gpu")
     words = [

@@ -1,4 +1,4 @@
-"""``submarine kernel install``: put a kernelspec where Jupyter finds it; others are `installed`."""
+"""``submarine kernel install``: write a kernelspec to a directory that Jupyter searches."""
 
 from __future__ import annotations
 
@@ -7,25 +7,32 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from submarine_jobs.commands.grammar import Verb, option, verb_group
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_kernel.kernelspecs.cluster_check import judge
+from submarine_kernel.kernelspecs.cluster_check import check_container
 from submarine_kernel.kernelspecs.container import (
     container_json,
     container_name,
     container_options,
     provisioning,
 )
-from submarine_kernel.kernelspecs.installed import NAME, check, found, list_kernels, uninstall
-from submarine_kernel.kernelspecs.settings import RESOURCE_DIR
-from submarine_kernel.kernelspecs.typed_settings import told_settings
+from submarine_kernel.kernelspecs.installed import (
+    NAME,
+    check,
+    find_kernelspecs,
+    list_kernels,
+    uninstall,
+)
+from submarine_kernel.kernelspecs.settings import RESOURCE_DIR, parse_settings
+from submarine_magics.commands import default_words
 
 DISPLAY_NAME = "Python + Submarine"
 _RESOURCES = Path(__file__).parent.parent / "resources"
@@ -35,22 +42,23 @@ _VALID_NAME = re.compile(r"[a-z0-9._-]{1,100}", re.IGNORECASE)
 def kernel_json(
     display_name: str = DISPLAY_NAME, submarine: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """What ``kernel.json`` holds: ipykernel's own, with our module and this interpreter.
+    """Return the content of ``kernel.json``: ipykernel's, with this package and interpreter.
 
     Parameters
     ----------
     submarine
-        ``metadata.submarine``, see ``own_spec``.
+        ``metadata.submarine``, see ``settings``.
     """
+    # ipykernel takes 0.1 s to load; other verbs do not need it.
     from ipykernel.kernelspec import get_kernel_dict, make_ipkernel_cmd
 
     spec = get_kernel_dict()
     if submarine:
         spec["metadata"] = {**spec.get("metadata", {}), "submarine": dict(submarine)}
-    own = [f"--SubmarineKernelApp.spec={RESOURCE_DIR}/kernel.json"]
+    arguments = [f"--SubmarineKernelApp.spec={RESOURCE_DIR}/kernel.json"]
     return {
         **spec,
-        "argv": make_ipkernel_cmd(mod="submarine_kernel", extra_arguments=own),
+        "argv": make_ipkernel_cmd(mod="submarine_kernel", extra_arguments=arguments),
         "display_name": display_name,
     }
 
@@ -64,18 +72,18 @@ def install_kernel(
     submarine: Mapping[str, Any] | None = None,
     container: Mapping[str, Any] | None = None,
 ) -> Path:
-    """Install the kernelspec, replacing one of the same name.
+    """Install the kernelspec, and replace one of the same name.
 
     Parameters
     ----------
     user
-        Into this user's Jupyter directory; else below ``prefix``.
+        Install into this user's Jupyter directory instead of below ``prefix``.
     prefix
-        Below which ``share/jupyter/kernels`` lies; ``sys.prefix`` where neither is given.
+        Directory that contains ``share/jupyter/kernels``; default ``sys.prefix``.
     submarine
-        Settings and defaults of the kernel, see ``own_spec``.
+        Settings and defaults of the kernel, see ``settings``.
     container
-        What ``remote.kernelspec.provisioning`` gave for a kernel in a container.
+        ``metadata.kernel_provisioner`` of a kernel in a container, see ``provisioning``.
 
     Returns
     -------
@@ -85,15 +93,16 @@ def install_kernel(
     Raises
     ------
     UsageError
-        If ``name`` cannot be a kernelspec's name.
+        If ``name`` is not a valid name of a kernelspec.
     SubmarineError
         If the directory cannot be written.
     """
+    # jupyter_client takes 0.1 s to load; `--help` does not need it.
     from jupyter_client.kernelspec import KernelSpecManager
 
     if not _VALID_NAME.fullmatch(name):
         raise UsageError(
-            f'"{name[:60]}" cannot be a kernel\'s name.',
+            f'"{name[:60]}" is not a valid name of a kernel.',
             "Use ASCII letters, digits, '.', '-' and '_', for example submarine.",
         )
     where: dict[str, Any] = {"user": True} if user else {"prefix": prefix or sys.prefix}
@@ -121,13 +130,13 @@ def install_kernel(
         "Kernels": {
             "install": "Install a kernel, so that front ends offer it.",
             "list": "List Submarine's kernels that Jupyter offers here.",
-            "check": "Look whether a kernel could start.",
-            "uninstall": "Remove a kernel of Submarine's.",
+            "check": "Check whether a kernel could start.",
+            "uninstall": "Remove a Submarine kernel.",
         }
     }
 )
 def kernel() -> None:
-    """Kernels: Python + Submarine here, or one in a container of the cluster."""
+    """Kernels: Python + Submarine on this machine, or a kernel in a container of the cluster."""
 
 
 @kernel.command(
@@ -143,7 +152,7 @@ def kernel() -> None:
     "--display-name",
     metavar="TEXT",
     heading="Kernel",
-    help=f"What front ends show [{DISPLAY_NAME}, or the size of its container].",
+    help=f"Name in front ends [{DISPLAY_NAME}, or the size of its container].",
 )
 @option("--user", is_flag=True, heading="Where", help="For this user, in every environment.")
 @option("--sys-prefix", is_flag=True, heading="Where", help="Into this environment (the default).")
@@ -154,7 +163,7 @@ def kernel() -> None:
     multiple=True,
     metavar="SETTING=VALUE",
     heading="Its notebooks",
-    help="Setting of its notebooks, for example profile=prod or queue=ml; repeatable.",
+    help="Setting of the notebooks, for example profile=prod or queue=ml; repeatable.",
 )
 @option(
     "--default",
@@ -162,7 +171,7 @@ def kernel() -> None:
     multiple=True,
     metavar="OPTION=VALUE",
     heading="Its notebooks",
-    help="Each %submarine run begins with it, for example gpu=1 or memory=8G; repeatable.",
+    help="Default of each %submarine run, for example gpu=1 or memory=8G; repeatable.",
 )
 @container_options
 @click.pass_obj
@@ -180,8 +189,8 @@ def install(
 ) -> Outcome:
     """Install the kernelspec, so that front ends offer the kernel.
 
-    With an option that says how large its container is, or where, the kernel runs in a container of
-    the cluster; the cluster is asked whether it ever gives such a one, and its no is a warning.
+    With an option for the size or the place of a container, the kernel runs in a container of the
+    cluster. A warning is shown if the cluster cannot provide such a container.
     """
     if user + sys_prefix + (prefix is not None) > 1:
         raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
@@ -189,27 +198,27 @@ def install(
     if container is not None and name == NAME:
         raise UsageError(
             f'"{NAME}" is the name of the kernel on this machine.',
-            "Give the one in a container another, for example --name gpu4.",
+            "Use another name for a kernel in a container, for example --name gpu4.",
         )
     if container is not None and (settings or defaults):
         raise UsageError(
             "--set and --default are for notebooks whose kernel runs on this machine.",
-            "A kernel in a container takes its options themselves, for example --queue ml.",
+            "For a kernel in a container use its own options, for example --queue ml.",
         )
     if display_name is None:
         display_name = DISPLAY_NAME if container is None else container_name(container)
     if not display_name.strip() or not display_name.isprintable():
-        raise UsageError("--display-name: front ends show it, so it is one line of text.")
-    _spare(name)
+        raise UsageError("--display-name must be one line of text.")
+    _reject_foreign(name)
     place = install_kernel(
         name=name,
         display_name=display_name,
         user=user,
         prefix=prefix,
-        submarine=told_settings(settings, defaults),
+        submarine=typed_settings(settings, defaults),
         container=container,
     )
-    problem = _doubt(name, container) if container is not None else ""
+    problem = _warning(name, container) if container is not None else ""
     if problem:
         frontend.say(f"warning: {problem}")
     facts = {"name": place.name, "display_name": display_name, "path": str(place)}
@@ -219,21 +228,58 @@ def install(
     )
 
 
-def _doubt(name: str, container: Mapping[str, Any]) -> str:
-    """What the cluster has against it; empty: nothing."""
-    judgement = judge(name, container)
-    if judgement.asked and judgement.words:
-        return f"The kernel {name} would not start today. {judgement.words}"
-    return judgement.words
+def typed_settings(settings: Sequence[str], defaults: Sequence[str]) -> dict[str, Any]:
+    """Return ``metadata.submarine`` for the typed options.
+
+    Parameters
+    ----------
+    settings, defaults
+        Words ``NAME=VALUE`` of ``--set`` and of ``--default``.
+
+    Raises
+    ------
+    UsageError
+        If the kernel or ``%submarine run`` would reject one.
+    """
+    result: dict[str, Any] = _pairs("--set", settings)
+    run: dict[str, Any] = {
+        key: {"true": True, "false": False}.get(value.lower(), value)
+        for key, value in _pairs("--default", defaults).items()
+    }
+    if run:
+        parse_run(default_words(run, [], "--default"))
+        result["run"] = run
+    problem = parse_settings(result, "--set").problem
+    if problem:
+        raise UsageError(problem)
+    return result
 
 
-def _spare(name: str) -> None:
-    """Refuse the name of a kernel that is somebody else's: ours would stand in its place."""
-    other = found().get(name.lower())
-    if other is not None and not other.ours:
+def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
+    pairs = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option}: {word[:60]!r} is not NAME=VALUE.")
+        pairs[name.strip()] = value
+    return pairs
+
+
+def _warning(name: str, container: Mapping[str, Any]) -> str:
+    """Return why the cluster cannot provide the container; empty if it can."""
+    result = check_container(name, container)
+    if result.answered and result.problem:
+        return f"The kernel {name} cannot start at present. {result.problem}"
+    return result.problem
+
+
+def _reject_foreign(name: str) -> None:
+    """Raise UsageError for the name of an installed kernel that is not Submarine's."""
+    other = find_kernelspecs().get(name.lower())
+    if other is not None and not other.is_submarine:
         raise UsageError(
             f'"{name[:60]}" is the name of a kernel that is not Submarine\'s: {other.path}.',
-            "Give ours another, for example --name gpu4.",
+            "Use another name, for example --name gpu4.",
         )
 
 

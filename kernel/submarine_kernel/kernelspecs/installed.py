@@ -1,7 +1,4 @@
-"""``submarine kernel list|check|uninstall``: the kernels of ours that Jupyter finds here.
-
-Reads kernelspecs; what one asks a cluster for is judged by ``remote.judging``. Writes none.
-"""
+"""``submarine kernel list|check|uninstall``: Submarine's kernelspecs that Jupyter finds."""
 
 from __future__ import annotations
 
@@ -17,17 +14,17 @@ from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Outcome
 from submarine_jobs.text import one_line
-from submarine_kernel.kernelspecs.cluster_check import judge
+from submarine_kernel.kernelspecs.cluster_check import check_container
 from submarine_kernel.kernelspecs.container import PROVISIONER
-from submarine_kernel.kernelspecs.settings import own_spec
+from submarine_kernel.kernelspecs.settings import parse_settings
 
-#: Name of the kernel on this machine, where no other is given.
+#: Default name of the kernel on this machine.
 NAME = "submarine"
 
 
 @dataclass(frozen=True)
-class Installed:
-    """A kernelspec that Jupyter finds."""
+class Kernelspec:
+    """An installed kernelspec."""
 
     name: str
     path: str
@@ -36,19 +33,19 @@ class Installed:
     metadata: dict[str, Any]
 
     @property
-    def ours(self) -> bool:
-        """Whether `kernel install` has made it."""
+    def is_submarine(self) -> bool:
+        """Whether `kernel install` has written it."""
         return any(word.split(".")[0] == "submarine_kernel" for word in self.argv)
 
     @property
     def container(self) -> dict[str, Any] | None:
-        """What it asks a cluster for; None: its kernel runs on this machine."""
+        """``metadata.kernel_provisioner``; None if the kernel runs on this machine."""
         stanza = self.metadata.get("kernel_provisioner")
         known = isinstance(stanza, dict) and stanza.get("provisioner_name") == PROVISIONER
         return dict(stanza) if known and stanza is not None else None
 
     def to_json(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the value for ``--json``."""
         where = "this machine" if self.container is None else "container"
         return {
             "name": self.name,
@@ -58,13 +55,14 @@ class Installed:
         }
 
 
-def found() -> dict[str, Installed]:
-    """Name -> kernelspec, everybody's; those that cannot be read are left out."""
+def find_kernelspecs() -> dict[str, Kernelspec]:
+    """Return all installed kernelspecs by name, without those that cannot be read."""
+    # jupyter_client takes 0.1 s to load; `--help` does not need it.
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = KernelSpecManager().get_all_specs()
     return {
-        name: Installed(
+        name: Kernelspec(
             name,
             str(entry["resource_dir"]),
             tuple(str(word) for word in entry["spec"].get("argv") or ()),
@@ -75,21 +73,21 @@ def found() -> dict[str, Installed]:
     }
 
 
-def _one(name: str) -> Installed:
-    """A kernel of ours.
+def _find(name: str) -> Kernelspec:
+    """Return the kernelspec of a Submarine kernel.
 
     Raises
     ------
     UsageError
-        If there is none of that name, or it is another's.
+        If there is no such kernel, or it is not Submarine's.
     """
-    every = found()
+    every = find_kernelspecs()
     kernel = every.get(name.lower())
     if kernel is None:
-        own = ", ".join(sorted(key for key, one in every.items() if one.ours))
-        hint = f"Installed are {own}." if own else "`submarine kernel install` installs one."
+        names = ", ".join(sorted(key for key, spec in every.items() if spec.is_submarine))
+        hint = f"Installed are {names}." if names else "`submarine kernel install` installs one."
         raise UsageError(f'There is no kernel "{name[:60]}".', hint)
-    if not kernel.ours:
+    if not kernel.is_submarine:
         raise UsageError(
             f'The kernel "{name[:60]}" is not one of Submarine\'s.',
             "`jupyter kernelspec list` shows all, `jupyter kernelspec remove NAME` removes any.",
@@ -100,21 +98,21 @@ def _one(name: str) -> Installed:
 def complete_kernels(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of Submarine's kernels that begin so, each with what front ends show."""
+    """Complete the names of Submarine's kernels, with their display names."""
     return [
         CompletionItem(kernel.name, help=one_line(kernel.display_name, 48))
-        for _, kernel in sorted(found().items())
-        if kernel.ours and kernel.name.startswith(incomplete)
+        for _, kernel in sorted(find_kernelspecs().items())
+        if kernel.is_submarine and kernel.name.startswith(incomplete)
     ]
 
 
 @click.command("list", cls=Verb, example=("kernel list",))
 def list_kernels() -> Outcome:
     """List Submarine's kernels that Jupyter offers here."""
-    own = [kernel for _, kernel in sorted(found().items()) if kernel.ours]
-    if not own:
-        none = "No kernel of Submarine's is installed; `submarine kernel install` installs one."
-        return Outcome(none, value=[])
+    kernels = [kernel for _, kernel in sorted(find_kernelspecs().items()) if kernel.is_submarine]
+    if not kernels:
+        text = "No Submarine kernel is installed; `submarine kernel install` installs one."
+        return Outcome(text, value=[])
     rows = [
         (
             kernel.name,
@@ -122,49 +120,51 @@ def list_kernels() -> Outcome:
             str(kernel.to_json()["runs_in"]),
             kernel.path,
         )
-        for kernel in own
+        for kernel in kernels
     ]
     table = columns.text(("NAME", "SHOWN AS", "RUNS IN", "WHERE"), rows)
-    return Outcome(table, value=[kernel.to_json() for kernel in own])
+    return Outcome(table, value=[kernel.to_json() for kernel in kernels])
 
 
 @click.command("check", cls=Verb, example=("kernel check", "kernel check gpu4"))
 @click.argument("kernel", required=False, shell_complete=complete_kernels)
 @option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def check(kernel: str | None, name: str) -> Outcome:
-    """Look whether a kernel could start: its Python, its settings, and the cluster's word."""
-    one = _one(kernel or name)
-    problem = _broken(one)
-    said = "its Python and its settings are as they should be."
-    if not problem and one.container is not None:
-        problem = judge(one.name, one.container).words
-        said = "a container of this size can be had."
-    text = f"{one.name} cannot start: {problem}" if problem else f"{one.name} can start: {said}"
+    """Check whether a kernel could start: its Python, its settings and its container."""
+    spec = _find(kernel or name)
+    problem = _problem(spec)
+    result = "its Python and its settings are valid."
+    if not problem and spec.container is not None:
+        problem = check_container(spec.name, spec.container).problem
+        result = "the cluster can provide its container."
+    text = f"{spec.name} cannot start: {problem}" if problem else f"{spec.name} can start: {result}"
     return Outcome(
         one_line(text, 600),
-        value={**one.to_json(), "ok": not problem, "problem": problem},
+        value={**spec.to_json(), "ok": not problem, "problem": problem},
         exit_code=JOB_FAILED if problem else 0,
     )
 
 
-def _broken(kernel: Installed) -> str:
-    """What is wrong with a kernelspec itself; empty: nothing."""
+def _problem(kernel: Kernelspec) -> str:
+    """Return why a kernelspec is invalid; empty if it is valid."""
     python = kernel.argv[0]
     if shutil.which(python) is None:
         return (
-            f"Its Python {python} is not there any more. `submarine kernel install` from the "
-            "environment that it is to have writes it anew."
+            f"Its Python {python} does not exist. Run `submarine kernel install` in the "
+            "environment that the kernel should use."
         )
-    return own_spec(kernel.metadata.get("submarine", {}), f"{kernel.path}/kernel.json").problem
+    settings = kernel.metadata.get("submarine", {})
+    return parse_settings(settings, f"{kernel.path}/kernel.json").problem
 
 
 @click.command("uninstall", cls=Verb, example=("kernel uninstall", "kernel uninstall gpu4"))
 @click.argument("kernel", required=False, shell_complete=complete_kernels)
 @option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def uninstall(kernel: str | None, name: str) -> Outcome:
-    """Remove a kernel of Submarine's."""
+    """Remove a Submarine kernel."""
+    # As in `find_kernelspecs`.
     from jupyter_client.kernelspec import KernelSpecManager
 
-    name = _one(kernel or name).name
+    name = _find(kernel or name).name
     place = KernelSpecManager().remove_kernel_spec(name)
     return Outcome(f"Removed {place}.", value={"name": name, "path": str(place)})

@@ -1,8 +1,8 @@
-"""What a kernel's own ``kernel.json`` says about jobs: ``metadata.submarine``.
+"""Settings of a kernel's jobs in its ``kernel.json``: ``metadata.submarine``.
 
-``{"profile": "prod", "queue": "ml", "run": {"gpu": 1, "memory": "8G"}}``: settings of the profile
-by their names, and options that each ``%submarine run`` begins with. Knows no option of ``run``;
-what is wrong here is said when ``%submarine run`` is used, since a kernel must start.
+``{"profile": "prod", "queue": "ml", "run": {"gpu": 1, "memory": "8G"}}`` has settings of the
+profile by name, and default options of each ``%submarine run``, which the grammar of ``run``
+validates. A kernel with invalid settings starts, and ``%submarine run`` reports the error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-#: As Jupyter writes the directory of a kernelspec into its command line.
+#: Placeholder for which Jupyter inserts the directory of the kernelspec in a command line.
 RESOURCE_DIR = "{resource_dir}"
 SETTINGS = (
     "backend",
@@ -31,8 +31,8 @@ _MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class OwnSpec:
-    """What was found.
+class KernelSettings:
+    """The value of ``metadata.submarine``.
 
     Parameters
     ----------
@@ -41,9 +41,9 @@ class OwnSpec:
     run
         Option of ``run`` -> value.
     source
-        The file, for sentences.
+        The file, for error messages.
     problem
-        What is wrong with it, one sentence; empty: nothing.
+        Why the value is invalid, one sentence; empty if it is valid.
     """
 
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -52,49 +52,50 @@ class OwnSpec:
     problem: str = ""
 
     def apply(self, environ: MutableMapping[str, str]) -> None:
-        """Set the variables of the settings: of this kernel and of what it starts."""
+        """Set the environment variables of the settings, for this process and its children."""
         for name, value in self.settings.items():
             environ[f"SUBMARINE_{name.upper()}"] = value
 
 
-def read_own_spec(path: str) -> OwnSpec:
+def read_settings(path: str) -> KernelSettings:
     """Read ``metadata.submarine`` of a kernelspec.
 
     Parameters
     ----------
     path
-        Of ``kernel.json``; empty, or with a placeholder that the front end did not fill in: there
-        is nothing to read.
+        Path of ``kernel.json``. If it is empty or contains the placeholder, which some front ends
+        do not replace, the settings are empty.
     """
     if not path or RESOURCE_DIR in path:
-        return OwnSpec()
+        return KernelSettings()
     try:
         with Path(path).open("rb") as file:
             raw = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError) as error:
-        return OwnSpec(source=path, problem=f"{path} cannot be read: {error}.")
+        return KernelSettings(source=path, problem=f"{path} cannot be read: {error}.")
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
-    given = metadata.get("submarine", {}) if isinstance(metadata, dict) else {}
-    return own_spec(given, path)
+    value = metadata.get("submarine", {}) if isinstance(metadata, dict) else {}
+    return parse_settings(value, path)
 
 
-def own_spec(given: object, source: str) -> OwnSpec:
-    """Judge the value of ``metadata.submarine``."""
+def parse_settings(raw: object, source: str) -> KernelSettings:
+    """Validate the value of ``metadata.submarine``."""
     where = f"{source}: metadata.submarine"
-    if not isinstance(given, dict):
-        return OwnSpec(source=source, problem=f"{where} must be an object.")
-    run = given.get("run", {})
+    if not isinstance(raw, dict):
+        return KernelSettings(source=source, problem=f"{where} must be an object.")
+    run = raw.get("run", {})
     if not isinstance(run, dict):
-        return OwnSpec(source=source, problem=f"{where}.run must be an object.")
+        return KernelSettings(source=source, problem=f"{where}.run must be an object.")
     settings: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in raw.items():
         if name == "run":
             continue
         if name not in SETTINGS:
             known = ", ".join((*SETTINGS, "run"))
-            problem = f"{where} has no {str(name)[:60]!r}; it has {known}."
-            return OwnSpec(source=source, problem=problem)
+            problem = f"{where} has no setting {str(name)[:60]!r}. Valid settings: {known}."
+            return KernelSettings(source=source, problem=problem)
         if not isinstance(value, str) or not value.isprintable():
-            return OwnSpec(source=source, problem=f"{where}.{name} must be a text of one line.")
+            problem = f"{where}.{name} must be a string of one line."
+            return KernelSettings(source=source, problem=problem)
         settings[name] = value
-    return OwnSpec(settings, run, f"{where}.run")
+    return KernelSettings(settings, run, f"{where}.run")

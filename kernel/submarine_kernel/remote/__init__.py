@@ -1,7 +1,7 @@
-"""A kernel in a container of the cluster: the provisioner ``submarine-yarn`` and its two ends.
+"""Kernels in containers of the cluster: the provisioner ``submarine-yarn``.
 
-``keeper`` is the program of the job, in the container; ``owner`` is who holds it, on the notebook's
-side; between them is a tunnel through the port of the job (``submarine_jobs.access.tunnel``).
+``container.keeper`` is the program of the job, in the container. ``remote_kernel`` is its client on
+the notebook's side. They are connected by a tunnel through the port of the job.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_kernel.remote.pending_starts import (
-        Start as Start,
+        PendingStart as PendingStart,
         end_starts as end_starts,
-        going_on as going_on,
+        list_pending as list_pending,
         listening as listening,
     )
     from submarine_kernel.remote.socket_directory import SocketDirectory as SocketDirectory
     from submarine_kernel.remote.submission import (
-        Asked as Asked,
+        KernelRequest as KernelRequest,
         program as program,
         run_options as run_options,
         session_of as session_of,
@@ -29,8 +29,19 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "pending_starts": ("Start", "end_starts", "going_on", "listening"),
+            "pending_starts": (
+                "PendingStart",
+                "end_starts",
+                "list_pending",
+                "listening",
+            ),
             "socket_directory": ("SocketDirectory",),
-            "submission": ("Asked", "program", "run_options", "session_of", "spec_of_kernel"),
+            "submission": (
+                "KernelRequest",
+                "program",
+                "run_options",
+                "session_of",
+                "spec_of_kernel",
+            ),
         },
     )

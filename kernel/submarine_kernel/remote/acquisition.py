@@ -1,6 +1,6 @@
-"""A kernel for whoever wants one: an orphan of the same notebook, or the kernel of a new job.
+"""Get a kernel in a container: take over an orphan of the same notebook, or submit a new job.
 
-Belongs to ``tunnel_loop``; what blocks goes into threads. Knows no Jupyter class (``provisioner``).
+The coroutines run in ``tunnel_loop``; blocking calls run in threads.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import SubmitLine
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.remote_kernel import RemoteKernel
-from submarine_kernel.remote.start_progress import Telling
+from submarine_kernel.remote.start_progress import StartProgress
 from submarine_kernel.remote.submission import (
-    Asked,
-    explain,
-    give_up,
-    orphans,
-    place,
+    KernelRequest,
+    cancel_job,
+    find_running,
+    raise_if_ended,
     submit_kernel,
+    wait_for_container,
 )
 
 if TYPE_CHECKING:
@@ -33,49 +33,49 @@ log = logging.getLogger(__name__)
 
 
 async def get_kernel(
-    session: Session, asked: Asked, before: Mapping[str, Any], telling: Telling
+    session: Session, request: KernelRequest, before: Mapping[str, Any], progress: StartProgress
 ) -> RemoteKernel:
     """Get a kernel with a container.
 
     Parameters
     ----------
     before
-        Connection of the kernel before this one, whose clients go on with what they know; empty:
-        there was none, and one that has lost its server will do.
-    telling
-        Told what it waits for, and how far it is.
+        Connection of the previous kernel, whose clients continue with the same sockets and key. If
+        it is empty, an orphan may be taken over.
+    progress
+        Reports the steps and the reason of a wait.
 
     Raises
     ------
     SubmarineError
-        If there is none to be had; its job is given up then.
+        If no kernel can be started; its job is then cancelled.
     """
-    for job in () if before else await in_thread(lambda: orphans(session, asked)):
+    for job in () if before else await in_thread(lambda: find_running(session, request)):
         found = await _adopt(job)
         if found is not None:
-            telling.say(f"The kernel of job {job.id} had lost its server and is taken over.")
+            progress.say(f"The kernel of job {job.id} had lost its server and is taken over.")
             return found
-    steps = SubmitLine(telling).show
-    job = await in_thread(lambda: submit_kernel(session, asked, steps))
-    telling.say(f"The kernel {asked.name} is job {job.id}.")
+    steps = SubmitLine(progress).show
+    job = await in_thread(lambda: submit_kernel(session, request, steps))
+    progress.say(f"The kernel {request.name} is job {job.id}.")
     try:
-        return await _begin(job, asked, before, telling.waits)
+        return await _connect(job, request, before, progress.report_wait)
     except BaseException:
-        # In a thread that nobody waits for: who has given up wants no answer.
-        forget(job, "its start was given up")
+        # In the background: a cancelled start must not wait for the cluster.
+        cancel_in_background(job, "its start was given up")
         raise
 
 
-async def _begin(
-    job: Job, asked: Asked, before: Mapping[str, Any], waits: Callable[[str], None]
+async def _connect(
+    job: Job, request: KernelRequest, before: Mapping[str, Any], report: Callable[[str], None]
 ) -> RemoteKernel:
-    address = await place(job, asked.patience, waits)
+    address = await wait_for_container(job, request.start_timeout, report)
     remote = RemoteKernel(job)
     try:
         try:
             await remote.open(address, before)
         except KernelGoneError:
-            await explain(job)
+            await raise_if_ended(job)
             raise
         if key := before.get("key", b""):
             await remote.start(key)
@@ -86,12 +86,12 @@ async def _begin(
 
 
 async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
-    """Own the kernel of a job that runs, whoever owned it before.
+    """Become the owner of the kernel of a running job, which may have another owner.
 
     Raises
     ------
     KernelGoneError
-        If it does not run any more, or cannot be reached.
+        If the kernel does not run any more, or cannot be reached.
     """
     address = await in_thread(job.directory.address)
     if address is None:
@@ -124,12 +124,12 @@ async def _adopt(job: Job) -> RemoteKernel | None:
 _tasks: set[asyncio.Task[None]] = set()
 
 
-def forget(job: Job, why: str) -> None:
-    """End a job in the background; for any thread."""
-    tunnel_loop().call_soon_threadsafe(_begin_to_forget, job, why)
+def cancel_in_background(job: Job, why: str) -> None:
+    """Cancel a job in the background; called from any thread."""
+    tunnel_loop().call_soon_threadsafe(_start_cancelling, job, why)
 
 
-def _begin_to_forget(job: Job, why: str) -> None:
-    task = asyncio.get_running_loop().create_task(in_thread(lambda: give_up(job, why)))
+def _start_cancelling(job: Job, why: str) -> None:
+    task = asyncio.get_running_loop().create_task(in_thread(lambda: cancel_job(job, why)))
     _tasks.add(task)
     task.add_done_callback(_tasks.discard)

@@ -1,6 +1,6 @@
-"""The word with a kernel's keeper in its container: JSON lines through a tunnel, and answers.
+"""Client of the keeper in a kernel's container: JSON lines through a tunnel.
 
-Belongs to ``tunnel_loop``. What is said is ``container.keeper``; what it means is ``owner``.
+``container.keeper`` documents the messages. All methods run in ``tunnel_loop``.
 """
 
 from __future__ import annotations
@@ -14,78 +14,76 @@ from typing import Any
 from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, open_tunnel
 from submarine_jobs.errors import SubmarineError
 
-#: Seconds that the keeper may take to answer.
-ANSWER = 15.0
+#: Seconds to wait for the keeper's answer.
+ANSWER_SECONDS = 15.0
 FIRST_PAUSE, LAST_PAUSE = 0.03, 5.0
 _MAX_LINE = 1 << 16
 
 
 class KernelGoneError(SubmarineError):
-    """The container of a kernel is not there any more, or never came to be."""
+    """The container of a kernel does not exist any more, or was never started."""
 
 
-class Conversation:
-    """One connection to the keeper after the other.
+class KeeperClient:
+    """A connection to the keeper, which can be opened again.
 
     Parameters
     ----------
     job_id
-        For sentences.
-    hear
-        Called with all that the keeper says.
+        For error messages.
+    on_message
+        Called with each message of the keeper.
 
     Attributes
     ----------
     broken
-        Set when the connection of now has ended.
-    heard
-        When the keeper last said something, by the loop's clock.
+        Set when the current connection has ended.
+    last_message
+        Time of the keeper's last message, by the loop's clock.
     """
 
-    def __init__(self, job_id: str, hear: Callable[[Mapping[str, Any]], None]) -> None:
+    def __init__(self, job_id: str, on_message: Callable[[Mapping[str, Any]], None]) -> None:
         self._job_id = job_id
-        self._take_news = hear
+        self._on_message = on_message
         self._tunnel: Tunnel | None = None
         self._lines = bytearray()
         self._answers: dict[str, asyncio.Future[Mapping[str, Any]]] = {}
         self.broken = asyncio.Event()
-        self.heard = 0.0
+        self.last_message = 0.0
 
     async def connect(self, address: AgentAddress, patience: float = 0.0) -> None:
-        """Connect, anew where there was a connection.
+        """Open a connection; it replaces an earlier one.
 
         Parameters
         ----------
         patience
-            Seconds for a keeper that does not listen yet.
+            Seconds to wait until the keeper listens.
 
         Raises
         ------
         TunnelError
-            If it cannot be reached.
+            If the keeper cannot be reached.
         """
         self._lines.clear()
         pause, loop = FIRST_PAUSE, asyncio.get_running_loop()
         deadline = loop.time() + patience
         while True:
-            # One for each try: a tunnel that was refused breaks as well.
+            # A new event for each attempt: a refused tunnel sets it too.
             self.broken = asyncio.Event()
             try:
-                self._tunnel = await open_tunnel(
-                    address, "keeper", self._take_bytes, self.broken.set
-                )
+                self._tunnel = await open_tunnel(address, "keeper", self._receive, self.broken.set)
             except TunnelError as error:
                 if error.status not in (404, 503) or loop.time() > deadline:
-                    self.broken.set()  # Also where nothing was connected.
+                    self.broken.set()  # Not set by a connection that was never open.
                     raise
             else:
-                self.heard = loop.time()
+                self.last_message = loop.time()
                 return
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_PAUSE)
 
     def close(self, *, at_once: bool = False) -> None:
-        """Let go of the connection."""
+        """Close the connection; ``at_once`` discards data that is not sent yet."""
         transport = self._tunnel.transport if self._tunnel is not None else None
         if transport is not None:
             if at_once:
@@ -93,19 +91,19 @@ class Conversation:
             else:
                 transport.close()
 
-    async def ask(
-        self, words: Mapping[str, Any], answer: str, seconds: float = ANSWER
+    async def request(
+        self, message: Mapping[str, Any], answer: str, seconds: float = ANSWER_SECONDS
     ) -> Mapping[str, Any]:
-        """Say something, and wait for what is answered by the type ``answer``.
+        """Send a message and return the answer, a message of the type ``answer``.
 
         Raises
         ------
         KernelGoneError
-            If there is no connection, if it ends, or if no answer comes.
+            If there is no connection, if it ends, or if no answer arrives.
         """
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[answer] = future
-        if not self.say(words):
+        if not self.send(message):
             raise KernelGoneError(f"The kernel of job {self._job_id} cannot be reached now.")
         broken = asyncio.ensure_future(self.broken.wait())
         either: set[asyncio.Future[Any]] = {future, broken}
@@ -126,15 +124,15 @@ class Conversation:
             broken.cancel()
             self._answers.pop(answer, None)
 
-    def say(self, words: Mapping[str, Any]) -> bool:
-        """Say something; False: there is nobody."""
+    def send(self, message: Mapping[str, Any]) -> bool:
+        """Send a message; return False if there is no connection."""
         transport = self._tunnel.transport if self._tunnel is not None else None
         if transport is None or transport.is_closing():
             return False
-        transport.write(json.dumps(words).encode() + b"\n")
+        transport.write(json.dumps(message).encode() + b"\n")
         return True
 
-    def _take_bytes(self, data: bytes) -> None:
+    def _receive(self, data: bytes) -> None:
         self._lines += data
         *lines, rest = self._lines.split(b"\n")
         self._lines = rest
@@ -143,11 +141,11 @@ class Conversation:
             return
         for line in lines:
             with contextlib.suppress(ValueError, KeyError, TypeError, RecursionError):
-                self._hear(json.loads(line))
+                self._handle(json.loads(line))
 
-    def _hear(self, said: Mapping[str, Any]) -> None:
-        self.heard = asyncio.get_running_loop().time()
-        self._take_news(said)
-        waiting = self._answers.get(str(said["type"]))
+    def _handle(self, message: Mapping[str, Any]) -> None:
+        self.last_message = asyncio.get_running_loop().time()
+        self._on_message(message)
+        waiting = self._answers.get(str(message["type"]))
         if waiting is not None and not waiting.done():
-            waiting.set_result(said)
+            waiting.set_result(message)

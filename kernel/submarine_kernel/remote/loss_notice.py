@@ -1,7 +1,7 @@
-"""Tells the clients of a kernel that is gone why: an error in each cell that it worked on.
+"""Report the loss of a kernel to its clients: an error in each cell that was running or queued.
 
-Listens on the kernel's sockets of this machine for a few seconds, since clients connect to them
-again by themselves, and answers what ran, what waited behind it, and what comes meanwhile.
+Clients reconnect to the kernel's sockets on this machine by themselves. This module listens on the
+sockets for a few seconds, and replies to earlier and new requests with an error.
 """
 
 from __future__ import annotations
@@ -12,30 +12,33 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import zmq
+from jupyter_client.session import Session
+
 from submarine_kernel.remote.socket_directory import channel_url
 
-#: Seconds for clients to come back and hear it; and until the first of them has.
-STAYS, FIRST = 5.0, 2.0
-#: Seconds from a client's ear to whoever shows it.
+#: Seconds in which clients can reconnect; and seconds to wait for the first of them.
+DURATION, FIRST_CLIENT = 5.0, 2.0
+#: Seconds until a client has shown a message.
 SETTLE = 0.3
 NAME = "KernelGoneError"
-#: Of a cell whose turn did not come; the reason stands in the one before it.
+#: Error of a queued cell; the cell before it has the reason.
 NOT_RUN = "This cell did not run: the kernel was lost before its turn."
 
 
-class LastWords:
-    """A sentence for whoever listens.
+class LossNotice:
+    """An error message to all clients of a lost kernel.
 
     Parameters
     ----------
     sentence
-        Why the kernel is gone.
+        Why the kernel is lost.
     connection
-        Of the kernel; its own ends of the sockets are closed.
+        Connection of the kernel, whose own sockets are closed.
     running
-        Headers of the requests that it worked on.
+        Headers of the requests that were running.
     waiting
-        Headers of those that waited for their turn.
+        Headers of the requests that were queued.
     """
 
     def __init__(
@@ -47,113 +50,109 @@ class LastWords:
     ) -> None:
         self._sentence = sentence
         self._connection = dict(connection)
-        # With nothing that ran, the first of those that waited says why.
-        told = [*running, *waiting][: max(1, len(running))]
-        self._asked = [(dict(header), sentence) for header in told]
-        self._asked += [(dict(header), NOT_RUN) for header in waiting if header not in told]
-        self._over = threading.Event()
-        self._heard = threading.Event()
-        self._thread = threading.Thread(target=self._say, daemon=True, name="submarine-last-words")
+        # If nothing was running, the first queued request gets the reason.
+        first = [*running, *waiting][: max(1, len(running))]
+        self._requests = [(dict(header), sentence) for header in first]
+        self._requests += [(dict(header), NOT_RUN) for header in waiting if header not in first]
+        self._stop = threading.Event()
+        self._received = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True, name="submarine-loss-notice")
 
-    def say(self) -> None:
-        """Say it in the background, and wait until somebody may have heard it."""
+    def publish(self) -> None:
+        """Publish in the background, and wait until the first client has received the error."""
         self._thread.start()
-        if self._heard.wait(FIRST):
+        if self._received.wait(FIRST_CLIENT):
             time.sleep(SETTLE)
 
-    def end(self) -> None:
-        """Give the sockets back; to be called where they may be needed again."""
-        self._over.set()
+    def stop(self) -> None:
+        """Close the sockets, which the next kernel may need."""
+        self._stop.set()
         self._thread.join(1.0)
 
-    def _say(self) -> None:
-        import zmq
-
+    def _run(self) -> None:
         with contextlib.suppress(zmq.ZMQError, OSError, KeyError), zmq.Context() as context:
-            _Stand(context, self._connection, self._sentence, self._asked).serve(
-                self._over, self._heard
+            _NoticeServer(context, self._connection, self._sentence, self._requests).serve(
+                self._stop, self._received
             )
 
 
-class _Stand:
-    """The two sockets, and who has come to them."""
+class _NoticeServer:
+    """The iopub and shell sockets of the lost kernel."""
 
     def __init__(
         self,
         context: Any,
-        words: Mapping[str, Any],
+        connection: Mapping[str, Any],
         sentence: str,
-        asked: list[tuple[dict[str, Any], str]],
+        requests: list[tuple[dict[str, Any], str]],
     ) -> None:
-        import zmq
-        from jupyter_client.session import Session
-
         self._sentence = sentence
-        self._asked = asked
-        self._session = Session(key=words["key"], signature_scheme=words["signature_scheme"])
-        self._number = 0
+        self._requests = requests
+        self._session = Session(
+            key=connection["key"], signature_scheme=connection["signature_scheme"]
+        )
+        self._clients = 0
         self._iopub = context.socket(zmq.XPUB)
-        # Each client is told once: with a topic that only it has been subscribed to.
+        # Each client gets the messages once, with a topic to which only it is subscribed.
         self._iopub.setsockopt(zmq.XPUB_MANUAL, 1)
         self._shell = context.socket(zmq.ROUTER)
         self._shell.setsockopt(zmq.ROUTER_MANDATORY, 1)
         for socket, name in ((self._iopub, "iopub"), (self._shell, "shell")):
             socket.linger = 200
-            socket.bind(channel_url(words, name))
+            socket.bind(channel_url(connection, name))
 
-    def serve(self, over: threading.Event, heard: threading.Event) -> None:
-        """Until everybody had the time to come."""
-        import zmq
-
+    def serve(self, stop: threading.Event, received: threading.Event) -> None:
+        """Serve for ``DURATION`` seconds, or until ``stop`` is set."""
         poller = zmq.Poller()
         poller.register(self._iopub, zmq.POLLIN)
         poller.register(self._shell, zmq.POLLIN)
-        unanswered = list(self._asked)
-        deadline = time.monotonic() + STAYS
+        unanswered = list(self._requests)
+        deadline = time.monotonic() + DURATION
         with self._iopub, self._shell:
-            while time.monotonic() < deadline and not over.is_set():
+            while time.monotonic() < deadline and not stop.is_set():
                 ready = dict(poller.poll(100))
-                if self._iopub in ready and self._greet(self._iopub.recv()):
-                    heard.set()
+                if self._iopub in ready and self._subscribe(self._iopub.recv()):
+                    received.set()
                 if self._shell in ready:
-                    self._refuse(self._shell.recv_multipart())
+                    self._reject(self._shell.recv_multipart())
                 unanswered = [each for each in unanswered if not self._reply(*each)]
 
-    def _greet(self, wish: bytes) -> bool:
-        """Tell one client that listens; whether it was one."""
-        import zmq
-
-        if not wish.startswith(b"\x01"):
+    def _subscribe(self, message: bytes) -> bool:
+        """Send all errors to a client that subscribes; return whether it is a subscription."""
+        if not message.startswith(b"\x01"):
             return False
-        self._number += 1
-        topic = f"gone.{self._number}.".encode()
+        self._clients += 1
+        topic = f"gone.{self._clients}.".encode()
         self._iopub.setsockopt(zmq.SUBSCRIBE, topic)
-        if not self._asked:
+        if not self._requests:
             self._publish("stream", {"name": "stderr", "text": f"{self._sentence}\n"}, {}, topic)
-        for header, sentence in self._asked:
+        for header, sentence in self._requests:
             self._publish("error", _error(sentence), header, topic)
             self._publish("status", {"execution_state": "idle"}, header, topic)
-        # Of its other subscriptions, which would bring it everything once more, none is taken.
+        # The client's own subscriptions are not applied: they would duplicate the messages.
         return True
 
-    def _refuse(self, frames: list[bytes]) -> None:
-        """A request that came too late."""
+    def _reject(self, frames: list[bytes]) -> None:
+        """Reply to a request that arrives after the loss."""
         with contextlib.suppress(ValueError, KeyError, TypeError):
-            who, parts = self._session.feed_identities(frames)
+            client, parts = self._session.feed_identities(frames)
             header = self._session.deserialize(parts)["header"]
             if header["msg_type"] == "execute_request":
-                content = _reply_of(self._sentence)
-                self._session.send(self._shell, "execute_reply", content, parent=header, ident=who)
+                content = _reply_content(self._sentence)
+                self._session.send(
+                    self._shell, "execute_reply", content, parent=header, ident=client
+                )
 
     def _reply(self, header: Mapping[str, Any], sentence: str) -> bool:
-        """Answer who has asked, if it has come back; a client goes by the name of its session."""
-        import zmq
+        """Reply to an earlier request; return False until its client has reconnected.
 
-        who = str(header.get("session", "")).encode()
+        The identity of a client is the name of its session.
+        """
+        client = str(header.get("session", "")).encode()
         parent = {"header": dict(header)}
         try:
-            content = _reply_of(sentence)
-            self._session.send(self._shell, "execute_reply", content, parent=parent, ident=who)
+            content = _reply_content(sentence)
+            self._session.send(self._shell, "execute_reply", content, parent=parent, ident=client)
         except zmq.ZMQError:
             return False
         return True
@@ -170,5 +169,5 @@ def _error(sentence: str) -> dict[str, Any]:
     return {"ename": NAME, "evalue": sentence, "traceback": [shown]}
 
 
-def _reply_of(sentence: str) -> dict[str, Any]:
+def _reply_content(sentence: str) -> dict[str, Any]:
     return {"status": "error", "execution_count": 0, **_error(sentence)}

@@ -1,7 +1,7 @@
-"""The starts of kernels that wait in this process: how far they are, how they end with its server.
+"""Kernel starts of this process that wait for a container: their status, and how to end them.
 
-jupyter-server fails to stop while a kernel is being started, so whoever stops it ends the starts
-first. Knows no kernel; ``placing`` looks whether it is over, ``provisioner`` says who waits.
+jupyter-server does not stop while a kernel is being started, so the server extension ends the
+pending starts first. ``submission`` checks ``stopping`` while it waits.
 """
 
 from __future__ import annotations
@@ -12,57 +12,57 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-#: Seconds between two looks whether the last start has ended.
-LOOK = 0.05
-_over = threading.Event()
+#: Seconds between two checks whether the last start has ended.
+POLL_SECONDS = 0.05
+_stopping = threading.Event()
 
 
 @dataclass(eq=False)
-class Start:
+class PendingStart:
     """One start.
 
     Parameters
     ----------
     kernel, notebook
-        Its kernelspec, and the document that it is for; empty: none.
-    words
-        What it does or waits for at the moment.
+        Name of the kernelspec, and path of the document; empty if there is none.
+    status
+        What the start does or waits for.
     """
 
     kernel: str = ""
     notebook: str = ""
-    words: str = ""
+    status: str = ""
 
-    def tell(self, words: str) -> None:
-        """New words; for any thread."""
-        self.words = words
-        _changed()
+    def update(self, status: str) -> None:
+        """Set the status; called from any thread."""
+        self.status = status
+        _notify()
 
 
-_waiting: set[Start] = set()
+_pending: set[PendingStart] = set()
 _listeners: set[Callable[[], None]] = set()
 
 
 @contextlib.contextmanager
-def waiting(start: Start) -> Iterator[None]:
-    """Around a start; in the server's thread."""
-    _waiting.add(start)
-    _changed()
+def pending(start: PendingStart) -> Iterator[None]:
+    """Register a start for the duration of the block, in the server's thread."""
+    _pending.add(start)
+    _notify()
     try:
         yield
     finally:
-        _waiting.discard(start)
-        _changed()
+        _pending.discard(start)
+        _notify()
 
 
-def going_on() -> list[Start]:
-    """The starts that wait; in the server's thread."""
-    return list(_waiting)
+def list_pending() -> list[PendingStart]:
+    """Return the pending starts, in the server's thread."""
+    return list(_pending)
 
 
 @contextlib.contextmanager
 def listening(listener: Callable[[], None]) -> Iterator[None]:
-    """While it lasts, ``listener`` is called after each change of ``going_on``, in any thread."""
+    """Call ``listener`` after each change for the duration of the block, in any thread."""
     _listeners.add(listener)
     try:
         yield
@@ -70,23 +70,23 @@ def listening(listener: Callable[[], None]) -> Iterator[None]:
         _listeners.discard(listener)
 
 
-def _changed() -> None:
+def _notify() -> None:
     for listener in tuple(_listeners):
         listener()
 
 
-def over() -> bool:
-    """Whether a start that waits is to fail now; for any thread."""
-    return _over.is_set()
+def stopping() -> bool:
+    """Whether pending starts must fail now; called from any thread."""
+    return _stopping.is_set()
 
 
 async def end_starts(seconds: float = 15.0) -> bool:
-    """Have all starts of this process fail; in the server's loop.
+    """Let all pending starts fail, in the server's loop.
 
     Parameters
     ----------
     seconds
-        How long to wait for them: each gives its job up first.
+        How long to wait for them. Each start cancels its job first.
 
     Returns
     -------
@@ -95,10 +95,10 @@ async def end_starts(seconds: float = 15.0) -> bool:
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
-    _over.set()
+    _stopping.set()
     try:
-        while _waiting and loop.time() < deadline:
-            await asyncio.sleep(LOOK)
+        while _pending and loop.time() < deadline:
+            await asyncio.sleep(POLL_SECONDS)
     finally:
-        _over.clear()
-    return not _waiting
+        _stopping.clear()
+    return not _pending

@@ -1,8 +1,8 @@
-"""``submarine-yarn``: the provisioner by which Jupyter starts a kernel in a container of a cluster.
+"""``submarine-yarn``: the provisioner that starts Jupyter kernels in containers of a cluster.
 
-What Jupyter asks of a process is done here on the kernel of a job; the work is ``getting`` (one in
-a container) and ``owner`` (with it). A kernel that dies is started again in the same container; a
-container that is lost is a dead kernel, and the user's next restart gets a new one.
+It implements Jupyter's process interface by ``acquisition`` and ``remote_kernel``. A kernel that
+dies is restarted in the same container. If the container is lost, the kernel is dead, and the next
+restart by the user gets a new container.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from submarine_jobs.access import tunnel_loop
 from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.model import parse_duration
-from submarine_kernel.remote.acquisition import forget, get_kernel, take_over
+from submarine_kernel.remote.acquisition import cancel_in_background, get_kernel, take_over
 from submarine_kernel.remote.keeper_client import KernelGoneError
-from submarine_kernel.remote.loss_notice import LastWords
-from submarine_kernel.remote.pending_starts import Start, waiting
+from submarine_kernel.remote.loss_notice import LossNotice
+from submarine_kernel.remote.pending_starts import PendingStart, pending
 from submarine_kernel.remote.remote_kernel import RemoteKernel
-from submarine_kernel.remote.start_progress import Telling, for_a_dialog
-from submarine_kernel.remote.submission import Asked, give_up, session_of
+from submarine_kernel.remote.start_progress import StartProgress, dialog_error
+from submarine_kernel.remote.submission import KernelRequest, cancel_job, session_of
 
 T = TypeVar("T")
 
-#: Seconds that a shutdown may take longer than that of a process of this machine.
-FARTHER = 5.0
+#: Additional seconds for a shutdown, compared with a process on this machine.
+SHUTDOWN_SECONDS = 5.0
 #: The exit code of a kernel whose container is gone.
 GONE = 1
-#: Seconds that a poll of Jupyter's which waits for the report of a loss needs to see it.
-POLLED = 0.05
+#: Seconds in which a poll of Jupyter that waits for the notice sees the loss.
+POLL_SECONDS = 0.05
 
 
 class SubmarineYarnProvisioner(KernelProvisionerBase):
@@ -48,26 +48,27 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         help="Options of `submarine run` for the container: memory, vcores, gpu, queue, python_env."
     ).tag(config=True)
     idle_timeout = Unicode(
-        "1h", help="How long the container stays when its notebook server has vanished."
+        "1h", help="How long the container stays without a notebook server."
     ).tag(config=True)
     start_timeout = Unicode("30m", help="How long to wait for the container.").tag(config=True)
 
     _remote: RemoteKernel | None = None
     _session: Session | None = None
-    _asked: Asked | None = None
+    _request: KernelRequest | None = None
     _has_process = False
-    _telling: Future[None] | None = None
+    #: Done when the clients have received the notice of the loss.
+    _notified: Future[None] | None = None
     _restart_limit: int | None = None
-    _last_words: LastWords | None = None
+    _notice: LossNotice | None = None
     _polling: asyncio.Future[None] | None = None
 
     @property
     def has_process(self) -> bool:
-        """Whether a kernel was started and not waited for."""
+        """Whether a kernel was started and its end was not waited for."""
         return self._has_process
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Find out what is wanted; the command of the kernelspec is not used."""
+        """Read the request from the kernelspec, whose command is not used."""
         kwargs.pop("extra_arguments", None)
         kwargs = await super().pre_launch(cmd=list(self.kernel_spec.argv), **kwargs)
         variables = kwargs["env"]
@@ -76,8 +77,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if notebook:
             own["JPY_SESSION_NAME"] = notebook
         name = getattr(self.parent, "kernel_name", "") or self.kernel_spec.display_name
-        with self._failing():
-            self._asked = Asked(
+        with self._start_errors():
+            self._request = KernelRequest(
                 name,
                 dict(self.run),
                 parse_duration(self.idle_timeout),
@@ -88,19 +89,19 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         return kwargs
 
     @contextlib.contextmanager
-    def _failing(self) -> Iterator[None]:
-        """Around what may fail in a start."""
+    def _start_errors(self) -> Iterator[None]:
+        """Handle the errors of a start."""
         try:
             yield
         except BaseException as error:
-            # jupyter_client keeps a start that failed among those that go on, for ever, and
-            # jupyter-server does not stop while it has one.
-            if going_on := self._pending():
-                going_on.pop(self.kernel_id, None)
-            raise for_a_dialog(error)  # noqa: B904 - it is mostly the same
+            # jupyter_client does not remove a failed start from its pending kernels, and
+            # jupyter-server does not stop while there is one.
+            if starts := self._pending_kernels():
+                starts.pop(self.kernel_id, None)
+            raise dialog_error(error)  # noqa: B904 - mostly the same object
 
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
-        """Start a kernel: in the container that there is, else in a new one."""
+        """Start a kernel in the present container, or in a new one."""
         remote = self._remote
         if remote is not None and not remote.gone:
             try:
@@ -109,84 +110,84 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
                 return self.connection_info
             except KernelGoneError as error:
                 await self._check_restart(remote)
-                self.log.warning("%s A new container is asked for.", error)
-        if self._last_words is not None:  # it listens on the sockets that the next kernel gets
-            await in_thread(self._last_words.end)
-            self._last_words = None
-        await self._let_go()
-        with self._failing():
-            remote = await self._place()
-        self._mind_restarts(on=True)
+                self.log.warning("%s A new container is requested.", error)
+        if self._notice is not None:  # It listens on the sockets that the next kernel gets.
+            await in_thread(self._notice.stop)
+            self._notice = None
+        await self._release()
+        with self._start_errors():
+            remote = await self._get_kernel()
+        self._enable_restarts(True)
         await self._own(remote)
         return self.connection_info
 
     async def _own(self, remote: RemoteKernel) -> None:
-        """Take a kernel, and report the loss of its container as soon as it is known."""
+        """Use a kernel, and report the loss of its container as soon as it is known."""
         self._remote = remote
-        self._has_process, self._telling = True, None
+        self._has_process, self._notified = True, None
         self.connection_info = _typed(remote.connection)
         loop = asyncio.get_running_loop()
-        await _in_tunnels(remote.report_loss(lambda words: self._tell_loss(remote, words, loop)))
+        await _in_tunnels(remote.report_loss(lambda reason: self._on_loss(remote, reason, loop)))
 
-    async def _place(self) -> RemoteKernel:
-        """A kernel that nobody owns any more, of the same notebook, or a new job's."""
-        if self._asked is None:
+    async def _get_kernel(self) -> RemoteKernel:
+        """Take over an orphaned kernel of the same notebook, or start a new job."""
+        if self._request is None:
             raise RuntimeError("pre_launch was not called")
-        asked = self._asked
+        request = self._request
         if self._session is None:
-            self._session = await in_thread(lambda: session_of(asked))
+            self._session = await in_thread(lambda: session_of(request))
         session, before = self._session, dict(self.connection_info)
-        start = Start(asked.name, asked.notebook)
-        telling = Telling(start, self.log.info, terminal=self._pending() is None)
-        with waiting(start):
+        start = PendingStart(request.name, request.notebook)
+        terminal = self._pending_kernels() is None
+        progress = StartProgress(start, self.log.info, terminal=terminal)
+        with pending(start):
             try:
-                return await _in_tunnels(get_kernel(session, asked, before, telling))
+                return await _in_tunnels(get_kernel(session, request, before, progress))
             finally:
-                telling.end()
+                progress.close()
 
-    def _pending(self) -> dict[str, Any] | None:
-        """The starts that a server of kernels knows of; None: whoever started this has no more."""
-        going_on = getattr(getattr(self.parent, "parent", None), "_pending_kernels", None)
-        return going_on if isinstance(going_on, dict) else None
+    def _pending_kernels(self) -> dict[str, Any] | None:
+        """Return the pending kernels of a server's kernel manager; None outside a server."""
+        starts = getattr(getattr(self.parent, "parent", None), "_pending_kernels", None)
+        return starts if isinstance(starts, dict) else None
 
     async def poll(self) -> int | None:
-        """None while the kernel runs, as far as is known."""
+        """Return None while the kernel runs, as far as is known, else its exit code."""
         if self._remote is None:
             return 0
-        if self._remote.gone and self._telling is not None:
-            # Jupyter lets go of cells and connections once it knows: the clients come first.
-            await asyncio.shield(asyncio.wrap_future(self._telling))
+        if self._remote.gone and self._notified is not None:
+            # Jupyter closes the connections after this answer: notify the clients first.
+            await asyncio.shield(asyncio.wrap_future(self._notified))
             return GONE
-        # What cannot be reached now may run on: only its job can say that it does not.
+        # A kernel that cannot be reached may still run: only its job shows that it has ended.
         return self._remote.code if self._remote.connected else None
 
-    def _tell_loss(
-        self, remote: RemoteKernel, reason: str, loop: asyncio.AbstractEventLoop
-    ) -> None:
-        """Tell the clients and then Jupyter that the kernel is dead; in the loop of the tunnels.
+    def _on_loss(self, remote: RemoteKernel, reason: str, loop: asyncio.AbstractEventLoop) -> None:
+        """Notify the clients and then Jupyter of the dead kernel; called in ``tunnel_loop``.
 
-        Nothing gets a new container until the user restarts the kernel.
+        A new container is requested only when the user restarts the kernel.
         """
         if remote is not self._remote:
             return
         sentence = f"{reason} Restart the kernel to get a new container."
         self.log.error("%s (job %s)", sentence, remote.job.id)
-        self._mind_restarts(on=False)
-        words = LastWords(sentence, self.connection_info, remote.running, remote.waiting)
-        self._last_words = words
-        telling = asyncio.run_coroutine_threadsafe(in_thread(words.say), tunnel_loop())
-        self._telling = telling
+        self._enable_restarts(False)
+        notice = LossNotice(sentence, self.connection_info, remote.running, remote.waiting)
+        self._notice = notice
+        notified = asyncio.run_coroutine_threadsafe(in_thread(notice.publish), tunnel_loop())
+        self._notified = notified
 
-        def told(_: object) -> None:
-            with contextlib.suppress(RuntimeError):  # that loop has ended, and its server
-                loop.call_soon_threadsafe(loop.call_later, POLLED, self._poll_now, remote)
+        def poll_soon(_: object) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed: its server has ended.
+                loop.call_soon_threadsafe(loop.call_later, POLL_SECONDS, self._poll_now, remote)
 
-        telling.add_done_callback(told)
+        notified.add_done_callback(poll_soon)
 
     def _poll_now(self, remote: RemoteKernel) -> None:
-        """Have Jupyter's restarter poll at once: its own poll comes every 3 s.
+        """Let Jupyter's restarter poll at once; by itself it polls every 3 s.
 
-        Only one that polls in this loop, and has not stopped since it knows already.
+        Only a restarter that polls in this loop, and that has not stopped because it has seen the
+        loss.
         """
         restarter: Any = getattr(self.parent, "_restarter", None)
         if remote is not self._remote or getattr(restarter, "_pcallback", None) is None:
@@ -196,10 +197,10 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             self._polling = asyncio.ensure_future(restarter.poll())
 
     async def _check_restart(self, remote: RemoteKernel) -> None:
-        """End a restart if the container was lost meanwhile.
+        """End a restart if the container was lost in the meantime.
 
-        Jupyter restarts a kernel that has ended by itself, and a kernel ends a moment before its
-        container does. Only a restart by the user gets a new container.
+        A kernel ends shortly before its container does, and Jupyter restarts a kernel that has
+        ended. Only a restart by the user gets a new container.
 
         Raises
         ------
@@ -208,88 +209,88 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """
         if not remote.gone:
             return
-        if self._telling is not None:
-            await asyncio.shield(asyncio.wrap_future(self._telling))
-        # The restart has stopped the polls, by which Jupyter would learn that the kernel is dead.
-        tell = getattr(getattr(self.parent, "_restarter", None), "_fire_callbacks", None)
-        if tell is not None:
-            tell("dead")
-        with self._failing():
+        if self._notified is not None:
+            await asyncio.shield(asyncio.wrap_future(self._notified))
+        # The restart has stopped the polls, so Jupyter must be notified in another way.
+        notify = getattr(getattr(self.parent, "_restarter", None), "_fire_callbacks", None)
+        if notify is not None:
+            notify("dead")
+        with self._start_errors():
             raise KernelGoneError(f"{remote.gone} Restart the kernel to get a new container.")
 
-    def _mind_restarts(self, *, on: bool) -> None:
-        """Have a dead kernel restarted by Jupyter, or not."""
+    def _enable_restarts(self, enable: bool) -> None:
+        """Enable or disable automatic restarts of a dead kernel by Jupyter."""
         restarter = getattr(self.parent, "_restarter", None)
         if restarter is None:
             return
-        if on and self._restart_limit is not None:
+        if enable and self._restart_limit is not None:
             restarter.restart_limit, self._restart_limit = self._restart_limit, None
-        elif not on and self._restart_limit is None:
+        elif not enable and self._restart_limit is None:
             self._restart_limit, restarter.restart_limit = restarter.restart_limit, 0
 
     async def wait(self) -> int | None:
-        """Until the kernel has ended."""
+        """Wait until the kernel has ended."""
         while (code := await self.poll()) is None:
             await asyncio.sleep(0.02)
         self._has_process = False
         return code
 
     async def send_signal(self, signum: int) -> None:
-        """To the kernel's process group."""
+        """Send a signal to the kernel's process group."""
         if self._remote is not None and self._remote.code is None and not self._remote.gone:
             await _in_tunnels(self._remote.signal(signum))
 
     async def kill(self, restart: bool = False) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         await self.send_signal(9)
 
     async def terminate(self, restart: bool = False) -> None:
-        """SIGTERM."""
+        """Send SIGTERM."""
         await self.send_signal(15)
 
     async def cleanup(self, restart: bool = False) -> None:
-        """End the job, unless a kernel is to be started in it again."""
+        """End the job, unless the kernel is being restarted."""
         if not restart:
             remote, self._remote, self._has_process = self._remote, None, False
             if remote is not None and not remote.gone:
                 if not await _in_tunnels(remote.leave()):
-                    await in_thread(lambda: give_up(remote.job, "its notebook was shut down"))
+                    await in_thread(lambda: cancel_job(remote.job, "its notebook was shut down"))
             elif remote is not None:
                 await _in_tunnels(remote.close())
 
-    async def _let_go(self) -> None:
-        """Of what is left of a kernel whose container is gone, or cannot be reached any more."""
+    async def _release(self) -> None:
+        """Release a kernel whose container is gone, or cannot be reached any more."""
         remote, self._remote = self._remote, None
         if remote is None:
             return
         await _in_tunnels(remote.close())
         if not remote.gone:
-            forget(remote.job, "its kernel did not answer")
+            cancel_in_background(remote.job, "its kernel did not answer")
 
     async def get_provisioner_info(self) -> dict[str, Any]:
-        """What another process needs to own this kernel; holds the key, as Jupyter's own part."""
+        """Return what another process needs to take over this kernel, including its key."""
         info: dict[str, Any] = await super().get_provisioner_info()
         connection = dict(info["connection_info"])
         if isinstance(connection.get("key"), bytes):
-            connection["key"] = connection["key"].decode()  # JSON knows no bytes
+            connection["key"] = connection["key"].decode()  # JSON has no bytes.
         info["connection_info"] = connection
-        if self._remote is not None and self._asked is not None:
+        if self._remote is not None and self._request is not None:
             info["job_id"] = self._remote.job.id
-            info["asked"] = json.loads(json.dumps(self._asked.__dict__))
+            info["request"] = json.loads(json.dumps(self._request.__dict__))
         return info
 
     async def load_provisioner_info(self, provisioner_info: dict[str, Any]) -> None:
-        """Take the kernel over, on the same sockets of this machine where they are free."""
+        """Take over the kernel, with the same sockets on this machine if they are free."""
         await super().load_provisioner_info(provisioner_info)
-        asked = Asked(**provisioner_info["asked"])
-        session = await in_thread(lambda: session_of(asked))
+        request = KernelRequest(**provisioner_info["request"])
+        session = await in_thread(lambda: session_of(request))
         job = await in_thread(lambda: session.job(provisioner_info["job_id"]))
-        self._asked, self._session = asked, session
+        self._request, self._session = request, session
         await self._own(await _in_tunnels(take_over(job, dict(self.connection_info))))
 
     def get_shutdown_wait_time(self, recommended: float = 5.0) -> float:
-        """A little longer than for a process of this machine."""
-        return recommended + FARTHER
+        """Return more time than for a process on this machine."""
+        return recommended + SHUTDOWN_SECONDS
 
 
 def _typed(connection: dict[str, Any]) -> KernelConnectionInfo:
@@ -297,5 +298,5 @@ def _typed(connection: dict[str, Any]) -> KernelConnectionInfo:
 
 
 async def _in_tunnels(work: Coroutine[Any, Any, T]) -> T:
-    """Run in the loop of the tunnels, and wait for it in this one."""
+    """Run a coroutine in ``tunnel_loop``, and wait for it in the present loop."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, tunnel_loop()))

@@ -1,7 +1,7 @@
-"""Which cells a kernel works on now, heard on its iopub channel from this side.
+"""Track the requests that a kernel is executing, by its iopub channel.
 
-When its container is lost, nobody there can say for which cells that is the end. Asks the kernel
-nothing, and takes nothing but the short messages that name a request. Belongs to ``tunnel_loop``.
+After the loss of a container its kernel cannot report which cells were running. Only the short
+status messages are received; nothing is sent to the kernel. Methods run in ``tunnel_loop``.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+import zmq
+
 from submarine_kernel.remote.socket_directory import channel_url
 
-#: How the kernel's own messages begin; output has other topics and stays where it is.
+#: Topic prefix of the kernel's own messages. Output has other topics and is not received.
 TOPIC = b"kernel."
-#: Requests that are remembered; a kernel works on one, and one for each of its subshells.
-MOST = 64
-#: Messages that may wait until they are looked at, and seconds until then: each look costs time
-#: that the kernel's own messages then wait for.
+#: Requests that are remembered: a kernel executes one, and one for each of its subshells.
+MAX_REQUESTS = 64
+#: Messages in ZeroMQ's queue, and seconds between two reads. Reading delays the messages to other
+#: clients, so it is not done for each message.
 QUEUE, PAUSE = 10_000, 0.2
 _DELIMITER = b"<IDS|MSG>"
 
 
 class RunningRequests:
-    """Listens as long as the kernel is owned.
+    """Subscriber on the iopub channel of one kernel.
 
     Parameters
     ----------
     connection
-        Of the kernel, on this machine.
+        Connection of the kernel on this machine.
     """
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         self._connection = connection
-        #: Parent headers as they came: few of them are ever read.
+        #: Undecoded parent headers: few of them are ever needed.
         self._headers: dict[bytes, None] = {}
         self._socket: Any = None
         self._listening: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Listen in the background."""
-        import zmq
-
         self._socket = _context().socket(zmq.SUB)
         self._socket.linger = 0
         self._socket.rcvhwm = QUEUE
@@ -53,7 +53,7 @@ class RunningRequests:
         self._listening = asyncio.get_running_loop().create_task(self._listen())
 
     def stop(self) -> None:
-        """Listen no more; what runs stays known."""
+        """Stop listening; ``all`` still returns the last state."""
         if self._listening is not None:
             self._listening.cancel()
         if self._socket is not None:
@@ -62,7 +62,7 @@ class RunningRequests:
             self._socket = None
 
     def all(self) -> list[dict[str, Any]]:
-        """Headers of the requests that run, in their order."""
+        """Return the headers of the running requests, in their order."""
         found = []
         for raw in self._headers:
             with contextlib.suppress(ValueError, RecursionError):
@@ -77,29 +77,25 @@ class RunningRequests:
             self._drain()
 
     def _drain(self) -> None:
-        import zmq
-
         for _ in range(QUEUE):
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK)
             except zmq.ZMQError:
                 return
-            self._take(frames)
+            self._handle(frames)
 
-    def _take(self, frames: list[bytes]) -> None:
-        """Note what a message says: topic, delimiter, signature, header, parent, ..., content."""
+    def _handle(self, frames: list[bytes]) -> None:
+        """Handle a message: topic, delimiter, signature, header, parent, metadata, content."""
         if len(frames) < 7 or frames[1] != _DELIMITER or not frames[0].endswith(b".status"):
             return
         parent, content = frames[4], frames[6]
         if b'"idle"' in content:
             self._headers.pop(parent, None)
-        elif b'"busy"' in content and len(self._headers) < MOST:
+        elif b'"busy"' in content and len(self._headers) < MAX_REQUESTS:
             self._headers[parent] = None
 
 
 @functools.cache
 def _context() -> Any:
-    """One for all kernels of this process: each has a thread of its own."""
-    import zmq
-
+    """Return the context of all kernels of this process: each context has a thread."""
     return zmq.Context()

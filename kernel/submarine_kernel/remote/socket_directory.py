@@ -1,7 +1,7 @@
-"""Where the Unix sockets of a kernel are on this machine: a directory for this user alone.
+"""The directory of a kernel's Unix sockets on this machine, accessible to its user only.
 
-ZeroMQ's publishing socket sends to every subscriber, with or without the kernel's key, so a TCP
-port of the loopback interface would show code and output to all users of the machine.
+ZeroMQ's publishing socket sends to every subscriber, with or without the kernel's key. A TCP port
+of the loopback interface would therefore expose code and output to all users of the machine.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from submarine_jobs.config import make_private
 from submarine_jobs.tensorboards import Scratch
 from submarine_kernel.remote.container.kernel_process import CHANNELS
 
-#: A Unix socket's path is shorter than this on every system, whatever the file system takes.
-_LONGEST = 100
+#: Maximum length of a Unix socket's path on all systems.
+_MAX_PATH = 100
 _PREFIX = "k"
-#: As long as any directory's name, see ``Scratch``, and the sockets in it.
+#: The longest name of a directory (see ``Scratch``) and of a socket in it.
 _NAME = "/4194304-01234567/k-5"
 
 
 class SocketDirectory:
-    """A directory, 0700, for the five sockets of one kernel; removed by ``remove``.
+    """A directory with mode 0700 for the five sockets of one kernel; ``remove`` deletes it.
 
     Parameters
     ----------
     state_dir
-        The directory is made there, or, where it is None or its path is too long for a socket's, in
-        the directory for temporary files.
+        Parent of the directory. If it is None or too long for a socket's path, the directory for
+        temporary files is used.
     connection
-        Of the kernel before this one, whose clients know its sockets: they get the same paths
-        where they can.
+        Connection of the previous kernel, whose clients use its sockets. The new sockets get the
+        same paths if possible.
 
     Raises
     ------
     OSError
-        If it cannot be made.
+        If the directory cannot be created.
     """
 
     def __init__(self, state_dir: Path | None, connection: Mapping[str, Any] | None = None) -> None:
@@ -61,17 +61,17 @@ class SocketDirectory:
 
     @property
     def connection(self) -> dict[str, Any]:
-        """The part of a connection file that says where the sockets are."""
+        """The entries of a connection file that locate the sockets."""
         ports = {f"{name}_port": port for name, port in _ports().items()}
         return {"transport": "ipc", "ip": self.ip, **ports}
 
     def remove(self) -> None:
-        """Delete it; no error when it is gone."""
+        """Delete the directory, if it exists."""
         self._scratch.remove()
 
 
 def channel_url(connection: Mapping[str, Any], channel: str) -> str:
-    """ZeroMQ's address of a channel of such a kernel."""
+    """Return ZeroMQ's address of a channel."""
     return f"ipc://{connection['ip']}-{connection[f'{channel}_port']}"
 
 
@@ -81,23 +81,23 @@ def _ports() -> dict[str, int]:
 
 def _parent(state_dir: Path | None) -> Path:
     wanted = state_dir / "kernels" if state_dir is not None else None
-    if wanted is None or len(os.fsencode(wanted)) + len(_NAME) > _LONGEST:
+    if wanted is None or len(os.fsencode(wanted)) + len(_NAME) > _MAX_PATH:
         wanted = Path(tempfile.gettempdir()) / f"submarine-kernels-{os.geteuid()}"
-    return wanted if _is_private(wanted) else _temporary()
+    return wanted if _make_private(wanted) else _temporary()
 
 
-def _is_private(directory: Path) -> bool:
-    """Make it where it is missing; whether no other user can write there."""
+def _make_private(directory: Path) -> bool:
+    """Create the directory if needed; return whether only this user can access it."""
     try:
         make_private(directory)
-        found = directory.lstat()
+        status = directory.lstat()
     except OSError:
         return False
-    mine = found.st_uid == os.geteuid() and stat.S_ISDIR(found.st_mode)
-    return mine and not found.st_mode & 0o077
+    own = status.st_uid == os.geteuid() and stat.S_ISDIR(status.st_mode)
+    return own and not status.st_mode & 0o077
 
 
 @functools.cache
 def _temporary() -> Path:
-    """One for all kernels of this process, so that a kernel finds its sockets' paths again."""
+    """Return one directory for all kernels of this process, so that a kernel keeps its paths."""
     return Path(tempfile.mkdtemp(prefix="submarine-kernels-"))

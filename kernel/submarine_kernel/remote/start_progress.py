@@ -1,7 +1,4 @@
-"""Where the sentences of a start go: the server's log, the page that asks, a terminal, a dialog.
-
-Knows neither what they say (``placing``) nor how the page gets them (``starts`` holds them).
-"""
+"""Report the progress of a kernel start: in the server's log, in the page and in a terminal."""
 
 from __future__ import annotations
 
@@ -14,66 +11,68 @@ from collections.abc import Callable
 from submarine_jobs.commands.grammar import of_this_machine
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend, StatusLine
-from submarine_kernel.remote.pending_starts import Start
+from submarine_kernel.remote.pending_starts import PendingStart
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
-#: What can be wrong with the disk of this machine, and with nothing else.
-_OF_DISKS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
+#: Errors that are caused by the disk of this machine only.
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES)
 
 
-class Telling(Frontend):
-    """What one start says.
+class StartProgress(Frontend):
+    """The front end of one start.
 
     Parameters
     ----------
     start
-        Whose words are kept up to date.
+        Its status is updated.
     log
-        Takes each line; none is ever renewed.
+        Called with each line of the log.
     terminal
-        Whether somebody waits at this process's terminal: not where a server has it for its log.
+        Whether to use the terminal of this process. A server uses its terminal as its log.
     """
 
-    def __init__(self, start: Start, log: Callable[[str], object], *, terminal: bool) -> None:
+    def __init__(
+        self, start: PendingStart, log: Callable[[str], object], *, terminal: bool
+    ) -> None:
         super().__init__()
         self._start = start
         self._log = log
         self._line = StatusLine() if terminal and sys.stderr.isatty() else None
 
     def say(self, text: str) -> None:
-        """One line of the log."""
+        """Log a line."""
         self._log(text)
 
-    def waits(self, words: str) -> None:
-        """What the start waits for, each time that it is another thing."""
-        sentence = f"The kernel {self._start.kernel} waits: {words}"
-        self._start.tell(words)
+    def report_wait(self, reason: str) -> None:
+        """Report what the start waits for, after each change."""
+        sentence = f"The kernel {self._start.kernel} waits: {reason}"
+        self._start.update(reason)
         self._log(sentence)
         if self._line is not None:
             with self._line.aside():
                 print(sentence, file=sys.stderr, flush=True)
 
     def renew(self, text: str) -> bool:
-        """How far it is; the log gets the first line of each step, as where nothing is renewed."""
-        self._start.tell(text)
+        """Report a step; return False, so that the first line of each step is logged too."""
+        self._start.update(text)
         if self._line is not None:
             self._line.show(text)
         return False
 
-    def end(self) -> None:
-        """Take the terminal's line away."""
+    def close(self) -> None:
+        """Clear the status line of the terminal."""
         if self._line is not None:
             self._line.clear()
 
 
-def for_a_dialog(error: BaseException) -> BaseException:
-    """Why a start failed, as a front end is to show it: sentences, one a line.
+def dialog_error(error: BaseException) -> BaseException:
+    """Return the error of a start as a front end should show it, one sentence a line.
 
-    JupyterLab's dialog breaks no line by itself.
+    JupyterLab's dialog does not wrap lines.
     """
     shown = error
     if isinstance(error, sqlite3.Error) or (
-        isinstance(error, OSError) and error.errno in _OF_DISKS
+        isinstance(error, OSError) and error.errno in _DISK_ERRORS
     ):
         shown = of_this_machine(error)
     if isinstance(shown, SubmarineError):

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_magics.cells.collected_modules import CollectedModules as CollectedModules
     from submarine_magics.cells.document import (
+        RenamedDocument as RenamedDocument,
         document_path as document_path,
-        told_paths as told_paths,
+        reported_paths as reported_paths,
     )
     from submarine_magics.cells.notebook_cells import NotebookCells as NotebookCells
-    from submarine_magics.cells.renamed_document import RenamedDocument as RenamedDocument
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -19,8 +19,11 @@ else:
         __name__,
         {
             "collected_modules": ("CollectedModules",),
-            "document": ("document_path", "told_paths"),
+            "document": (
+                "RenamedDocument",
+                "document_path",
+                "reported_paths",
+            ),
             "notebook_cells": ("NotebookCells",),
-            "renamed_document": ("RenamedDocument",),
         },
     )

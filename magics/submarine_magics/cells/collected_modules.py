@@ -1,8 +1,8 @@
-"""Lets the notebook import the files that its collected cells make: ``from model import build``.
+"""Import the files that collected cells make in the notebook itself: ``from model import build``.
 
-In the job these files lie beside the program; here there are none, so an importer makes the module
-from the same merged text. It runs that text on its own, as the job does. A cell that is collected
-again makes the next import build the module anew.
+In the job these files are next to the program. In the kernel no such files exist, so an importer
+builds each module from the merged text of its cells. After a cell is collected again, the next
+import builds the module again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from submarine_jobs.program import PROGRAM, Cell, CellCollection, merge_cells, p
 
 
 class CollectedModules(MetaPathFinder):
-    """The importer of one kernel; ``collection`` gives the collected cells of the moment."""
+    """The importer of one kernel; ``collection`` returns the collected cells."""
 
     def __init__(self, collection: Callable[[], CellCollection]) -> None:
         self._collection = collection
@@ -29,10 +29,10 @@ class CollectedModules(MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """The module's spec if collected cells make it."""
-        if not self._could_be_ours(fullname):
+        """Return the spec of a module that collected cells make, else None."""
+        if not self._may_be_collected(fullname):
             return None
-        # What `%%writefile` has written is imported from its file, as IPython does.
+        # Cells with `%%writefile` have a file, from which Python imports.
         cells = [cell for cell in self._collection().cells() if not cell.write_mode]
         names = {cell.filename for cell in cells} - {PROGRAM}
         stem = fullname.replace(".", "/")
@@ -48,35 +48,35 @@ class CollectedModules(MetaPathFinder):
                 return spec
         return None
 
-    def _could_be_ours(self, fullname: str) -> bool:
-        """Cheap: this is asked for every import of the kernel, and libraries import thousands."""
+    def _may_be_collected(self, fullname: str) -> bool:
+        """Exclude other modules cheaply: it is called for each import in the kernel."""
         root, dot, _ = fullname.partition(".")
         if root in sys.stdlib_module_names or not len(self._collection()):
             return False
         return not dot or isinstance(getattr(sys.modules.get(root), "__loader__", None), _Loader)
 
     def forget(self, cell: Cell) -> None:
-        """Drop the modules that ``cell`` is part of, so that they are made anew when imported."""
+        """Remove the modules that contain ``cell``, so that the next import builds them again."""
         name = cell.filename.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
         for loaded, module in list(sys.modules.items()):
-            ours = isinstance(getattr(module, "__loader__", None), _Loader)
-            if ours and (loaded == name or name.startswith(f"{loaded}.")):
+            collected = isinstance(getattr(module, "__loader__", None), _Loader)
+            if collected and (loaded == name or name.startswith(f"{loaded}.")):
                 del sys.modules[loaded]
 
 
 class _Loader(InspectLoader):
-    """Makes one module from the text of its cells."""
+    """Build one module from the text of its cells."""
 
     def __init__(self, name: str, text: str) -> None:
         self.code_name = f"<collected cells of {name}>"
         self._text = text
 
     def get_source(self, fullname: str) -> str:
-        """The merged text."""
+        """Return the merged text."""
         return self._text
 
     def get_code(self, fullname: str) -> CodeType:
-        """The compiled text; tracebacks find its lines by the name in it."""
+        """Compile the text, and register its lines for tracebacks."""
         lines = self._text.splitlines(keepends=True)
         linecache.cache[self.code_name] = (len(self._text), None, lines, self.code_name)
         return self.source_to_code(self._text, self.code_name)

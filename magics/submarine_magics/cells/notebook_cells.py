@@ -1,7 +1,6 @@
-"""Feeds the core's collection from a running kernel: what ran, what was deleted, what was saved.
+"""Maintain the collected cells of a running kernel: executed, deleted and saved cells.
 
-The rules of identity and order are ``submarine_jobs.program.cells``'s; nothing is merged or judged
-here.
+``CellCollection`` implements the rules of identity and order.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _MAX_RUNS = 2000
 
 @dataclass(frozen=True)
 class CellRun:
-    """Where a collected cell runs in this kernel: the file name that IPython gave its code."""
+    """One run of a collected cell in this kernel, and the file name of its compiled code."""
 
     filename: str
     source: str
@@ -45,14 +44,15 @@ class NotebookCells:
     Parameters
     ----------
     find_document
-        Tells the path of the notebook document at the moment, or None.
+        Returns the current path of the notebook document, or None.
     """
 
     def __init__(self, find_document: Callable[[], Path | None]) -> None:
         self.collection = CellCollection()
         self._find_document = find_document
-        self._document_seen: tuple[Path, int, int] | None = None
-        #: Code names by label of the run, ``[3]``: for tracebacks that lead into this kernel.
+        #: Path, modification time and size of the document that was read last.
+        self._document_state: tuple[Path, int, int] | None = None
+        #: Runs by label, ``[3]``: a traceback of a job refers to them.
         self.runs: OrderedDict[str, CellRun] = OrderedDict()
 
     def collect(self, execution: Execution, code_name: str | None, *, only: bool) -> Collected:
@@ -61,8 +61,8 @@ class NotebookCells:
         Raises
         ------
         UsageError
-            If ``%%submarine`` is not its first line and no tag is ours, line or tag are wrong,
-            nothing stands below it, or its text cannot be part of a program.
+            If the cell has neither ``%%submarine`` on its first line nor a tag of Submarine, if the
+            line or tag is invalid, or if the body is empty or cannot be part of a program.
         """
         marked = parse_cell(execution.source, execution.tags)
         if marked is None:
@@ -80,10 +80,10 @@ class NotebookCells:
     def cell_of(
         self, execution: Execution, marked: MarkedCell, filename: str, *, only: bool = False
     ) -> Cell:
-        """The executed cell as a paragraph of ``filename``; refuses one without a body."""
+        """Return the executed cell as a part of ``filename``; reject an empty body."""
         if not marked.body.strip():
             raise UsageError(
-                "%%submarine stands above an empty cell.", "Write the code to collect below it."
+                "There is no code below %%submarine.", "Write the code to collect below it."
             )
         return Cell(
             execution.cell_id,
@@ -97,7 +97,7 @@ class NotebookCells:
         )
 
     def remember_run(self, execution: Execution, code_name: str | None) -> None:
-        """Keep the code name of this run, so that a traceback can lead back to it."""
+        """Keep the code name of this run, to which a traceback may refer."""
         if code_name is not None and execution.count is not None:
             self.runs[execution.label] = CellRun(
                 code_name, execution.source, execution.cell_id, execution.tags
@@ -106,7 +106,7 @@ class NotebookCells:
                 self.runs.popitem(last=False)
 
     def note_exception(self, execution: Execution, error: BaseException) -> None:
-        """Note that a collected cell ended with ``error``."""
+        """Record that a collected cell raised ``error``."""
         run = self.runs.get(execution.label)
         frames = traceback.walk_tb(error.__traceback__)
         lines = [line for frame, line in frames if run and frame.f_code.co_filename == run.filename]
@@ -115,12 +115,12 @@ class NotebookCells:
         self.collection.mark_raised(execution.cell_id, execution.label, raised)
 
     def tags_of(self, label: str) -> tuple[str, ...]:
-        """The tags with which the cell called ``label`` was collected."""
+        """Return the tags with which the cell of the run ``label`` was collected."""
         run = self.runs.get(label)
         return run.tags if run is not None else ()
 
-    def executed(self, execution: Execution) -> None:
-        """Take note of any cell that starts: deleted ones, and ones that lost their mark, go."""
+    def on_execution(self, execution: Execution) -> None:
+        """Remove deleted cells, and the executed cell if it is no longer marked."""
         gone = set(execution.deleted)
         if execution.cell_id is not None and not _stays_collected(execution):
             gone.add(execution.cell_id)
@@ -128,21 +128,20 @@ class NotebookCells:
             self.collection.remove(gone)
 
     def follow_document(self) -> None:
-        """Read the saved document again if it has changed."""
+        """Read the saved document if it has changed."""
         path = self._find_document()
         if path is None:
             self.collection.lose_document()
-            self._document_seen = None
+            self._document_state = None
             return
         try:
             status = path.stat()
-            seen = (path, status.st_mtime_ns, status.st_size)
-            if seen != self._document_seen:
+            state = (path, status.st_mtime_ns, status.st_size)
+            if state != self._document_state:
                 self.collection.follow(read_notebook(path))
-                self._document_seen = seen
+                self._document_state = state
         except (OSError, NotebookError):
-            # Without a readable document the order known so far holds.
-            return
+            return  # An unreadable document does not change the order.
 
 
 def _stays_collected(execution: Execution) -> bool:
@@ -152,5 +151,5 @@ def _stays_collected(execution: Execution) -> bool:
     try:
         return parse_options(marked.line).verb is None
     except UsageError:
-        # A slip in the line refuses the cell; what was collected before stays.
+        # The magic rejects the line; the cell that was collected before stays.
         return True

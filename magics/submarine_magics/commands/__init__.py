@@ -9,13 +9,10 @@ if TYPE_CHECKING:
         complete as complete,
         complete_text as complete_text,
     )
-    from submarine_magics.commands.headless_options import headless_words as headless_words
-    from submarine_magics.commands.inspection import (
-        QUESTION as QUESTION,
-        answer_question as answer_question,
-        help_at as help_at,
-        help_on as help_on,
+    from submarine_magics.commands.headless_options import (
+        with_headless_options as with_headless_options,
     )
+    from submarine_magics.commands.help import help_at as help_at, help_on as help_on
     from submarine_magics.commands.run_defaults import (
         default_words as default_words,
         option_named as option_named,
@@ -29,9 +26,15 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "completion": ("complete", "complete_text"),
-            "headless_options": ("headless_words",),
-            "inspection": ("QUESTION", "answer_question", "help_at", "help_on"),
+            "completion": (
+                "complete",
+                "complete_text",
+            ),
+            "headless_options": ("with_headless_options",),
+            "help": (
+                "help_at",
+                "help_on",
+            ),
             "run_defaults": (
                 "default_words",
                 "option_named",

@@ -1,4 +1,4 @@
-"""Cells that are being executed: request, interrupts, threads, assigned name."""
+"""Cells that are being executed: request, rewriting, interrupts, threads, assignment."""
 
 from __future__ import annotations
 
@@ -9,27 +9,34 @@ if TYPE_CHECKING:
         bind as bind,
         called_from_cell as called_from_cell,
     )
-    from submarine_magics.execution.cell_threads import threads_of_cells as threads_of_cells
+    from submarine_magics.execution.cell_threads import (
+        has_thread_errors as has_thread_errors,
+        record_thread_errors as record_thread_errors,
+        take_thread_errors as take_thread_errors,
+        threads_of_cells as threads_of_cells,
+    )
     from submarine_magics.execution.executions import (
         Execution as Execution,
         Executions as Executions,
-        requested as requested,
+        current_request as current_request,
     )
     from submarine_magics.execution.headless_mode import (
-        headless_of as headless_of,
-        told_by_runner as told_by_runner,
+        headless_settings as headless_settings,
+        runner_settings as runner_settings,
     )
     from submarine_magics.execution.interrupts import (
-        in_one_go as in_one_go,
-        interruptible as interruptible,
-        undisturbed as undisturbed,
+        allow_interrupts as allow_interrupts,
+        defer_interrupts as defer_interrupts,
+        ignore_interrupts as ignore_interrupts,
     )
     from submarine_magics.execution.transformers import (
         COLLECT as COLLECT,
         COLLECT_ONLY as COLLECT_ONLY,
+        HELP_REQUEST as HELP_REQUEST,
         ONLY_CALL as ONLY_CALL,
-        only_by_tag as only_by_tag,
-        run_body_here as run_body_here,
+        rewrite_first_line as rewrite_first_line,
+        rewrite_question as rewrite_question,
+        rewrite_tagged_cell as rewrite_tagged_cell,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -37,17 +44,38 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "assignment": ("bind", "called_from_cell"),
-            "cell_threads": ("threads_of_cells",),
-            "executions": ("Execution", "Executions", "requested"),
-            "headless_mode": ("headless_of", "told_by_runner"),
-            "interrupts": ("in_one_go", "interruptible", "undisturbed"),
+            "assignment": (
+                "bind",
+                "called_from_cell",
+            ),
+            "cell_threads": (
+                "has_thread_errors",
+                "record_thread_errors",
+                "take_thread_errors",
+                "threads_of_cells",
+            ),
+            "executions": (
+                "Execution",
+                "Executions",
+                "current_request",
+            ),
+            "headless_mode": (
+                "headless_settings",
+                "runner_settings",
+            ),
+            "interrupts": (
+                "allow_interrupts",
+                "defer_interrupts",
+                "ignore_interrupts",
+            ),
             "transformers": (
                 "COLLECT",
                 "COLLECT_ONLY",
+                "HELP_REQUEST",
                 "ONLY_CALL",
-                "only_by_tag",
-                "run_body_here",
+                "rewrite_first_line",
+                "rewrite_question",
+                "rewrite_tagged_cell",
             ),
         },
     )

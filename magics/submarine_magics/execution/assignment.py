@@ -1,7 +1,7 @@
 """Bind the name in ``job = %submarine run ... --wait`` when the job is submitted.
 
-A statement that fails assigns nothing: the name would keep the job of an earlier run. Only a plain
-name of a cell is bound; everywhere else the exception has the attribute ``job``.
+A statement that raises assigns nothing, so the name would keep the job of an earlier run. Only a
+plain name at the top level of a cell is bound. Elsewhere use the exception's attribute ``job``.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
-#: Packages whose frames lie between the cell and the command.
+#: Packages whose frames are between the cell and the command.
 _BETWEEN = ("IPython", "submarine_magics", "contextlib")
 #: Instructions between a call and the assignment of its value, as in ``a = b = f()``.
 _SKIPPED = ("COPY", "NOP")
 
-#: The frame that has called the magic. Threads that a cell starts have none.
+#: The frame that called the magic. None in threads that a cell starts.
 _caller: ContextVar[FrameType | None] = ContextVar("submarine_caller", default=None)
 
 
 @contextlib.contextmanager
 def called_from_cell() -> Iterator[None]:
-    """Let ``bind`` find the statement that called the magic, until the block ends."""
+    """Record the statement that called the magic, for ``bind``, until the block ends."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and _package(frame) in _BETWEEN:
         frame = frame.f_back
@@ -41,21 +41,21 @@ def called_from_cell() -> Iterator[None]:
 
 
 def bind(job: Job) -> None:
-    """Assign ``job`` as the statement that called the magic is going to."""
+    """Assign ``job`` to the name to which the calling statement assigns its value."""
     frame = _caller.get()
     if frame is None:
         return
     name = assigned_name(frame)
     if name is not None:
-        # At the top level of a cell this is the dictionary of its variables.
+        # At the top level of a cell, f_locals is the namespace itself.
         frame.f_locals[name] = job
 
 
 def assigned_name(frame: FrameType) -> str | None:
-    """The name to which the top level of a module assigns the value of the call under way."""
+    """Return the name to which module-level code assigns the value of the current call."""
     if frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return None  # The variables of a function cannot be set from outside.
-    # The bytecode also tells it where no source is known: in `%%time` or `exec`.
+        return None  # Local variables of a function cannot be set from outside.
+    # Bytecode is available also where the source is not: in `%%time` or `exec`.
     following = (
         instruction
         for instruction in dis.get_instructions(frame.f_code)

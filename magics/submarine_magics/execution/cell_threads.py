@@ -1,16 +1,18 @@
-"""Threads that still run the notebook's own code, and so may yet start a job.
+"""Threads that cells have started: those that may still start a job, and errors raised in them.
 
-A script ends when such threads have ended, and so does a headless run. As in a script, daemon
-threads are nobody's concern; nor are those of libraries, the idle ones of a pool, and all threads
-of a notebook that has nothing to do with jobs. Only looks.
+A headless run ends when such threads have ended, as a script does. Daemon threads, threads of
+libraries and idle threads of a pool are ignored, and so are all threads of a notebook that does not
+use jobs. Python prints an error in a thread and continues; a headless run reports it as a failure.
 """
 
 from __future__ import annotations
 
 import sys
 import threading
+from collections import deque
+from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
 
@@ -19,10 +21,17 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
+    from submarine_jobs.errors import SubmarineError
+    from submarine_magics.execution.executions import Execution
+
+_MAX_ERRORS = 50
+_errors: deque[tuple[SubmarineError, Execution | None]] = deque(maxlen=_MAX_ERRORS)
+_previous_hook: list[Callable[[Any], Any]] = []
+
 
 def threads_of_cells(shell: InteractiveShell) -> list[threading.Thread]:
-    """The threads that are in the middle of a function of the notebook, daemons left out."""
-    if not (started.anything() or _knows_jobs(shell)):
+    """Return the non-daemon threads that execute a function of the notebook."""
+    if not (started.anything() or _uses_jobs(shell)):
         return []
     others = [
         thread
@@ -33,8 +42,8 @@ def threads_of_cells(shell: InteractiveShell) -> list[threading.Thread]:
     return [thread for thread in others if _in_cell(frames.get(thread.ident or 0), shell)]
 
 
-def _knows_jobs(shell: InteractiveShell) -> bool:
-    """Whether the notebook has imported what starts jobs, by whatever name."""
+def _uses_jobs(shell: InteractiveShell) -> bool:
+    """Whether a variable of the notebook is ``submarine_jobs`` or one of its functions."""
     own = "submarine_jobs"
     return any(
         (isinstance(value, ModuleType) and value.__name__ == own)
@@ -50,3 +59,39 @@ def _in_cell(frame: FrameType | None, shell: InteractiveShell) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def record_thread_errors(latest: Callable[[], Execution | None]) -> None:
+    """Record Submarine errors in threads of this process; the newest ``_MAX_ERRORS`` are kept.
+
+    Python's message about the error is printed as before.
+
+    Parameters
+    ----------
+    latest
+        Returns the cell that was started last.
+    """
+    if _previous_hook:
+        return
+    _previous_hook.append(threading.excepthook)
+
+    def hook(args: Any) -> None:
+        errors = sys.modules.get("submarine_jobs.errors")
+        if errors is not None and isinstance(args.exc_value, errors.SubmarineError):
+            _errors.append((args.exc_value, latest()))
+        _previous_hook[0](args)
+
+    threading.excepthook = hook
+
+
+def has_thread_errors() -> bool:
+    """Whether ``take_thread_errors`` returns any."""
+    return bool(_errors)
+
+
+def take_thread_errors() -> list[tuple[SubmarineError, Execution | None]]:
+    """Remove and return the recorded errors, the oldest first."""
+    found = []
+    while _errors:
+        found.append(_errors.popleft())
+    return found

@@ -1,6 +1,6 @@
-"""Remembers which cell is being executed: its text, its id, what the front end said about it.
+"""The cell that a kernel executes: source, id, tags, and the front end's request.
 
-Keeps only the present one (one for each subshell and task); collecting is ``notebook_cells``.
+There is one current execution for each subshell and asyncio task. Earlier ones are not kept.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Execution:
     Parameters
     ----------
     cell_id
-        From the front end; None where it sends none.
+        Sent by the front end; None if it sends no id.
     count
-        The number in ``In [3]``; None for what is kept out of the history.
+        The number in ``In [3]``; None for code that is not stored in the history.
     deleted
-        Ids of cells that the front end says were deleted.
+        Ids of deleted cells, as sent by the front end.
     tags
-        The cell's tags, where the front end sends its metadata.
+        The cell's tags; empty if the front end sends no metadata.
     code
-        What IPython is about to compile.
+        The transformed code, which IPython compiles.
     """
 
     source: str
@@ -44,30 +44,30 @@ class Execution:
 
     @property
     def label(self) -> str:
-        """What a person sees, ``[3]``."""
+        """The prompt number as displayed, ``[3]``."""
         return f"[{self.count}]" if self.count is not None else "[ ]"
 
 
 class Executions:
-    """The hook on one shell."""
+    """Track the executions of one shell by IPython's event ``pre_run_cell``."""
 
     _all: weakref.WeakKeyDictionary[InteractiveShell, Executions] = weakref.WeakKeyDictionary()
 
     def __init__(self, shell: InteractiveShell) -> None:
         self._shell = weakref.ref(shell)
         self._current: ContextVar[Execution | None] = ContextVar("execution", default=None)
-        #: The cell that was begun last, which is all that a thread of a cell can be told of.
+        #: The cell that was started last. Threads, which have no current cell, use it.
         self.latest: Execution | None = None
         self.listeners: list[Callable[[Execution], None]] = []
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> Executions | None:
-        """The hook on ``shell``, if there is one."""
+        """Return the instance for ``shell``, or None."""
         return cls._all.get(shell)
 
     @classmethod
     def attach(cls, shell: InteractiveShell) -> Executions:
-        """Hook ``shell``, once."""
+        """Return the instance for ``shell``; the first call creates and registers it."""
         found = cls._all.get(shell)
         if found is None:
             found = cls._all[shell] = cls(shell)
@@ -75,7 +75,7 @@ class Executions:
         return found
 
     def detach(self) -> None:
-        """Take the hook away."""
+        """Unregister the event callback."""
         shell = self._shell()
         if shell is not None and self._all.pop(shell, None) is not None:
             shell.events.unregister("pre_run_cell", self.begin)
@@ -86,14 +86,14 @@ class Executions:
         return self._current.get()
 
     def begin(self, info: Any) -> None:
-        """IPython's ``pre_run_cell``: take note of what starts now."""
+        """Record the cell that starts; callback for ``pre_run_cell``."""
         shell = self._shell()
         if shell is None:
             return
         meta = getattr(info, "cell_meta", None)
         if not meta:
-            # ipykernel before 7.3 does not hand it on. What a cell runs in its turn has none.
-            request = requested(shell)
+            # ipykernel before 7.3 does not pass it on. Code that a cell itself runs has none.
+            request = current_request(shell)
             meta = request.metadata if request and request.code == info.raw_cell else None
         deleted = meta.get("deletedCells") if isinstance(meta, dict) else None
         cell_id = getattr(info, "cell_id", None)
@@ -101,7 +101,7 @@ class Executions:
         execution = Execution(
             source=source,
             cell_id=cell_id if isinstance(cell_id, str) and cell_id else None,
-            # IPython counts up before it tells.
+            # IPython increments the counter before it triggers the event.
             count=shell.execution_count - 1 if info.store_history else None,
             deleted=tuple(word for word in deleted if isinstance(word, str))
             if isinstance(deleted, list)
@@ -111,19 +111,19 @@ class Executions:
         )
         self._current.set(execution)
         self.latest = execution
-        # One that is added by another (the magics, at first use) hears of it too.
+        # A listener may add another one (the magics, at first use), which is called too.
         for listener in self.listeners:
             listener(execution)
 
 
 @dataclass(frozen=True)
-class Requested:
-    """The cell that the front end has asked to be executed: its text, and what it said of it.
+class ExecuteRequest:
+    """Content and metadata of the front end's ``execute_request``.
 
     Parameters
     ----------
     allow_stdin
-        Whether a person could be asked; None where the front end does not say.
+        Whether questions can be asked; None if the front end does not send it.
     """
 
     code: str
@@ -136,8 +136,8 @@ class Requested:
         return tags_in(self.metadata)
 
 
-def requested(shell: InteractiveShell) -> Requested | None:
-    """What the request that is carried out now asks for; None if that is no execution."""
+def current_request(shell: InteractiveShell) -> ExecuteRequest | None:
+    """Return the request that the kernel handles now; None if it is not an execution."""
     parent = _request(shell)
     header, content = parent.get("header"), parent.get("content")
     if not isinstance(header, dict) or header.get("msg_type") != "execute_request":
@@ -146,7 +146,7 @@ def requested(shell: InteractiveShell) -> Requested | None:
         return None
     stdin = content.get("allow_stdin")
     allowed = stdin if isinstance(stdin, bool) else None
-    return Requested(content["code"], parent.get("metadata"), allowed)
+    return ExecuteRequest(content["code"], parent.get("metadata"), allowed)
 
 
 def _request(shell: InteractiveShell) -> dict[str, Any]:

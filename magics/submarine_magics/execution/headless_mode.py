@@ -1,7 +1,7 @@
-"""Whether a person may look on while a cell runs, and if not, what its runner wants.
+"""Whether a cell runs in a headless run, and the settings of that run.
 
-Our runner says it in the environment; of any other (nbclient, papermill, nbconvert) the request
-itself tells, since it lets nobody be asked. Does not wait for anything.
+The runner ``submarine run NOTEBOOK`` passes its settings in the environment. For other runners
+(nbclient, papermill, nbconvert) the request itself says that no question can be asked.
 """
 
 from __future__ import annotations
@@ -12,33 +12,34 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from submarine_jobs.model import ATTENDED, VARIABLE, Headless
-from submarine_magics.execution.executions import requested
+from submarine_magics.execution.executions import current_request
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
-def headless_of(shell: InteractiveShell) -> Headless | None:
-    """What holds for the request that is carried out now; None where a person may look on."""
+def headless_settings(shell: InteractiveShell) -> Headless | None:
+    """Return the settings of the current request; None in an interactive session."""
     if getattr(shell, "kernel", None) is None:
         return None
-    told, attended = told_by_runner()
-    if told is not None or attended:
-        return told
-    request = requested(shell)
+    settings, attended = runner_settings()
+    if settings is not None or attended:
+        return settings
+    request = current_request(shell)
     return Headless() if request is not None and request.allow_stdin is False else None
 
 
 @cache
-def told_by_runner() -> tuple[Headless | None, bool]:
-    """What our runner has told this kernel, and whether somebody said that a person looks on.
+def runner_settings() -> tuple[Headless | None, bool]:
+    """Return the settings in the environment, and whether it declares the session interactive.
 
-    The barrier is this kernel's alone: a kernel that one of its cells starts has another runner.
+    The variable is changed at the first call: the barrier and the job options hold for this kernel,
+    not for a kernel that one of its cells starts.
     """
     attended = os.environ.get(VARIABLE, "").strip().lower() == ATTENDED
     if attended:
-        del os.environ[VARIABLE]  # of this kernel's own cells alone
-    told = Headless.from_environment()
-    if told is not None:
-        os.environ.update(replace(told, barrier=False, job_options={}).to_environment())
-    return told, attended
+        del os.environ[VARIABLE]
+    settings = Headless.from_environment()
+    if settings is not None:
+        os.environ.update(replace(settings, barrier=False, job_options={}).to_environment())
+    return settings, attended

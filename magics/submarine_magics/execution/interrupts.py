@@ -1,6 +1,6 @@
-"""What an interrupt does to a piece of code in the main thread: nothing, later, or as in Python.
+"""Context managers that ignore, allow or defer an interrupt (SIGINT) in the main thread.
 
-In other threads, which no signal reaches, all of this does nothing.
+In other threads, which receive no signals, they do nothing.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from types import FrameType
 
 
 @contextlib.contextmanager
-def undisturbed() -> Iterator[None]:
-    """No interrupt meanwhile: what must be said is said."""
+def ignore_interrupts() -> Iterator[None]:
+    """Ignore interrupts, and flush stdout at the end."""
     with _on_interrupt(signal.SIG_IGN):
         yield
     sys.stdout.flush()
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """An interrupt raises KeyboardInterrupt meanwhile, also where ipykernel has other plans."""
+def allow_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt on an interrupt, also where ipykernel has its own handler."""
     with _on_interrupt(signal.default_int_handler):
         yield
 
 
 @contextlib.contextmanager
-def in_one_go() -> Iterator[None]:
-    """An interrupt is heard at the end: for two steps of which the first alone would be wrong."""
-    heard: list[tuple[int, FrameType | None]] = []
+def defer_interrupts() -> Iterator[None]:
+    """Handle an interrupt at the end of the block, for steps that must not be separated."""
+    received: list[tuple[int, FrameType | None]] = []
     before = signal.getsignal(signal.SIGINT)
-    with _on_interrupt(lambda number, frame: heard.append((number, frame))):
+    with _on_interrupt(lambda number, frame: received.append((number, frame))):
         yield
-    if heard and callable(before):
-        before(*heard[0])
+    if received and callable(before):
+        before(*received[0])
 
 
 @contextlib.contextmanager

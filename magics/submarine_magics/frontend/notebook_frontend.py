@@ -1,4 +1,4 @@
-"""The notebook as a front end: its cells and variables, its way of saying, asking and waiting."""
+"""The notebook as a front end: its cells and variables, output, questions and job cards."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, b
 from submarine_jobs.text import TerminalFilter, printable
 from submarine_magics.cells import NotebookCells
 from submarine_magics.execution import Executions, bind
-from submarine_magics.frontend.cards import LiveDisplays
-from submarine_magics.frontend.outcomes import OutputLimitReached
+from submarine_magics.frontend.cards import JobDisplays
+from submarine_magics.jobs import KernelJobs
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
-#: Most that one command writes into an output, in bytes; front ends freeze on much more.
+#: Bytes of a log that one command writes into an output; front ends freeze on much more.
 MAX_LOG_BYTES = 1 << 20
 
 
+class OutputLimitReached(Exception):  # noqa: N818 - not an error: ends a long output
+    """A log is longer than ``MAX_LOG_BYTES``."""
+
+
 class NotebookFrontend(Frontend):
-    """One kernel's front end; see ``Frontend`` for what each part is for."""
+    """The front end of one kernel; ``Frontend`` documents the methods."""
 
     kind = "notebook"
     command = "%submarine"
@@ -39,30 +43,30 @@ class NotebookFrontend(Frontend):
         self._paragraph: Cell | None = None
         self._with_paragraph: CellCollection | None = None
         self._written = 0
-        #: Whether the present command has waited, so that the output shows a card.
+        #: Whether the current command has waited for a job, so that the output shows its card.
         self.watched = False
         self._quiet = False
-        #: Display id of the line that is being renewed.
+        #: Display id of the progress line.
         self._line: str | None = None
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
-        self.displays = LiveDisplays(shell)
+        self.displays = JobDisplays(shell)
 
     @property
     def collection(self) -> CellCollection:  # type: ignore[override]
-        """The cells of this kernel; during ``%%submarine run`` with the paragraph below it."""
+        """The cells of this kernel; during ``%%submarine run`` with the text below it."""
         if self._with_paragraph is not None:
             return self._with_paragraph
         return self._cells.collection
 
     @property
     def namespace(self) -> Mapping[str, Any]:  # type: ignore[override]
-        """The user's variables, for ``--with``."""
+        """The notebook's variables, for ``--with``."""
         namespace: Mapping[str, Any] = self.shell.user_ns
         return namespace
 
     @property
     def interactive(self) -> bool:  # type: ignore[override]
-        """Whether the front end lets the kernel ask; not in headless execution."""
+        """Whether the front end allows questions; False in headless execution."""
         kernel = getattr(self.shell, "kernel", None)
         if kernel is None:
             return sys.stdin is not None and sys.stdin.isatty()
@@ -80,15 +84,15 @@ class NotebookFrontend(Frontend):
         ]
 
     @contextlib.contextmanager
-    def speaking(self, paragraph: Cell | None, *, quiet: bool = False) -> Iterator[None]:
-        """One command.
+    def command_context(self, paragraph: Cell | None, *, quiet: bool = False) -> Iterator[None]:
+        """Set and reset the state of one command.
 
         Parameters
         ----------
         paragraph
             The text below ``%%submarine run``.
         quiet
-            Show no card while waiting: the output is to be JSON alone.
+            Show no progress and no card, because the output must be JSON.
         """
         self._quiet = quiet
         self._paragraph, self._written, self.watched = paragraph, 0, False
@@ -103,7 +107,7 @@ class NotebookFrontend(Frontend):
             self._paragraph = self._with_paragraph = None
 
     def cells_bundle(self, program: str) -> Bundle:
-        """The bundle of the collected cells, with the paragraph below ``%%submarine run`` last."""
+        """Build the bundle of the collected cells, with the text below ``%%submarine run`` last."""
         cells = self._cells.collection.cells()
         if self._paragraph is not None:
             cells.append(self._paragraph)
@@ -113,21 +117,19 @@ class NotebookFrontend(Frontend):
 
     @property
     def own_jobs(self) -> list[Job]:
-        """Jobs that this kernel has started and nobody has waited for to the end."""
-        from submarine_magics.jobs import KernelJobs
-
-        return [entry.job for entry in KernelJobs.of(self.shell).open()]
+        """Jobs that this kernel has started and that have not been handled."""
+        return [entry.job for entry in KernelJobs.of(self.shell).unhandled()]
 
     @property
     def launching_cell(self) -> str | None:
-        """The cell that is being executed: a job's card lies below it."""
+        """Id of the current cell, whose output shows a job's card."""
         executions = Executions.of(self.shell)
         current = executions.current if executions is not None else None
         return current.cell_id if current is not None else None
 
     @property
     def launching_place(self) -> str:
-        """The id of that cell, or its number where the front end sends no id."""
+        """Id of the current cell, or its number if the front end sends no id."""
         executions = Executions.of(self.shell)
         current = executions.current if executions is not None else None
         return (current.cell_id or current.label) if current is not None else ""
@@ -137,15 +139,15 @@ class NotebookFrontend(Frontend):
         bind(job)
 
     def say(self, text: str) -> None:
-        """A line in the cell's output."""
+        """Print a line to the cell's output."""
         print(printable(text, 10_000), flush=True)
 
     def warn(self, text: str) -> None:
-        """A line among the cell's errors."""
+        """Print a line to stderr of the cell."""
         print(printable(text, 10_000), file=sys.stderr, flush=True)
 
     def renew(self, text: str) -> bool:
-        """One line of the cell's output, renewed in place; a job's card takes its place."""
+        """Show a progress line and update it in place; the job's card replaces it."""
         if self._quiet:
             return True
         if not self.displays.rich:
@@ -156,32 +158,38 @@ class NotebookFrontend(Frontend):
         return True
 
     def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
-        """A display of the cell that runs, and what renews it."""
+        """Show a MIME bundle; return a function that replaces it."""
         if self._quiet or not self.displays.rich:
             return None
         return self.displays.picture(bundle)
 
     def confirm(self, question: str) -> bool:
-        """Ask, where there is somebody to ask; else no."""
+        """Ask a question; return False in a headless run."""
         if not self.interactive:
             return False
         return input(f"{printable(question)} [y/N] ").strip().lower() in ("y", "yes")
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
-        """A piece of a log; after ``MAX_LOG_BYTES`` the command ends with a sentence."""
-        room = MAX_LOG_BYTES - self._written
+        """Write a part of a log.
+
+        Raises
+        ------
+        OutputLimitReached
+            After ``MAX_LOG_BYTES``.
+        """
+        remaining = MAX_LOG_BYTES - self._written
         self._written += len(data)
         target = sys.stderr if stream == "stderr" else sys.stdout
-        target.write(self._filters[stream].feed(data[:room]))
+        target.write(self._filters[stream].feed(data[:remaining]))
         target.flush()
         if self._written > MAX_LOG_BYTES:
             raise OutputLimitReached(
-                f"\nA notebook output holds the first {MAX_LOG_BYTES >> 20} MiB of a log; "
+                f"\nThe output of a cell shows the first {MAX_LOG_BYTES >> 20} MiB of a log. "
                 "`submarine logs` in a terminal, or Job.log, reads all of it."
             )
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Show the job's card and keep it up to date until the job has ended."""
+        """Show the job's card and update it until the job has ended."""
         self.watched = True
         if self._quiet:
             return job.wait(on_interrupt=on_interrupt)
@@ -192,7 +200,7 @@ class NotebookFrontend(Frontend):
             return record
         from submarine_jobs.frontends import CommandLine
 
-        self.displays.note_shown(job)
+        self.displays.mark_shown(job)
         terminal = CommandLine(json_asked=False)
         try:
             return terminal.watch(job, on_interrupt=on_interrupt, log=log)

@@ -1,4 +1,4 @@
-"""Shows what a command gave back: cards, tables, text, JSON; a failure fails the cell."""
+"""Show the outcome of a command: card, table, text or JSON. A failed command fails the cell."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome, to_json
 from submarine_jobs.text import printable
-from submarine_magics.execution import headless_of
+from submarine_magics.execution import headless_settings
 from submarine_magics.frontend.cards import show
+from submarine_magics.frontend.tracebacks import job_failed
 from submarine_magics.jobs import KernelJobs
 from submarine_runtime.protocol.states import State
 
@@ -21,12 +22,8 @@ if TYPE_CHECKING:
 MAX_TEXT = 1 << 20
 
 
-class OutputLimitReached(Exception):  # noqa: N818 - no error: a way out of a long output
-    """A log is longer than an output may be; the message says what to do."""
-
-
 class WaitInterrupted(KeyboardInterrupt):
-    """The waiting was interrupted; what that meant for the job has been said."""
+    """Waiting for a job was interrupted. The consequence for the job has been printed."""
 
     def __init__(self, message: str, job: JobHandle | None = None) -> None:
         super().__init__(message)
@@ -37,7 +34,7 @@ class WaitInterrupted(KeyboardInterrupt):
 
 
 class Json:
-    """Mixed into the value of ``--json``: shown as JSON text, used as what it is."""
+    """Mixin for values of ``--json``: a dict or list that is displayed as JSON text."""
 
     def _ipython_display_(self) -> None:
         print(to_json(self))
@@ -52,12 +49,12 @@ class JsonList(list[Any], Json):
 
 
 def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCells) -> Any:
-    """Display ``outcome`` and return what the magic is worth: the job, or the value of ``--json``.
+    """Display ``outcome`` and return the value of the magic: the job, or the value of ``--json``.
 
     Raises
     ------
     JobFailedError
-        If the command waited for a job that did not succeed; its traceback is the program's.
+        If the command waited for a job that did not succeed, with the program's traceback.
     WaitInterrupted
         If waiting was interrupted.
     """
@@ -65,9 +62,9 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
     if outcome.exit_code == INTERRUPTED:
         frontend.say(outcome.text)
         if outcome.job is not None:
-            jobs.leave(outcome.job.id)
-            if headless_of(frontend.shell) is not None or outcome.job.final:
-                # The cell ends now, and a headless executor takes nothing for it any more.
+            jobs.detach(outcome.job.id)
+            if headless_settings(frontend.shell) is not None or outcome.job.final:
+                # A headless executor accepts no updates after the end of the cell.
                 frontend.displays.finish(outcome.job)
         raise WaitInterrupted("stopped waiting, as said above.", outcome.job)
     if outcome.as_json:
@@ -78,17 +75,15 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
             print(printable(outcome.text, MAX_TEXT))
     elif job is None:
         _show_text(outcome, frontend)
-    elif not frontend.displays.has_shown(job):
+    elif not frontend.displays.shown_in_cell(job):
         frontend.displays.show(job)
     if frontend.watched:
         for job_id in _waited_for(outcome):
-            jobs.answer(job_id)
+            jobs.mark_handled(job_id)
     if outcome.exit_code == SUCCESS:
         return job
     job = job or _first_failed(outcome, jobs)
     if job is not None:
-        from submarine_magics.frontend.tracebacks import job_failed
-
         raise job_failed(job, frontend.shell, cells)
     if frontend.watched:
         raise JobFailedError("A job did not succeed.", "Its card says why.")
@@ -96,7 +91,7 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
 
 
 def _waited_for(outcome: Outcome) -> list[str]:
-    """Ids of the jobs whose ends the outcome is about."""
+    """Return the ids of the jobs that the command waited for."""
     if outcome.job is not None:
         return [outcome.job.id]
     records = outcome.value if isinstance(outcome.value, list) else []
@@ -104,7 +99,7 @@ def _waited_for(outcome: Outcome) -> list[str]:
 
 
 def _first_failed(outcome: Outcome, jobs: KernelJobs) -> Job | None:
-    """The first of several jobs that did not succeed, if it is one of this kernel's."""
+    """Return the first of several jobs that did not succeed, if this kernel started it."""
     records = outcome.value if isinstance(outcome.value, list) else []
     for record in records:
         if isinstance(record, dict) and record.get("state") != State.SUCCEEDED.value:

@@ -1,9 +1,9 @@
-"""A failed job raised as a normal IPython traceback of the cells that it was made from.
+"""Errors as a cell shows them: one sentence, or the traceback of a failed program.
 
-The program failed in another process, so there are no frames: they are built from the record.
-Each is the frame of a tiny code object that carries the name IPython gave the cell's code, the line
-and the function, so that IPython quotes the cell as ever. Only cells that ran in this kernel and
-say the same as the bundle are quoted; all other frames are named, as the record has them.
+A failed job is shown as a normal IPython traceback of the cells that its program was made from. The
+program failed in another process, so the frames are built from the record: each is the frame of a
+small code object with IPython's name of the cell's code, the line and the function, so that IPython
+quotes the cell. Only cells that ran in this kernel and have the text of the bundle are quoted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import ending_words
 from submarine_jobs.display import failure_text, frames_shown, tame
-from submarine_jobs.errors import JobFailedError
+from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_jobs.program import parse_cell
 from submarine_jobs.text import one_line, printable
-from submarine_magics.frontend.refusal import sentence_lines
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 
 if TYPE_CHECKING:
@@ -26,15 +25,28 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_magics.cells import NotebookCells
 
+_MAX_SENTENCE = 4000
 _MAX_LINE = 100_000
 
 
+def without_traceback(error: SubmarineError) -> SubmarineError:
+    """Add the method by which IPython shows ``error`` as one sentence; return ``error``."""
+    if "_render_traceback_" not in error.__dict__:
+        error.__dict__["_render_traceback_"] = lambda: sentence_lines(error)
+    return error
+
+
+def sentence_lines(error: BaseException) -> list[str]:
+    """Return ``UsageError: sentence``, with the name in red and the sentence escaped."""
+    return [f"\x1b[31m{type(error).__name__}\x1b[39m: {printable(str(error), _MAX_SENTENCE)}"]
+
+
 class ProgramError(Exception):
-    """Stands for the exception that ended the program; it shows the program's own type."""
+    """Base of the exceptions that represent the program's; each has the program's type name."""
 
 
 def job_failed(job: Job, shell: InteractiveShell, cells: NotebookCells) -> JobFailedError:
-    """The error to raise for a job that was waited for and did not succeed."""
+    """Return the error to raise for a job that ended without success."""
     record = tame(job.record())
     error = JobFailedError(ending_words(record))
     error.job = job
@@ -48,7 +60,7 @@ def _lines(
     shell: InteractiveShell,
     cells: NotebookCells,
 ) -> list[str]:
-    """What IPython prints."""
+    """Return the lines that IPython prints."""
     own = sentence_lines(error)
     if failure is None:
         return own
@@ -63,7 +75,7 @@ def _lines(
 
 
 def build_traceback(failure: Failure, cells: NotebookCells) -> types.TracebackType | None:
-    """Frames for ``failure``; None where none of them lies in an unchanged cell of this kernel."""
+    """Build frames for ``failure``; None if no frame is in an unchanged cell of this kernel."""
     found = [(frame, code_name_of(frame, cells)) for frame in _frames(failure)]
     if not any(name is not None for _, name in found):
         return None
@@ -81,7 +93,7 @@ def _frames(failure: Failure) -> list[TracebackFrame]:
 
 
 def code_name_of(frame: TracebackFrame, cells: NotebookCells) -> str | None:
-    """IPython's name of the code of the cell that ``frame`` lies in, if it is still what it was."""
+    """Return IPython's name of the code of the frame's cell, if the cell has not changed."""
     if not frame.cell or not frame.cell_line:
         return None
     run = cells.runs.get(frame.cell)
@@ -98,13 +110,13 @@ def code_name_of(frame: TracebackFrame, cells: NotebookCells) -> str | None:
 
 
 def _frame(code_name: str, line: int, function: str) -> types.TracebackType | None:
-    """The traceback entry of an exception raised at ``line`` of ``code_name``."""
+    """Return the traceback entry of an exception raised at ``line`` of ``code_name``."""
     line = min(max(line, 1), _MAX_LINE)
     name = one_line(function, 100) or "<module>"
     code = compile("\n" * (line - 1) + "raise error", code_name, "exec")
     namespace: dict[str, Any] = {"error": ProgramError()}
     try:
-        exec(code.replace(co_name=name, co_qualname=name), namespace)  # noqa: S102 - our own text
+        exec(code.replace(co_name=name, co_qualname=name), namespace)  # noqa: S102 - generated text
     except ProgramError as raised:
         return raised.__traceback__.tb_next if raised.__traceback__ else None
     return None

@@ -1,4 +1,4 @@
-"""Jobs of a headless run: wait for them at the end of a cell or of the run, and report failures."""
+"""Wait for the jobs of a headless run at the end of a cell or of the run."""
 
 from __future__ import annotations
 

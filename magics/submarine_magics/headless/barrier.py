@@ -1,8 +1,8 @@
-"""The end of a headless run: every job of the kernel has ended, and every card says how.
+"""The end of a headless run: wait until all jobs of the kernel have ended, and update their cards.
 
-Our runner executes ``wait_for_jobs`` after the last cell, and ``end_jobs`` where the run ends
-early. What it reads is one display of the type ``MIME_TYPE``. Does not raise: the runner puts the
-failures where they belong, below the cells that started the jobs.
+The runner executes ``wait_for_jobs`` after the last cell, and ``end_jobs`` if the run ends early.
+Their result is one display of type ``MIME_TYPE``. They do not raise: the runner reports each
+failure below the cell that started the job.
 """
 
 from __future__ import annotations
@@ -13,103 +13,108 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution import thread_errors, threads_of_cells
+from submarine_magics.execution import has_thread_errors, threads_of_cells
 
 if TYPE_CHECKING:
     from submarine_magics.execution import Execution
-    from submarine_magics.headless.open_jobs import Answering, Failed
+    from submarine_magics.headless.unhandled_jobs import JobFailure, UnhandledJobs
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
-#: Seconds after which the runner hears what a run without any open job still waits for.
-_SAID_AFTER = 5.0
+#: Seconds without a running job after which the runner receives the names of threads.
+_REPORT_AFTER = 5.0
 _MAX_NAMED = 5
 
 
 def wait_for_jobs() -> None:
-    """Wait for the jobs that this kernel has started and nobody has answered for; then tell.
+    """Wait for the unhandled jobs that this kernel has started, then display the result.
 
     Threads of cells are waited for too, as at the end of a script: they may start another job.
 
-    The display's JSON holds ``failed``, a list of ``job_id cell_id execution_count ename evalue
-    traceback``, and ``detached``, a list of ``job_id cell_id execution_count`` of the jobs that go
-    on. An interrupt ends the waiting: the jobs are cancelled or left alone, as the runner has told
-    the kernel, and the display is sent all the same. One with ``threads``, a list of names, comes
-    before it where threads take their time.
+    The JSON has ``failed``, a list of ``job_id cell_id execution_count ename evalue traceback``,
+    and ``detached``, a list of ``job_id cell_id execution_count`` of the jobs that continue. An
+    interrupt ends the wait: the jobs are cancelled or detached, as the run is configured, and the
+    result is displayed. If threads take long, a display with ``threads``, a list of names, precedes
+    it.
     """
-    _end(lambda answering: answering.wait(_Told().threads))
+    _end(lambda unhandled: unhandled.wait(_ThreadReport().update))
 
 
 def end_jobs(why: str) -> None:
-    """Cancel the jobs that go on, or leave them alone, as an interrupt does; then tell, as above.
+    """Cancel or detach the running jobs, as an interrupt does, then display the result.
 
     Parameters
     ----------
     why
-        For the record of what is cancelled: ``the run's time limit``.
+        The reason in the record of a cancelled job: ``the run's time limit``.
     """
-    _end(lambda answering: answering.stop(why))
+    _end(lambda unhandled: unhandled.stop(why))
 
 
-def _end(how: Callable[[Answering], object]) -> None:
+def _end(action: Callable[[UnhandledJobs], object]) -> None:
+    # The runner executes this in every notebook. Without jobs, no further module is loaded.
     import IPython
 
     shell: Any = IPython.get_ipython()  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
-    if shell is None or not (started.anything() or thread_errors.some() or threads_of_cells(shell)):
-        _tell([], [])
+    if shell is None or not (started.anything() or has_thread_errors() or threads_of_cells(shell)):
+        _display_result([], [])
         return
-    from submarine_magics.execution import interruptible, undisturbed
-    from submarine_magics.headless.open_jobs import INTERRUPTED, Answering
+    from submarine_magics.execution import allow_interrupts, ignore_interrupts
+    from submarine_magics.headless.unhandled_jobs import INTERRUPTED, UnhandledJobs
 
-    with undisturbed():
-        answering = Answering(shell)
+    with ignore_interrupts():
+        unhandled = UnhandledJobs(shell)
     try:
         try:
-            with interruptible():
-                how(answering)
+            with allow_interrupts():
+                action(unhandled)
         except KeyboardInterrupt:
-            answering.stop(INTERRUPTED)
+            unhandled.stop(INTERRUPTED)
     finally:
-        with undisturbed():
-            left = [(entry.job.id, entry.execution) for entry in answering.jobs.left()]
-            _tell(answering.failed, left)
-            answering.show()
+        with ignore_interrupts():
+            detached = [(entry.job.id, entry.execution) for entry in unhandled.jobs.detached()]
+            _display_result(unhandled.failed, detached)
+            unhandled.finish_cards()
 
 
-class _Told:
-    """Says once which threads are waited for, when that takes long."""
+class _ThreadReport:
+    """Display once which threads are waited for, after ``_REPORT_AFTER`` seconds."""
 
     def __init__(self) -> None:
         self._since: float | None = None
-        self._said = False
+        self._displayed = False
 
-    def threads(self, alive: list[threading.Thread]) -> None:
-        """No job is open, but these are at work; none: there was a job just now."""
+    def update(self, threads: list[threading.Thread]) -> None:
+        """Take the threads that run while no job does; empty: a job was running."""
         now = time.monotonic()
-        if not alive or self._since is None:
+        if not threads or self._since is None:
             self._since = now
-        if not self._said and now - self._since >= _SAID_AFTER:
-            self._said = True
-            names = [thread.name for thread in alive[:_MAX_NAMED]]
-            _put({"threads": names}, f"Waiting for {', '.join(names)}.")
+        if not self._displayed and now - self._since >= _REPORT_AFTER:
+            self._displayed = True
+            names = [thread.name for thread in threads[:_MAX_NAMED]]
+            _display({"threads": names}, f"Waiting for {', '.join(names)}.")
 
 
-def _tell(failed: Sequence[Failed], left: Sequence[tuple[str, Execution | None]]) -> None:
-    told = {
+def _display_result(
+    failed: Sequence[JobFailure], detached: Sequence[tuple[str, Execution | None]]
+) -> None:
+    result = {
         "failed": [_failure(item) for item in failed],
-        "detached": [_place(*entry) for entry in left],
+        "detached": [_place(*entry) for entry in detached],
     }
-    _put(told, f"Jobs that failed: {len(failed)}; that go on: {len(left)}.")
+    _display(result, f"Failed jobs: {len(failed)}; detached jobs: {len(detached)}.")
 
 
-def _put(told: dict[str, Any], text: str) -> None:
+def _display(content: dict[str, Any], text: str) -> None:
+    # As in `_end`.
     import IPython.display
 
-    put: Any = IPython.display.display
-    put({MIME_TYPE: told, "text/plain": text}, raw=True)
+    display: Any = IPython.display.display
+    display({MIME_TYPE: content, "text/plain": text}, raw=True)
 
 
-def _failure(item: Failed) -> dict[str, Any]:
-    """What a runner writes below the cell that has started a job."""
+def _failure(item: JobFailure) -> dict[str, Any]:
+    """Return the error that the runner writes below the cell."""
+    # As in `_end`.
     from submarine_magics.frontend import sentence_lines
 
     error = item.error

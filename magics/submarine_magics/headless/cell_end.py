@@ -1,7 +1,7 @@
-"""The end of a cell in a headless run: jobs that it has started by Python are shown and waited for.
+"""The end of a cell in a headless run: show the jobs started from Python, and wait for them.
 
-Where our runner waits at the end of the run, nothing is waited for here unless the kernel is about
-to exit. What a cell's command starts, the command itself waits for (``headless_words``).
+If the runner waits at the end of the run, this module waits only when the kernel is about to exit.
+Jobs that a command has started are waited for by the command itself (``headless_options``).
 """
 
 from __future__ import annotations
@@ -11,61 +11,61 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import SubmarineError
-from submarine_magics.execution import headless_of, interruptible, thread_errors
-from submarine_magics.frontend import WaitInterrupted, as_refusal
-from submarine_magics.headless.open_jobs import INTERRUPTED, Answering, Failed
+from submarine_magics.execution import allow_interrupts, has_thread_errors, headless_settings
+from submarine_magics.frontend import WaitInterrupted, without_traceback
+from submarine_magics.headless.unhandled_jobs import INTERRUPTED, JobFailure, UnhandledJobs
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
 def end_cell(shell: InteractiveShell, result: Any) -> None:
-    """IPython's ``post_run_cell`` in a process that has started jobs.
+    """Handle IPython's event ``post_run_cell`` in a process that has started jobs.
 
     Parameters
     ----------
     result
-        IPython's ``ExecutionResult``; an error put in makes the cell a failed one.
+        IPython's ``ExecutionResult``. An error that is set in it lets the cell fail.
     """
-    headless = headless_of(shell)
+    headless = headless_settings(shell)
     if headless is None:
         return
-    answering = Answering(shell)
-    if not (answering.jobs.open() or started.submits_under_way() or thread_errors.some()):
+    unhandled = UnhandledJobs(shell)
+    if not (unhandled.jobs.unhandled() or started.submits_under_way() or has_thread_errors()):
         return
     error = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
     interrupted = result is None or isinstance(error, KeyboardInterrupt)
     found: BaseException | None = None
     try:
-        with interruptible():
-            answering.present()
+        with allow_interrupts():
+            unhandled.show_missing_cards()
             if headless.barrier and not shell.exit_now:
                 return
             if interrupted:
-                answering.stop(INTERRUPTED)
+                unhandled.stop(INTERRUPTED)
             else:
-                answering.wait()
-            answering.show()
+                unhandled.wait()
+            unhandled.finish_cards()
     except KeyboardInterrupt:
-        answering.stop(INTERRUPTED)
-        answering.show()
+        unhandled.stop(INTERRUPTED)
+        unhandled.finish_cards()
         found = WaitInterrupted("stopped waiting for the jobs of this cell.")
-    found = found or next((item.error for item in answering.failed), None)
-    for item in answering.failed:
+    found = found or next((item.error for item in unhandled.failed), None)
+    for item in unhandled.failed:
         if item.error is not found or error is not None:
             _warn(item)
     if found is not None and error is None and result is not None:
         _fail(shell, result, found)
 
 
-def _warn(item: Failed) -> None:
-    print(as_refusal(item.error), file=sys.stderr, flush=True)
+def _warn(item: JobFailure) -> None:
+    print(item.error, file=sys.stderr, flush=True)
 
 
 def _fail(shell: InteractiveShell, result: Any, error: BaseException) -> None:
     """Let the cell fail as if its last line had raised ``error``."""
     if isinstance(error, SubmarineError):
-        as_refusal(error)
+        without_traceback(error)
     show: Any = shell.showtraceback
     show((type(error), error, error.__traceback__))
     result.error_in_exec = error

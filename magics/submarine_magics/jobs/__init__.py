@@ -1,4 +1,4 @@
-"""Jobs that one kernel has started, and the guard process for the kernel's death."""
+"""Jobs that one kernel has started, and the guard that cancels them if the kernel dies."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "kernel_jobs": ("KernelJob", "KernelJobs"),
+            "kernel_jobs": (
+                "KernelJob",
+                "KernelJobs",
+            ),
         },
     )

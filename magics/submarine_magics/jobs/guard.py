@@ -1,7 +1,7 @@
-"""The kernel's side of the guard, a small process that outlives it: what it is told, and when.
+"""The guard of a headless run: a process that cancels the run's jobs if the kernel dies.
 
-It is started with the first job of a headless run. What it does when the kernel vanishes is
-``guard_process``'s matter; a kernel that answers for its jobs before it ends leaves it nothing.
+This module starts ``guard_process`` with the first job and sends it the jobs to watch through a
+pipe. A kernel that has handled all jobs before it ends leaves the guard without work.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _all: weakref.WeakSet[Guard] = weakref.WeakSet()
 
 
 class Guard:
-    """One guard; called from any thread. A guard that was killed is replaced at the next word."""
+    """Client of one guard process, thread-safe. The next message replaces a killed process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -36,23 +36,23 @@ class Guard:
         _all.add(self)
 
     def watch(self, job: Job) -> None:
-        """Have ``job`` cancelled if this process vanishes from now on."""
-        told = {"watch": job.id, "profile": _plain(job.session.profile)}
+        """Cancel ``job`` if this process dies from now on."""
+        message = {"watch": job.id, "profile": _to_json(job.session.profile)}
         with self._lock:
-            self._watched[job.id] = told
+            self._watched[job.id] = message
             if self._pipe is None:
                 self._start()
             else:
-                self._tell(told)
+                self._send(message)
 
     def release(self, job_id: str) -> None:
-        """Leave a job alone from now on; no error where it was not watched."""
+        """Stop watching a job. Unknown ids are ignored."""
         with self._lock:
             if self._watched.pop(job_id, None) is not None:
-                self._tell({"release": job_id})
+                self._send({"release": job_id})
 
     def _start(self) -> None:
-        """Start the process and tell it everything; without one, the run goes on all the same."""
+        """Start the process and send all jobs. If that fails, the run continues without it."""
         read, write = os.pipe()
         try:
             subprocess.run(
@@ -68,39 +68,39 @@ class Guard:
         except (OSError, subprocess.SubprocessError) as error:
             os.close(write)
             print(
-                f"Nobody will end this run's jobs if its kernel is killed: {error}",
+                f"The jobs of this run will not be cancelled if its kernel is killed: {error}",
                 file=sys.stderr,
             )
             return
         finally:
             os.close(read)
         self._pipe = write
-        # Not the directory of the notebook: its files are no modules of ours.
+        # Files in the notebook's directory must not shadow modules.
         here = os.getcwd() if os.path.isdir(".") else ""
         path = [entry for entry in sys.path if os.path.isabs(entry) and entry != here]
         self._write({"path": path})
-        for told in self._watched.values():
-            self._write(told)
+        for message in self._watched.values():
+            self._write(message)
 
-    def _tell(self, told: dict[str, Any]) -> None:
+    def _send(self, message: dict[str, Any]) -> None:
         if self._pipe is None:
             return
         try:
-            self._write(told)
+            self._write(message)
         except OSError:
             os.close(self._pipe)
             self._pipe = None
             if self._watched:
                 self._start()
 
-    def _write(self, told: dict[str, Any]) -> None:
+    def _write(self, message: dict[str, Any]) -> None:
         assert self._pipe is not None
-        data = json.dumps(told).encode() + b"\n"
+        data = json.dumps(message).encode() + b"\n"
         while data:
             data = data[os.write(self._pipe, data) :]
 
-    def forked(self) -> None:
-        """In a child of this process: the pipe is the parent's, or its end would never be seen."""
+    def reset_after_fork(self) -> None:
+        """Close the inherited pipe in a child process; else the guard would not see its end."""
         self._lock = threading.Lock()
         pipe, self._pipe = self._pipe, None
         self._watched = {}
@@ -109,7 +109,7 @@ class Guard:
                 os.close(pipe)
 
 
-def _plain(profile: Profile) -> dict[str, Any]:
+def _to_json(profile: Profile) -> dict[str, Any]:
     raw = asdict(profile)
     return {
         key: os.path.abspath(value) if isinstance(value, Path) else value
@@ -117,9 +117,9 @@ def _plain(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     for guard in list(_all):
-        guard.forked()
+        guard.reset_after_fork()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)

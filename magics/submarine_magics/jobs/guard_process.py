@@ -1,8 +1,8 @@
-"""Ends a headless run's jobs when its kernel has vanished; a process of its own, run as a script.
+"""Cancel a headless run's jobs when its kernel has died. Run as a script, in a process of its own.
 
-It reads from the kernel's pipe which jobs there are and which are answered for, and sleeps in that
-read. At the end of the pipe it cancels what nobody has answered for, through the core, which it
-imports only then. Speaks the standard library until then, and is never imported by anyone.
+The kernel sends the jobs to watch and to release through a pipe, one JSON object a line. At the end
+of the pipe the script cancels the jobs that are still watched. It imports ``submarine_jobs`` only
+then; before, it uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -16,79 +16,81 @@ import time
 from pathlib import Path
 from typing import Any
 
-#: Seconds that a cluster which does not answer is asked again, and between two questions.
+#: Seconds for which cancelling is retried while the cluster does not answer, and between retries.
 PATIENCE = 900.0
 FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-#: Jobs that are cancelled at the same time; each waits for its agent.
-AT_ONCE = 8
+#: Jobs that are cancelled concurrently; each call waits for an agent.
+MAX_CONCURRENT = 8
 WHY = "the kernel that waited for it is gone"
-_Told = dict[str, Any]
+_Message = dict[str, Any]
 
 
 def main() -> None:
-    """Listen to the kernel until it says goodbye, or no more."""
-    # Whoever ends a whole service sends SIGTERM to each of its processes, to this one too.
+    """Read messages until the pipe ends, then cancel the watched jobs."""
+    # A service manager sends SIGTERM to all processes of a service, this one included.
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    jobs, path = listen()
+    jobs, path = read_messages()
     if jobs:
         sys.path += [entry for entry in path if entry not in sys.path]
-        end_all(list(jobs.values()))
+        cancel_all(list(jobs.values()))
 
 
-def listen() -> tuple[dict[str, _Told], list[str]]:
-    """Jobs that nobody has answered for at the end of the pipe, and the kernel's module path."""
-    jobs: dict[str, _Told] = {}
+def read_messages() -> tuple[dict[str, _Message], list[str]]:
+    """Return the jobs that are watched at the end of the pipe, and the kernel's module path."""
+    jobs: dict[str, _Message] = {}
     path: list[str] = []
     for line in sys.stdin.buffer:
         try:
-            told = json.loads(line)
-        except ValueError:  # the kernel died in the middle of a word
+            message = json.loads(line)
+        except ValueError:  # The kernel died while it was writing.
             continue
-        if "path" in told:
-            path = [str(entry) for entry in told["path"]]
-        if "watch" in told:
-            jobs[told["watch"]] = told
-        jobs.pop(told.get("release", ""), None)
+        if "path" in message:
+            path = [str(entry) for entry in message["path"]]
+        if "watch" in message:
+            jobs[message["watch"]] = message
+        jobs.pop(message.get("release", ""), None)
     return jobs, path
 
 
-def end_all(jobs: list[_Told]) -> None:
-    """Cancel jobs, a few at the same time, and give up after ``PATIENCE``."""
+def cancel_all(jobs: list[_Message]) -> None:
+    """Cancel jobs, ``MAX_CONCURRENT`` at a time, for at most ``PATIENCE`` seconds."""
     deadline = time.monotonic() + PATIENCE
-    places = threading.BoundedSemaphore(AT_ONCE)
+    places = threading.BoundedSemaphore(MAX_CONCURRENT)
 
-    def work(told: _Told) -> None:
+    def work(message: _Message) -> None:
         with places:
-            end(told, deadline)
+            cancel(message, deadline)
 
-    threads = [threading.Thread(target=work, args=(told,), daemon=True) for told in jobs]
+    threads = [threading.Thread(target=work, args=(message,), daemon=True) for message in jobs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
 
 
-def end(told: _Told, deadline: float) -> None:
-    """Cancel one job, again and again while its cluster does not answer."""
+def cancel(message: _Message, deadline: float) -> None:
+    """Cancel one job; retry while its cluster does not answer."""
+    # The process is idle in nearly all runs: the imports would cost it memory.
     from submarine_jobs.client import Session
     from submarine_jobs.errors import ClusterError, SubmarineError
 
     pause = FIRST_PAUSE
     while time.monotonic() < deadline:
         try:
-            session = Session(profile_of(told["profile"]))
-            session.job(told["watch"]).cancel(WHY)
+            session = Session(profile_of(message["profile"]))
+            session.job(message["watch"]).cancel(WHY)
             return
         except (ClusterError, OSError):
             time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(pause * 2, LAST_PAUSE)
-        except SubmarineError:  # there is no such job any more
+        except SubmarineError:  # The job does not exist any more.
             return
 
 
-def profile_of(raw: _Told) -> Any:
-    """The kernel's profile, from its JSON."""
+def profile_of(raw: _Message) -> Any:
+    """Return the kernel's profile, from its JSON form."""
+    # As in `cancel`.
     from submarine_jobs.model import Profile
 
     paths = {
@@ -99,12 +101,12 @@ def profile_of(raw: _Told) -> Any:
     return Profile(**{**raw, **paths})
 
 
-def detach() -> None:
-    """Leave the kernel's family: what ends its children does not reach this process."""
+def daemonize() -> None:
+    """Fork and exit the parent, so that a signal to the kernel's children does not arrive here."""
     if os.fork():
         os._exit(0)
 
 
 if __name__ == "__main__":
-    detach()
+    daemonize()
     main()

@@ -1,7 +1,7 @@
-"""The jobs that one kernel has started, and which of them somebody has still to answer for.
+"""Jobs that one kernel has started, and which of them have not been handled yet.
 
-A job is answered for once an error told of its failure, or it was waited for and succeeded, or
-somebody here ended or left it. Does not wait (``barrier``) and does not cancel.
+A job is *handled* when an exception reported its failure, when it was waited for and succeeded, or
+when a command in this kernel cancelled or detached it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution import Execution, Executions, bind, headless_of
+from submarine_magics.execution import Execution, Executions, bind, headless_settings
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 @dataclass
 class KernelJob:
-    """One job and the cell that it was started from; None: not known."""
+    """A job and the cell that started it; None if the cell is unknown."""
 
     job: Job
     execution: Execution | None = None
-    answered: bool = False
-    #: It goes on, and that is meant.
-    left: bool = False
+    handled: bool = False
+    #: The job continues after the kernel.
+    detached: bool = False
 
 
 class KernelJobs:
-    """The account of one kernel; hears of its jobs from any thread (``started.Account``)."""
+    """The jobs of one kernel. Methods may be called from any thread (see ``started.Account``)."""
 
     _all: weakref.WeakKeyDictionary[InteractiveShell, KernelJobs] = weakref.WeakKeyDictionary()
 
@@ -45,7 +45,7 @@ class KernelJobs:
 
     @classmethod
     def of(cls, shell: InteractiveShell) -> KernelJobs:
-        """The account of ``shell``, opened at first use; it hears of earlier jobs too."""
+        """Return the instance for ``shell``; the first call creates it, with earlier jobs."""
         found = cls._all.get(shell)
         if found is None:
             found = cls._all[shell] = cls(shell)
@@ -53,66 +53,66 @@ class KernelJobs:
         return found
 
     def begun(self, job: Job) -> None:
-        """A job is started, or joined; see ``started.Account``."""
+        """Add a job that is being submitted or was attached to; see ``started.Account``."""
         bind(job)
         shell = self._shell()
-        headless = headless_of(shell) if shell is not None else None
+        headless = headless_settings(shell) if shell is not None else None
         execution = self._execution()
         with self._lock:
             if headless is None:
-                self._supersede(execution)
+                self._mark_superseded(execution)
             self._jobs.setdefault(job.id, KernelJob(job, execution))
         if headless is not None and headless.on_interrupt != "detach":
             with self._lock:
                 self._guard = self._guard or new_guard()
             self._guard.watch(job)
 
-    def _supersede(self, execution: Execution | None) -> None:
-        """A person who runs a cell again has seen what became of its earlier jobs."""
+    def _mark_superseded(self, execution: Execution | None) -> None:
+        """Mark jobs of earlier runs of the same cell as handled, in an interactive session."""
         for entry in self._jobs.values():
             then = entry.execution
             if execution is None or then is None or then is execution:
                 continue
             if execution.cell_id is not None and then.cell_id == execution.cell_id:
-                entry.answered = True
+                entry.handled = True
 
     def refused(self, job_id: str) -> None:
-        """The cluster did not take it, which its caller has been told by an error."""
+        """Remove a job that the cluster rejected; its caller receives an exception."""
         with self._lock:
             self._jobs.pop(job_id, None)
         self._release(job_id)
 
     def settled(self, job_id: str) -> None:
-        """Its end was told or wished in this kernel; until it has come, the guard stays."""
+        """Mark a job whose end was reported or requested here; the guard watches it until then."""
         with self._lock:
             if job_id in self._jobs:
-                self._jobs[job_id].answered = True
+                self._jobs[job_id].handled = True
 
-    def answer(self, job_id: str) -> None:
-        """Take note that a job has ended and nobody needs to be told of it any more."""
+    def mark_handled(self, job_id: str) -> None:
+        """Mark a job that has ended and needs no further report."""
         self.settled(job_id)
         self._release(job_id)
 
-    def leave(self, job_id: str) -> None:
-        """Take note that a job goes on, and that this is meant; unless it was answered for."""
+    def detach(self, job_id: str) -> None:
+        """Mark a job that continues intentionally, unless it was handled."""
         with self._lock:
             entry = self._jobs.get(job_id)
-            if entry is not None and not entry.answered:
-                entry.answered = entry.left = True
+            if entry is not None and not entry.handled:
+                entry.handled = entry.detached = True
         self._release(job_id)
 
-    def open(self) -> list[KernelJob]:
-        """Jobs that nobody has answered for, the oldest first."""
+    def unhandled(self) -> list[KernelJob]:
+        """Return the jobs that have not been handled, the oldest first."""
         with self._lock:
-            return [entry for entry in self._jobs.values() if not entry.answered]
+            return [entry for entry in self._jobs.values() if not entry.handled]
 
-    def left(self) -> list[KernelJob]:
-        """Jobs that were left to go on."""
+    def detached(self) -> list[KernelJob]:
+        """Return the jobs that were detached."""
         with self._lock:
-            return [entry for entry in self._jobs.values() if entry.left]
+            return [entry for entry in self._jobs.values() if entry.detached]
 
     def find(self, job_id: str) -> Job | None:
-        """The job of that id, if this kernel has started it."""
+        """Return the job with this id if this kernel has started it."""
         with self._lock:
             entry = self._jobs.get(job_id)
             return entry.job if entry is not None else None
@@ -126,12 +126,13 @@ class KernelJobs:
         executions = Executions.of(shell) if shell is not None else None
         if executions is None:
             return None
-        # A thread that a cell has started knows nothing of the cell.
+        # Threads have no current execution.
         return executions.current or executions.latest
 
 
 def new_guard() -> Guard:
-    """A guard; made in headless runs only, and imported then."""
+    """Create a guard, in headless runs only."""
+    # Starting a process is needed in headless runs only: subprocess and json are loaded there.
     from submarine_magics.jobs.guard import Guard
 
     return Guard()

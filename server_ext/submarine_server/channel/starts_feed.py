@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
-from submarine_kernel.remote import Start, going_on, listening
+from submarine_kernel.remote import PendingStart, list_pending, listening
 from submarine_server.channel.feed import Feed
 
 #: Seconds between two messages.
@@ -36,13 +36,13 @@ class StartsFeed(Feed):
         with listening(wake):
             while True:
                 changed.clear()
-                told = [self._told(start) for start in going_on()[:MOST]]
+                told = [self._told(start) for start in list_pending()[:MOST]]
                 await self.send({"type": "starts", "starts": told})
                 await asyncio.sleep(QUIET)
                 await changed.wait()
 
-    def _told(self, start: Start) -> dict[str, str]:
+    def _told(self, start: PendingStart) -> dict[str, str]:
         """See ``IKernelStart``; its document as the file browser knows it."""
         notebook = self.services.core.abouts.origin(Origin(start.notebook)).notebook
-        words = one_line(start.words, WORD)
+        words = one_line(start.status, WORD)
         return {"kernel": start.kernel, "notebook": notebook, "words": words}

@@ -13,7 +13,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, hadoop_user
 from submarine_jobs.tracking import Owner
-from submarine_kernel.remote import Asked, program, spec_of_kernel
+from submarine_kernel.remote import KernelRequest, program, spec_of_kernel
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
@@ -113,7 +113,7 @@ def test_a_kernels_job_is_known_by_its_role(tmp_path: Path) -> None:
     from submarine_jobs.model import Profile
 
     profile = Profile(backend="yarn", state_dir=tmp_path)
-    spec = spec_of_kernel(profile, Asked("far", {"gpu": 1, "memory": "3G"}), program())
+    spec = spec_of_kernel(profile, KernelRequest("far", {"gpu": 1, "memory": "3G"}), program())
     (role,) = spec.roles
     assert (role.name, role.instances) == (KERNEL_ROLE, 1)
     assert (role.resources.gpus, role.resources.memory) == (1, 3072)

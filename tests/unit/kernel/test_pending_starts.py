@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from submarine_kernel.remote import Start, end_starts, going_on, submission as placing
+from submarine_kernel.remote import PendingStart, end_starts, list_pending, submission
 from submarine_kernel.remote.keeper_client import KernelGoneError
-from submarine_kernel.remote.pending_starts import over, waiting
-from submarine_kernel.remote.start_progress import Telling
+from submarine_kernel.remote.pending_starts import pending, stopping
+from submarine_kernel.remote.start_progress import StartProgress
 
 
 class Job:
@@ -35,15 +35,15 @@ def test_starts_end_before_their_server_does() -> None:
     job: Any = Job()
 
     async def start() -> None:
-        with waiting(Start("gpu4", "a.ipynb")):
-            await placing.place(job, 600.0, lambda words: None)
+        with pending(PendingStart("gpu4", "a.ipynb")):
+            await submission.wait_for_container(job, 600.0, lambda words: None)
 
     async def serve() -> None:
         started = asyncio.ensure_future(start())
         await asyncio.sleep(0)
-        assert [(start.kernel, start.notebook) for start in going_on()] == [("gpu4", "a.ipynb")]
+        assert [(start.kernel, start.notebook) for start in list_pending()] == [("gpu4", "a.ipynb")]
         assert await end_starts(60.0)
-        assert going_on() == []
+        assert list_pending() == []
         # At once, since the server asks for its kernels next.
         assert started.done()
         with pytest.raises(KernelGoneError, match="server was stopped"):
@@ -51,7 +51,7 @@ def test_starts_end_before_their_server_does() -> None:
 
     asyncio.run(serve())
     assert job.cancelled == ["its server was stopped"]
-    assert not over()
+    assert not stopping()
 
 
 def test_nobody_waits_where_nothing_is_started() -> None:
@@ -73,12 +73,12 @@ def test_a_start_says_at_a_terminal_what_it_waits_for(
     monkeypatch.setenv("TERM", "xterm")
     lines: list[str] = []
     # A server has its terminal for its log.
-    telling = Telling(start := Start("gpu4"), lines.append, terminal=terminal)
-    assert not telling.renew("Packing this environment: 34 % of 700 MB")
-    assert start.words == "Packing this environment: 34 % of 700 MB"
-    telling.waits("queue gpu has 0 of 4 GPUs free")
-    telling.renew("Uploading")
-    telling.end()
+    progress = StartProgress(start := PendingStart("gpu4"), lines.append, terminal=terminal)
+    assert not progress.renew("Packing this environment: 34 % of 700 MB")
+    assert start.status == "Packing this environment: 34 % of 700 MB"
+    progress.report_wait("queue gpu has 0 of 4 GPUs free")
+    progress.renew("Uploading")
+    progress.close()
     assert lines == ["The kernel gpu4 waits: queue gpu has 0 of 4 GPUs free"]
     shown = screen.getvalue()
     assert ("34 %" in shown) is ("\n" in shown) is terminal

@@ -21,14 +21,14 @@ from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import KERNEL_ROLE, JobSpec
 from submarine_kernel.remote import (
-    Asked,
-    Start,
-    acquisition as getting,
+    KernelRequest,
+    PendingStart,
+    acquisition,
     program,
     run_options,
     spec_of_kernel,
 )
-from submarine_kernel.remote.start_progress import Telling, for_a_dialog
+from submarine_kernel.remote.start_progress import StartProgress, dialog_error
 from tests.unit.jobs.backends.yarn.test_distributed import submission
 
 
@@ -45,7 +45,7 @@ def installed(tmp_path: Path, *words: str) -> dict[str, Any]:
 def spec_for(tmp_path: Path, *words: str) -> JobSpec:
     """The job of a kernel of that kernelspec."""
     run = installed(tmp_path, *words)["run"]
-    asked = Asked("gpu", run)
+    asked = KernelRequest("gpu", run)
     config = load_config(run_options(asked).config_options)
     return spec_of_kernel(config.profile, asked, program())
 
@@ -174,7 +174,7 @@ def _answers(monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError) -> No
     ("plan", "warning"),
     [
         (Plan("", [], errors=["There is no queue ml; this cluster has a."]), "no queue ml"),
-        (ClusterError("The cluster does not answer."), "No cluster was asked about it"),
+        (ClusterError("The cluster does not answer."), "No cluster could check it"),
         (Plan("", [], warnings=["The job will wait."]), ""),
     ],
 )
@@ -209,25 +209,25 @@ def test_an_install_where_there_is_no_cluster_says_so(
 def test_a_start_that_packs_an_environment_says_each_step_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def submit(_session: object, _asked: Asked, progress: Any) -> None:
+    def submit(_session: object, _asked: KernelRequest, progress: Any) -> None:
         for done in (0, 50, 100):
             progress("packing", done, 100)
-            heard.append(start.words)
+            heard.append(start.status)
         progress("uploading", 100, 100)
         raise ClusterError("HDFS is away.")
 
-    monkeypatch.setattr(getting, "submit_kernel", submit)
+    monkeypatch.setattr(acquisition, "submit_kernel", submit)
     lines: list[str] = []
     heard: list[str] = []
     none: Any = None
-    start = Start("gpu", "a.ipynb")
-    telling = Telling(start, lines.append, terminal=False)
+    start = PendingStart("gpu", "a.ipynb")
+    progress = StartProgress(start, lines.append, terminal=False)
     with pytest.raises(ClusterError, match="HDFS is away"):
-        asyncio.run(getting.get_kernel(none, Asked("gpu", {}), {}, telling))
+        asyncio.run(acquisition.get_kernel(none, KernelRequest("gpu", {}), {}, progress))
     # The page is told how far it is.
     assert heard[0].startswith("Packing this environment: 0 %")
     assert heard[-1].startswith("Packing this environment: 100 %")
-    assert start.words.startswith("Uploading the environment: 100 %")
+    assert start.status.startswith("Uploading the environment: 100 %")
     assert len(lines) == 2
     assert lines[0].startswith("Packing this environment")
     assert lines[1].startswith("Uploading the environment")
@@ -236,10 +236,10 @@ def test_a_start_that_packs_an_environment_says_each_step_once(
 def test_a_full_disk_of_this_machine_is_a_sentence_in_the_dialog() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/state/jobs.sqlite")
     for error in (full, sqlite3.OperationalError("database or disk is full")):
-        words = str(for_a_dialog(error))
+        words = str(dialog_error(error))
         assert "cannot be used" in words
         assert "full" in words or "No space left" in words
         # Each sentence has a line: JupyterLab's dialog breaks none by itself.
         assert "\nCheck rights and free space" in words
     for other in (ConnectionResetError("gone"), TimeoutError(), ValueError("x")):
-        assert for_a_dialog(other) is other
+        assert dialog_error(other) is other

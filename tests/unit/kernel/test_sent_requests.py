@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from submarine_kernel.remote.sent_requests import LONGEST, MOST, SentRequests, Tap
+from submarine_kernel.remote.sent_requests import MAX_HEADER, MAX_REQUESTS, SentRequests, Tap
 
 GREETING = b"\xff\0\0\0\0\0\0\0\x01\x7f\x03\x01NULL".ljust(64, b"\0")
 READY = b"\x04\x06\x05READY"
@@ -84,11 +84,11 @@ def test_clients_answer_for_one_another(requests: SentRequests, tap: Tap) -> Non
         b"".join(frame(text, more=text != b"]") for text in (b"<IDS|MSG>", b"", b"[", b"{", b"]")),
         b"".join(
             frame(text, more=text != b"3")
-            for text in (b"<IDS|MSG>", b"", b"[" * LONGEST, b"{}", b"3")
+            for text in (b"<IDS|MSG>", b"", b"[" * MAX_HEADER, b"{}", b"3")
         ),
         b"".join(
             frame(text, more=text != b"4")
-            for text in (b"<IDS|MSG>", b"", b" " * (LONGEST + 1), b"7", b"4")
+            for text in (b"<IDS|MSG>", b"", b" " * (MAX_HEADER + 1), b"7", b"4")
         ),
     ],
 )
@@ -107,6 +107,6 @@ def test_what_is_encrypted_or_no_zeromq_is_not_understood(requests: SentRequests
 
 
 def test_only_the_newest_are_remembered(requests: SentRequests, tap: Tap) -> None:
-    for at in range(MOST + 5):
+    for at in range(MAX_REQUESTS + 5):
         tap.sent(message("execute_request", str(at)))
-    assert numbers(requests) == [str(at) for at in range(5, MOST + 5)]
+    assert numbers(requests) == [str(at) for at in range(5, MAX_REQUESTS + 5)]

@@ -1,4 +1,4 @@
-"""Which threads of a notebook may yet start a job: those that a headless run waits for."""
+"""Threads of a notebook that may start a job, for which a headless run waits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution import threads_of_cells
+from submarine_magics.execution.cell_threads import threads_of_cells
 
 CELL = """
 def work():
@@ -22,7 +22,7 @@ def work():
 
 @pytest.fixture
 def shell(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A notebook with a function that goes on until the test ends."""
+    """A notebook with a function that runs until the test ends."""
     monkeypatch.setattr(started, "_kept", {})
     names: dict[str, Any] = {"begun": threading.Event(), "end": threading.Event()}
     exec(CELL, names)
@@ -42,7 +42,7 @@ def begin(shell: Any, **how: Any) -> threading.Thread:
 )
 def test_a_thread_in_a_function_of_the_notebook(shell: Any, imported: str) -> None:
     thread = begin(shell)
-    # A notebook without any job is executed as by papermill: nobody waits for its threads.
+    # A notebook that does not use jobs is executed as by papermill, which waits for no threads.
     assert threads_of_cells(shell) == []
     exec(imported, shell.user_ns)
     assert threads_of_cells(shell) == [thread]
@@ -51,11 +51,11 @@ def test_a_thread_in_a_function_of_the_notebook(shell: Any, imported: str) -> No
     assert threads_of_cells(shell) == []
 
 
-def test_threads_that_nobody_waits_for(shell: Any) -> None:
+def test_other_threads_are_ignored(shell: Any) -> None:
     exec("import submarine_jobs", shell.user_ns)
     begin(shell, daemon=True)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()  # its thread idles now
+        pool.submit(int).result()  # The thread is idle now.
         library = threading.Thread(target=shell.user_ns["end"].wait)
         library.start()
         assert threads_of_cells(shell) == []

@@ -1,4 +1,4 @@
-"""Interrupts that come at a bad moment: ignored, later, or at once."""
+"""Interrupts are ignored, deferred or allowed in a block of code."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import threading
 
 import pytest
 
-from submarine_magics.execution import in_one_go, interruptible, undisturbed
+from submarine_magics.execution.interrupts import (
+    allow_interrupts,
+    defer_interrupts,
+    ignore_interrupts,
+)
 
 
-def test_an_interrupt_between_two_steps_comes_after_them() -> None:
+def test_an_interrupt_between_two_steps_is_deferred() -> None:
     done: list[str] = []
 
     def two_steps() -> None:
-        with in_one_go():
+        with defer_interrupts():
             signal.raise_signal(signal.SIGINT)
             done.append("second step")
 
@@ -24,20 +28,20 @@ def test_an_interrupt_between_two_steps_comes_after_them() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_nothing_disturbs_and_then_something_may_again() -> None:
-    with undisturbed():
+def test_interrupts_are_ignored_and_then_allowed() -> None:
+    with ignore_interrupts():
         signal.raise_signal(signal.SIGINT)
-        with in_one_go():
+        with defer_interrupts():
             signal.raise_signal(signal.SIGINT)
-    with pytest.raises(KeyboardInterrupt), undisturbed(), interruptible():
+    with pytest.raises(KeyboardInterrupt), ignore_interrupts(), allow_interrupts():
         signal.raise_signal(signal.SIGINT)
 
 
-def test_threads_are_let_through() -> None:
+def test_nothing_changes_in_other_threads() -> None:
     done = []
 
     def work() -> None:
-        with undisturbed(), interruptible(), in_one_go():
+        with ignore_interrupts(), allow_interrupts(), defer_interrupts():
             done.append("worked")
 
     thread = threading.Thread(target=work)

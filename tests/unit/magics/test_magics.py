@@ -1,4 +1,4 @@
-"""The parts of the magics that need no kernel."""
+"""Parts of the magics that do not need a kernel."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobView
 from submarine_jobs.program import parse_cell
 from submarine_magics import load_ipython_extension, unload_ipython_extension
-from submarine_magics.cells import NotebookCells
+from submarine_magics.cells.notebook_cells import NotebookCells
 from submarine_magics.commands.completion import words_of
-from submarine_magics.execution import Execution, Executions, run_body_here
-from submarine_magics.frontend import NotebookFrontend, OutputLimitReached, as_refusal
-from submarine_magics.frontend.card_rota import MAX_CARDS, MAX_KEPT, CardRota
-from submarine_magics.frontend.cards import LiveCard
-from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
-from submarine_magics.frontend.tracebacks import build_traceback
+from submarine_magics.execution.executions import Execution, Executions
+from submarine_magics.execution.transformers import rewrite_first_line
+from submarine_magics.frontend.cards import MAX_KEPT, MAX_LIVE, JobCard, LiveCards
+from submarine_magics.frontend.notebook_frontend import (
+    MAX_LOG_BYTES,
+    NotebookFrontend,
+    OutputLimitReached,
+)
+from submarine_magics.frontend.tracebacks import build_traceback, without_traceback
 from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.record import JobRecord, Output
 from submarine_runtime.protocol.states import State
@@ -46,7 +49,7 @@ def shell() -> Iterator[InteractiveShell]:
 
 
 def rewritten(source: str) -> str:
-    return "".join(run_body_here(source.splitlines(keepends=True)))
+    return "".join(rewrite_first_line(source.splitlines(keepends=True)))
 
 
 @pytest.mark.parametrize(
@@ -64,21 +67,21 @@ def rewritten(source: str) -> str:
         "x = '''\n%%submarine\n'''\n",
     ],
 )
-def test_other_first_lines_stay(source: str) -> None:
+def test_other_first_lines_are_not_changed(source: str) -> None:
     assert rewritten(source) == source
 
 
 @pytest.mark.parametrize(
     "line", ["%%submarine", "%%submarine --file model.py", "%%submarine --bad"]
 )
-def test_the_body_stays_line_for_line(line: str) -> None:
+def test_the_body_keeps_its_line_numbers(line: str) -> None:
     assert rewritten(f"{line}\nx = 1\ny = 2\n") == f"{CALL}x = 1\ny = 2\n"
 
 
 @given(st.text(alphabet="%submarine -onlyfile=\n x1'\"", max_size=80))
-def test_rewriting_keeps_every_line_but_the_first_that_has_text(text: str) -> None:
+def test_rewriting_changes_only_the_first_nonempty_line(text: str) -> None:
     lines = text.splitlines(keepends=True)
-    after = run_body_here(list(lines))
+    after = rewrite_first_line(list(lines))
     assert len(after) == len(lines)
     changed = [number for number, (a, b) in enumerate(zip(lines, after, strict=True)) if a != b]
     assert len(changed) <= 1
@@ -89,17 +92,17 @@ def test_rewriting_keeps_every_line_but_the_first_that_has_text(text: str) -> No
 
 def test_rewriting_works_inside_ipython() -> None:
     manager = TransformerManager()
-    manager.cleanup_transforms.append(run_body_here)
+    manager.cleanup_transforms.append(rewrite_first_line)
     source = "%%submarine --file m.py\nfor i in x:\n    !ls\n"
     assert manager.transform_cell(source).startswith(CALL + "for i in x:\n    get_ipython()")
     assert manager.check_complete("%%submarine\nfor i in x:\n")[0] == "incomplete"
 
 
-def test_load_and_unload_leave_no_trace(shell: InteractiveShell) -> None:
+def test_unload_removes_all_hooks(shell: InteractiveShell) -> None:
     before = list(shell.input_transformers_cleanup), list(shell.Completer.custom_matchers)
     load_ipython_extension(shell)
     load_ipython_extension(shell)
-    assert shell.input_transformers_cleanup.count(run_body_here) == 1
+    assert shell.input_transformers_cleanup.count(rewrite_first_line) == 1
     assert Executions.of(shell) is not None
     unload_ipython_extension(shell)
     unload_ipython_extension(shell)
@@ -107,19 +110,19 @@ def test_load_and_unload_leave_no_trace(shell: InteractiveShell) -> None:
     assert Executions.of(shell) is None
 
 
-def test_executions_know_what_the_front_end_says(shell: InteractiveShell) -> None:
+def test_executions_have_the_metadata_of_the_request(shell: InteractiveShell) -> None:
     executions = Executions.attach(shell)
-    heard: list[Execution] = []
-    executions.listeners.append(heard.append)
+    received: list[Execution] = []
+    executions.listeners.append(received.append)
     info: dict[str, Any] = {"raw_cell": "x", "store_history": True, "cell_id": "abc"}
     executions.begin(SimpleNamespace(**info, cell_meta={"deletedCells": ["a", 3, None]}))
     executions.begin(SimpleNamespace(**{**info, "cell_id": ""}, cell_meta={"deletedCells": "xyz"}))
     executions.begin(SimpleNamespace(raw_cell="y", store_history=False))
-    assert heard[0] == Execution("x", "abc", shell.execution_count - 1, ("a",), code="x")
-    assert heard[1].cell_id is None
-    assert heard[1].deleted == ()
-    assert heard[2].label == "[ ]"
-    assert executions.current == heard[2]
+    assert received[0] == Execution("x", "abc", shell.execution_count - 1, ("a",), code="x")
+    assert received[1].cell_id is None
+    assert received[1].deleted == ()
+    assert received[2].label == "[ ]"
+    assert executions.current == received[2]
     executions.detach()
 
 
@@ -145,7 +148,7 @@ def _run_of(cells: NotebookCells, source: str, count: int) -> str:
     return name
 
 
-def test_frames_lead_into_unchanged_cells_only() -> None:
+def test_frames_refer_to_unchanged_cells_only() -> None:
     cells = NotebookCells(lambda: None)
     first = _run_of(cells, "%%submarine\ndef f():\n    1 / 0\n", 1)
     _run_of(cells, "%%submarine\nf()\n", 2)
@@ -155,14 +158,14 @@ def test_frames_lead_into_unchanged_cells_only() -> None:
         TracebackFrame("main.py", 3, "f", "1 / 0", cell="[1]", cell_line=3),
     ]
     traceback = build_traceback(Failure("E", "m", frames), cells)
-    seen = []
+    entries = []
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        seen.append((code.co_filename, traceback.tb_lineno, code.co_name))
+        entries.append((code.co_filename, traceback.tb_lineno, code.co_name))
         traceback = traceback.tb_next
-    assert seen[0] == ("<job main.py>", 9, "<module>")
-    assert seen[1] == ("<job /lib/x.py>", 400, "call")
-    assert seen[2] == (first, 3, "f")
+    assert entries[0] == ("<job main.py>", 9, "<module>")
+    assert entries[1] == ("<job /lib/x.py>", 400, "call")
+    assert entries[2] == (first, 3, "f")
     assert build_traceback(Failure("E", "m", frames[:2]), cells) is None
     other = TracebackFrame("main.py", 3, "f", "1 / 0", cell="[1]", cell_id="else", cell_line=3)
     assert build_traceback(Failure("E", "m", [other]), cells) is None
@@ -179,8 +182,8 @@ def test_any_record_makes_frames(file: str, line: int, function: str) -> None:
     assert build_traceback(Failure("E", "m", frames), cells) is not None
 
 
-def test_a_refusal_is_one_harmless_sentence_and_keeps_its_class() -> None:
-    error = as_refusal(UsageError("bad \x1b]0;x\x07 \u202e", "Do this."))
+def test_an_error_is_shown_as_one_escaped_sentence_and_keeps_its_class() -> None:
+    error = without_traceback(UsageError("bad \x1b]0;x\x07 \u202e", "Do this."))
     assert type(error) is UsageError
     lines = error.__dict__["_render_traceback_"]()
     assert lines == ["\x1b[31mUsageError\x1b[39m: bad \ufffd]0;x\ufffd \ufffd Do this."]
@@ -190,9 +193,9 @@ def _view(state: State, **changes: Any) -> JobView:
     return JobView(JobRecord("demo-20261121-aaaa", "demo", state, **changes))
 
 
-def test_a_card_never_goes_back_after_its_final_state() -> None:
+def test_a_card_does_not_change_after_its_final_state() -> None:
     sent: list[dict[str, Any]] = []
-    card = LiveCard(SimpleNamespace(), sent.append)  # type: ignore[arg-type]
+    card = JobCard(SimpleNamespace(), sent.append)  # type: ignore[arg-type]
     for state in (State.RUNNING, State.LOST, State.RUNNING, State.SUCCEEDED, State.FINISHING):
         card.update(_view(state))
     assert [bundle[MIME_TYPE]["state"] for bundle in sent] == [
@@ -206,22 +209,22 @@ def test_a_card_never_goes_back_after_its_final_state() -> None:
     assert "Returned acc: 0.5" in sent[-1]["text/plain"]
 
 
-def test_a_final_card_fetches_the_result_without_holding_the_watcher() -> None:
+def test_a_final_card_fetches_the_result_without_blocking_the_watcher() -> None:
     sent: list[dict[str, Any]] = []
-    asked, answer = threading.Event(), threading.Event()
+    requested, available = threading.Event(), threading.Event()
 
     class Job:
         @property
         def result(self) -> dict[str, Any]:
-            asked.set()
-            answer.wait(10)
+            requested.set()
+            available.wait(10)
             return {"acc": 0.25, "name": "<b>"}
 
-    card = LiveCard(Job(), sent.append)  # type: ignore[arg-type]
+    card = JobCard(Job(), sent.append)  # type: ignore[arg-type]
     card.update(_view(State.SUCCEEDED, outputs=[Output("result.zip", 10)]))
-    assert asked.wait(10)
+    assert requested.wait(10)
     assert len(sent) == 1
-    answer.set()
+    available.set()
     for thread in threading.enumerate():
         if thread.name == "submarine-result":
             thread.join(10)
@@ -230,51 +233,51 @@ def test_a_final_card_fetches_the_result_without_holding_the_watcher() -> None:
 
 
 class _Watcher:
-    """Keeps who listens, as the real one does."""
+    """Fake watcher that records the callbacks."""
 
     def __init__(self) -> None:
-        self.heard: dict[str, Callable[[JobView], None]] = {}
+        self.callbacks: dict[str, Callable[[JobView], None]] = {}
 
-    def subscribe(self, job: Any, hear: Callable[[JobView], None]) -> Callable[[], None]:
-        self.heard[job.id] = hear
-        return lambda: self.heard.pop(job.id, None) and None
+    def subscribe(self, job: Any, callback: Callable[[JobView], None]) -> Callable[[], None]:
+        self.callbacks[job.id] = callback
+        return lambda: self.callbacks.pop(job.id, None) and None
 
 
-def test_the_oldest_card_waits_when_there_are_too_many_and_goes_on_when_one_ends() -> None:
-    watcher, rota = _Watcher(), CardRota()
+def test_the_oldest_card_is_paused_until_a_live_one_ends() -> None:
+    watcher, cards = _Watcher(), LiveCards()
     last: dict[str, str] = {}
-    for number in range(MAX_CARDS + 2):
+    for number in range(MAX_LIVE + 2):
         job = SimpleNamespace(id=f"job{number}", session=SimpleNamespace(watcher=watcher))
 
         def send(bundle: dict[str, Any], name: str = job.id) -> None:
             last[name] = bundle[MIME_TYPE]["state"]
 
-        rota.add(LiveCard(job, send))  # type: ignore[arg-type]
-    assert sorted(watcher.heard) == sorted(f"job{n}" for n in range(2, MAX_CARDS + 2))
-    watcher.heard["job7"](_view(State.SUCCEEDED))
-    assert "job0" in watcher.heard
-    assert "job1" not in watcher.heard
+        cards.add(JobCard(job, send))  # type: ignore[arg-type]
+    assert sorted(watcher.callbacks) == sorted(f"job{n}" for n in range(2, MAX_LIVE + 2))
+    watcher.callbacks["job7"](_view(State.SUCCEEDED))
+    assert "job0" in watcher.callbacks
+    assert "job1" not in watcher.callbacks
     for _ in range(2):
-        for hear in list(watcher.heard.values()):
-            hear(_view(State.SUCCEEDED))
+        for callback in list(watcher.callbacks.values()):
+            callback(_view(State.SUCCEEDED))
     assert set(last.values()) == {"SUCCEEDED"}
-    assert len(last) == MAX_CARDS + 2
+    assert len(last) == MAX_LIVE + 2
 
 
-def test_a_kernel_remembers_a_bounded_number_of_cards() -> None:
-    watcher, rota = _Watcher(), CardRota()
+def test_the_number_of_cards_of_a_kernel_is_bounded() -> None:
+    watcher, cards = _Watcher(), LiveCards()
     for number in range(MAX_KEPT + 1):
         job = SimpleNamespace(id=f"job{number}", session=SimpleNamespace(watcher=watcher))
-        rota.add(LiveCard(job, lambda bundle: None))  # type: ignore[arg-type]
-    assert rota.of_job("job0") == []
-    assert len(rota.of_job("job1")) == 1
+        cards.add(JobCard(job, lambda bundle: None))  # type: ignore[arg-type]
+    assert cards.of_job("job0") == []
+    assert len(cards.of_job("job1")) == 1
 
 
-def test_a_log_stops_at_what_an_output_may_hold(
+def test_a_log_ends_at_the_output_limit(
     shell: InteractiveShell, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frontend = NotebookFrontend(shell, NotebookCells(lambda: None))
-    with frontend.speaking(None):
+    with frontend.command_context(None):
         frontend.write("ä".encode()[:1])
         frontend.write("ä".encode()[1:] + b"\x1b[31mred\x1b]0;t\x07\x1b[2J\xff")
         with pytest.raises(OutputLimitReached, match="reads all of it"):

@@ -1,4 +1,4 @@
-"""The document of a notebook: found, found again, and what a slip keeps."""
+"""The document of a notebook is found, also after a rename; errors keep the collected cells."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from submarine_magics.cells import NotebookCells, RenamedDocument, document_path
-from submarine_magics.execution import Execution
+from submarine_magics.cells.document import RenamedDocument, document_path
+from submarine_magics.cells.notebook_cells import NotebookCells
+from submarine_magics.execution.executions import Execution
 
 
 def write_notebook(path: Path, *ids: str) -> Path:
@@ -25,31 +26,31 @@ def write_notebook(path: Path, *ids: str) -> Path:
 
 
 def test_a_renamed_notebook_is_found_by_the_ids_of_its_cells(tmp_path: Path) -> None:
-    renamed, told = RenamedDocument(), tmp_path / "Untitled.ipynb"
+    renamed, reported = RenamedDocument(), tmp_path / "Untitled.ipynb"
     write_notebook(tmp_path / "other.ipynb", "x", "y")
     (tmp_path / "broken.ipynb").write_text("{")
-    assert renamed.find(told, {"a"}) is None
-    mine = write_notebook(tmp_path / "digits.ipynb", "b", "a")
-    assert renamed.find(told, set()) is None
+    assert renamed.find(reported, {"a"}) is None
+    found = write_notebook(tmp_path / "digits.ipynb", "b", "a")
+    assert renamed.find(reported, set()) is None
     assert renamed.find(None, {"a"}) is None
-    assert renamed.find(told, {"a"}) == mine
-    again = mine.rename(tmp_path / "digits2.ipynb")
-    assert renamed.find(told, {"a"}) == again
+    assert renamed.find(reported, {"a"}) == found
+    again = found.rename(tmp_path / "digits2.ipynb")
+    assert renamed.find(reported, {"a"}) == again
     again.unlink()
-    assert renamed.find(told, {"a"}) is None
+    assert renamed.find(reported, {"a"}) is None
 
 
 def test_document_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told, other = tmp_path / "a.ipynb", tmp_path / "b.ipynb"
+    reported, other = tmp_path / "a.ipynb", tmp_path / "b.ipynb"
     monkeypatch.delenv("JPY_SESSION_NAME", raising=False)
     assert document_path({}) is None
-    monkeypatch.setenv("JPY_SESSION_NAME", str(told))
+    monkeypatch.setenv("JPY_SESSION_NAME", str(reported))
     assert document_path({}) is None
-    told.write_text("{}")
+    reported.write_text("{}")
     other.write_text("{}")
-    assert document_path({}) == told
+    assert document_path({}) == reported
     assert document_path({"__vsc_ipynb_file__": str(other)}) == other
-    assert document_path({"__vsc_ipynb_file__": 7}) == told
+    assert document_path({"__vsc_ipynb_file__": 7}) == reported
 
 
 def test_an_unreadable_document_changes_nothing(tmp_path: Path) -> None:
@@ -60,10 +61,10 @@ def test_an_unreadable_document_changes_nothing(tmp_path: Path) -> None:
     assert [cell.source for cell in cells.collection.cells()] == ["x = 1"]
 
 
-def test_a_slip_in_the_magic_line_keeps_what_was_collected() -> None:
+def test_an_error_in_the_magic_line_keeps_the_collected_cell() -> None:
     cells = NotebookCells(lambda: None)
     cells.collect(Execution("%%submarine\nx = 1", "a", 1), None, only=False)
-    cells.executed(Execution("%%submarine --fiel m.py\nx = 2", "a", 2))
+    cells.on_execution(Execution("%%submarine --fiel m.py\nx = 2", "a", 2))
     assert len(cells.collection) == 1
-    cells.executed(Execution("%%submarine run d\nx = 2", "a", 3))
+    cells.on_execution(Execution("%%submarine run d\nx = 2", "a", 3))
     assert len(cells.collection) == 0

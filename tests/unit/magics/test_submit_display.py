@@ -1,4 +1,4 @@
-"""In a notebook the line with a submit's steps becomes the job's card, in the same output."""
+"""In a notebook the job's card replaces the progress line of the submission."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, cast
 import pytest
 
 from submarine_jobs.model import JobView
-from submarine_magics.frontend import cards as live_display
-from submarine_magics.frontend.cards import LiveDisplays
+from submarine_magics.frontend import cards
+from submarine_magics.frontend.cards import JobDisplays
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 
-def test_the_card_takes_the_place_of_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_card_replaces_the_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[tuple[str, bool, dict[str, Any]]] = []
 
     def put(bundle: dict[str, Any], *, raw: bool, display_id: str, update: bool = False) -> None:
         shown.append((display_id, update, bundle))
 
     monkeypatch.setattr("IPython.display.display", put)
-    monkeypatch.setattr(live_display, "has_result", lambda record: False)
+    monkeypatch.setattr(cards, "has_result", lambda record: False)
     publisher = SimpleNamespace(parent_header={})
     shell = SimpleNamespace(kernel=object(), execution_count=1, display_pub=publisher)
-    displays = LiveDisplays(cast(Any, shell))
+    displays = JobDisplays(cast(Any, shell))
     view = JobView(JobRecord("steps-20261120-7f3a", "steps", State.CANCELLED))
     job = cast(Any, SimpleNamespace(id=view.record.job_id, view=lambda: view))
     displays.place = displays.line("Uploading 3 files (2.0 kB) ...", None)
@@ -33,7 +33,7 @@ def test_the_card_takes_the_place_of_the_line(monkeypatch: pytest.MonkeyPatch) -
     (first, *later) = shown
     assert [(place, update) for place, update, _ in later] == [(first[0], True)] * 2
     assert "text/html" in shown[-1][2]
-    # Another job has a place of its own.
+    # Another job has its own output.
     displays.show(job)
     assert shown[-1][0] != first[0]
     assert shown[-1][1] is False

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from submarine_jobs.tracking import Origin
-from submarine_kernel.remote import Start
-from submarine_kernel.remote.pending_starts import waiting
+from submarine_kernel.remote import PendingStart
+from submarine_kernel.remote.pending_starts import pending
 from submarine_server.channel import starts_feed
 from submarine_server.channel.feed import Credit
 from submarine_server.channel.kinds import KINDS
@@ -38,14 +38,14 @@ async def _hear() -> None:
     async with asyncio.timeout(60):
         await until()
         told = {"kernel": "gpu4", "notebook": "a.ipynb"}
-        with waiting(start := Start("gpu4", "/home/ada/a.ipynb")):
+        with pending(start := PendingStart("gpu4", "/home/ada/a.ipynb")):
             await until({**told, "words": ""})
             words = "Packing: 34 %\n<b>of</b> 700 MB"
-            threading.Thread(target=start.tell, args=(words,)).start()
+            threading.Thread(target=start.update, args=(words,)).start()
             await until({**told, "words": "Packing: 34 % <b>of</b> 700 MB"})
         await until()
     following.cancel()
     await asyncio.wait([following])
-    start.tell("nobody listens")
+    start.update("no listener")
     await asyncio.sleep(0)
     assert heard.empty()

@@ -16,7 +16,7 @@ from submarine_jobs.program import Cell, DocumentCell, cell_entry_points as foun
 from submarine_jobs.program.notebook_document import NotebookDocument
 from submarine_jobs.program.scripts import marked_cells
 from submarine_magics.commands import complete_text, help_at
-from submarine_magics.commands.inspection import COLLECTING
+from submarine_magics.commands.help import COLLECTING
 
 
 class Fruit(CellVerb):
@@ -50,6 +50,8 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
         "submarine_jobs.program.cell_entry_points",
         "submarine_jobs.program.collect_line",
         "submarine_jobs.commands.grammar.verbs",
+        "submarine_magics.commands.completion",
+        "submarine_magics.commands.help",
     ):
         monkeypatch.setattr(f"{module}.cell_verbs", lambda: points)
 

@@ -25,7 +25,7 @@ from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS
 from submarine_jobs.config.project_trust import HARMLESS
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_kernel.remote import Asked, session_of
+from submarine_kernel.remote import KernelRequest, session_of
 from submarine_server.service import Core
 from submarine_workflows.azkaban.api import load_settings
 from submarine_workflows.locations import profile_in_force
@@ -167,7 +167,7 @@ def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
     "act",
     [
         lambda: config_of({}, "ada"),
-        lambda: session_of(Asked("gpu4", {})),
+        lambda: session_of(KernelRequest("gpu4", {})),
         lambda: submarine_jobs.list_jobs(),
         lambda: Core().session_now(),
         lambda: profile_in_force(),

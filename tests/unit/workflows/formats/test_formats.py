@@ -229,10 +229,10 @@ def test_a_chain_of_two_thousand_nodes_is_checked_to_its_end():
 @pytest.mark.parametrize(
     ("job", "sentence"),
     [
-        ("{gpus: 1}", "`a`: job: 'gpus' is no option that can be given here. Did you mean gpu?"),
+        ("{gpus: 1}", "`a`: job: 'gpus' is not an option that can be set here. Did you mean gpu?"),
         ("{gpu: many}", "`a`: --gpu: The number of GPUs must be a whole number from 0, not 'many'"),
         ("{memory: lots}", "'lots' is not a size of memory"),
-        ("{gpus: '${count}'}", "'gpus' is no option"),
+        ("{gpus: '${count}'}", "'gpus' is not an option"),
     ],
 )
 def test_options_of_a_job_are_known_before_it_runs(job: str, sentence: str) -> None:

@@ -133,7 +133,7 @@ def test_what_makes_no_sense_is_said(words: str, sentence: str, here: Path) -> N
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        ("plain.ipynb --job wroker=2", "'wroker' is no option.*Did you mean worker"),
+        ("plain.ipynb --job wroker=2", "'wroker' is not an option.*Did you mean worker"),
         ("plain.ipynb --job worker=x", "must be a whole number"),
         ("plain.ipynb -p 1n 2", "'1n' cannot be a parameter"),
         ("plain.ipynb -f none.yaml", "none.yaml cannot be read"),

@@ -1,36 +1,36 @@
-"""The help on what stands at the cursor of ``%submarine``, for Shift+Tab and for ``?``.
+"""Help on the words of ``%submarine``, for Shift+Tab and for ``?``.
 
-Finds the words; what they mean is the grammar's to say.
+This module finds the words. The grammar of the commands explains them.
 """
 
 from __future__ import annotations
 
 import re
 
+from submarine_jobs.commands.explain import explain
+from submarine_jobs.commands.grammar import explain_below
+from submarine_jobs.program import cell_verbs
 from submarine_magics.commands.completion import verb_above, words_of
 
 _LINE = re.compile(
     r"(?P<head>(?:[ \t]*|[^#'\"]*=[ \t]*)(?P<marks>%%?)submarine)(?![\w.])(?P<rest>.*)"
 )
-_ASKED = re.compile(r"\A\s*(%%?submarine(?![\w.])[^\n?]*?)\s*\?{1,2}\s*\Z")
-#: Begins the line that the magic gets when somebody asks; no verb can be called so.
-QUESTION = "%%? "
 COLLECTING = """\
 %%submarine [--file NAME.py] [--only]      on the first line of a cell
 
-Collects the cell into the training program, and runs it here too.
+Collects the cell into the training program, and runs it in the kernel too.
 
-    --file NAME.py    the file of the program that the cell is part of [main.py]
-    --only            do not run it here
+    --file NAME.py    the file of the program that contains the cell [main.py]
+    --only            do not run the cell in the kernel
 
 %%submarine run NAME [OPTIONS]      submits the collected cells with this one as the last.
-%%submarine workflow NAME [OPTIONS] keeps the workflow that the lines below describe.
-The cell tags submarine, submarine:NAME.py, submarine-only and submarine-only:NAME.py do the
-same with no line in the cell. %submarine help shows all commands."""
+%%submarine workflow NAME [OPTIONS] stores the workflow that the lines below describe.
+The cell tags submarine, submarine:NAME.py, submarine-only and submarine-only:NAME.py have the
+same effect without a line in the cell. %submarine help shows all commands."""
 
 
 def help_at(code: str, cursor: int) -> str | None:
-    """Help on the word of ``%submarine`` at ``cursor``; None where the cursor is elsewhere."""
+    """Return help on the word of ``%submarine`` at ``cursor``; None if the cursor is elsewhere."""
     cursor = max(0, min(cursor, len(code)))
     start = code.rfind("\n", 0, cursor) + 1
     end = code.find("\n", cursor)
@@ -41,21 +41,17 @@ def help_at(code: str, cursor: int) -> str | None:
     if found["marks"] == "%%" and code[:start].strip():
         return None
     at = max(cursor - start, found.end("head"))
-    # The whole word, also where the cursor stands in the middle of it.
+    # The whole word, also if the cursor is in the middle of it.
     at += len(re.match(r"\S*", line[at:])[0])  # type: ignore[index]
     words = [word for word in words_of(line[found.end("head") : at]) if word]
     return help_on(found["marks"], words)
 
 
 def help_on(marks: str, words: list[str]) -> str | None:
-    """Help on the last of ``words`` after ``%submarine`` or ``%%submarine``."""
-    from submarine_jobs.commands.explain import explain
-
+    """Return help on the last of ``words`` after ``%submarine`` or ``%%submarine``."""
     if words[:1] == ["help"]:
         words = words[1:]
     if marks == "%%" and words[:1] != ["run"]:
-        from submarine_jobs.program import cell_verbs
-
         if not words or words[0] not in cell_verbs():
             return COLLECTING
         return explain(words, "%%submarine", in_cell=True)
@@ -63,19 +59,9 @@ def help_on(marks: str, words: list[str]) -> str | None:
 
 
 def _help_below(code: str, cursor: int) -> str | None:
-    """Help on a word of the text below ``%%submarine VERB``."""
+    """Return help on a word of the text below ``%%submarine VERB``."""
     if not code.lstrip().startswith("%%submarine"):
         return None
-    from submarine_jobs.commands.grammar import explain_below
-
     whole_word = re.match(r"[\w.$-]*", code[cursor:])
     below = verb_above(code[: cursor + len(whole_word[0] if whole_word else "")])
     return explain_below(*below) if below is not None else None
-
-
-def answer_question(lines: list[str]) -> list[str]:
-    """IPython input transformer: a cell ``%submarine run --gpu?`` asks for help on ``--gpu``."""
-    asked = _ASKED.match("".join(lines))
-    if asked is None:
-        return lines
-    return [f"get_ipython().run_line_magic('submarine', {QUESTION + asked[1]!r})\n"]
