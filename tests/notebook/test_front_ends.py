@@ -144,7 +144,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
 def test_nothing_asks_where_nobody_can_answer(notebook: Notebook) -> None:
     ran = notebook.good(
         "from submarine_magics.magics import SubmarineMagics\n"
-        "SubmarineMagics.of(get_ipython()).front end.confirm('Really?')",
+        "SubmarineMagics.of(get_ipython()).frontend.confirm('Really?')",
         attended=False,
     )
     assert ran.result == {"text/plain": "False"}
