@@ -179,7 +179,7 @@ def end_leftovers(scratch: Path, patience: float = 0) -> list[str]:
     while (found := leftovers_of(scratch)) and time.monotonic() < deadline:
         time.sleep(0.5)
     names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
-    processes.end(found, grace=5)
+    processes.terminate(found, grace=5)
     return names
 
 
@@ -187,8 +187,8 @@ def leftovers_of(scratch: Path) -> list[processes.Identity]:
     """Processes that carry this run's mark or a mark of its miniclusters."""
     # By process: one that sheds this run's mark between the two looks is found by both.
     marked = [
-        *processes.marked(OWN_MARK, str(scratch)),
-        *processes.marked(MARK, str(scratch), below=True),
+        *processes.find_marked(OWN_MARK, str(scratch)),
+        *processes.find_marked(MARK, str(scratch), below=True),
     ]
     return list(dict.fromkeys(marked))
 

@@ -1,9 +1,9 @@
-"""A real Hadoop on this machine, for the first minute and for tests.
+"""Run a real Hadoop cluster on this machine, for trying things out and for tests.
 
-Starts Hadoop's own daemons (NameNode, DataNode, ResourceManager, NodeManager, JobHistoryServer) as
-processes of the current user on free loopback ports, keeps them as a named cluster that outlives
-the process which started it, and stops them without a trace. It knows nothing of jobs: whoever
-wants to run one takes the client configuration that `Minicluster.env` names.
+Hadoop's own daemons (NameNode, DataNode, ResourceManager, NodeManager, JobHistoryServer) run as
+processes of the current user on free loopback ports. They form a named cluster that continues to
+run after the process that started it has ended. This package does not submit jobs: clients use the
+configuration that `Minicluster.env` returns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m submarine_minicluster`: the same commands as `submarine minicluster`."""
+"""Run the commands of `submarine minicluster` as `python -m submarine_minicluster`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`submarine minicluster start|stop|status|env|logs`: the commands over `Minicluster`.
+"""Commands `submarine minicluster start|stop|status|env|logs`.
 
-Words for people and exit codes only; whatever is decided is decided in `cluster`.
+Parse options, print messages and set exit codes; `Minicluster` does the work.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import click
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.layout import clusters_dir
-from submarine_minicluster.settings import DEFAULT_HADOOP, Saved, Settings, parse_memory
+from submarine_minicluster.settings import DEFAULT_HADOOP, SavedCluster, Settings, parse_memory
 
 
 class _Group(click.Group):
-    """Shows a `MiniclusterError` as one message on standard error, exit code 1."""
+    """Print a `MiniclusterError` as one message on standard error and exit with code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -32,16 +32,16 @@ class _Group(click.Group):
 
 
 WARNING = (
-    "Warning: Hadoop believes the user name that a client gives. Another user of this machine who "
-    "gives yours can read your data on this cluster and run programs as you. Stop the cluster "
-    "where you do not trust the other users."
+    "Warning: Hadoop does not verify the user name that a client gives. Another user of this "
+    "machine can give your name, read your data on this cluster and run programs as you. Stop the "
+    "cluster if you do not trust the other users."
 )
 
 
 def _name_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    return click.option("--name", default="default", show_default=True, help="Which minicluster.")(
-        command
-    )
+    return click.option(
+        "--name", default="default", show_default=True, help="Name of the minicluster."
+    )(command)
 
 
 def _json_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -60,17 +60,25 @@ def minicluster() -> None:
 @click.option("--gpus", type=int, help="yarn.io/gpu that each node offers [default: 4].")
 @click.option("--memory", metavar="SIZE", help="Memory that each node offers [default: 8G].")
 @click.option("--vcores", type=int, help="Virtual cores that each node offers [default: 8].")
-@click.option("--preemption/--no-preemption", default=None, help="Queues take back their share.")
+@click.option(
+    "--preemption/--no-preemption",
+    default=None,
+    help="Let queues below their share preempt containers.",
+)
 @click.option(
     "--label", "labels", multiple=True, metavar="NAME=NODE", help="Label a node (0, ...)."
 )
-@click.option("--node-expiry", type=int, help="Seconds until a silent node is lost [default: 30].")
+@click.option(
+    "--node-expiry",
+    type=int,
+    help="Seconds without a heartbeat until a node is lost [default: 30].",
+)
 def start(name: str, memory: str | None, **given: Any) -> None:
-    """Start a minicluster, or what is missing of it, until a job can be submitted."""
+    """Start a minicluster, or its missing daemons, and wait until it accepts jobs."""
     cluster = Minicluster(name)
     given["memory_mb"] = parse_memory(memory) if memory else None
     chosen = {key: value for key, value in given.items() if value not in (None, ())}
-    saved = Saved.read(cluster.layout.saved)
+    saved = SavedCluster.read(cluster.layout.cluster_file)
     settings = replace(saved.settings if saved else Settings(), **chosen)
     began = time.monotonic()
 
@@ -86,9 +94,9 @@ def start(name: str, memory: str | None, **given: Any) -> None:
 
 @minicluster.command()
 @_name_option
-@click.option("--delete-data", is_flag=True, help="Also remove its HDFS, logs and settings.")
+@click.option("--delete-data", is_flag=True, help="Also remove HDFS, logs and settings.")
 def stop(name: str, delete_data: bool) -> None:
-    """Stop a minicluster, and every job that runs on it."""
+    """Stop a minicluster and all jobs on it."""
     began = time.monotonic()
     stopped = Minicluster(name).stop(
         lambda line: click.echo(f"{time.monotonic() - began:6.1f} s  {line}"),
@@ -100,7 +108,7 @@ def stop(name: str, delete_data: bool) -> None:
 @minicluster.command()
 @_name_option
 @_json_option
-@click.option("--all", "every", is_flag=True, help="Every minicluster of this user.")
+@click.option("--all", "every", is_flag=True, help="All miniclusters of this user.")
 def status(name: str, as_json: bool, every: bool) -> None:
     """Show each daemon with its process, port and address."""
     names = [name]
@@ -122,13 +130,13 @@ def status(name: str, as_json: bool, every: bool) -> None:
 @_name_option
 @_json_option
 def env(name: str, as_json: bool) -> None:
-    """Print what points a shell at the cluster: eval "$(submarine minicluster env)"."""
+    """Print the variables that configure a shell: eval "$(submarine minicluster env)"."""
     cluster = Minicluster(name)
     if as_json:
         click.echo(json.dumps(cluster.environ(), indent=2))
         return
     for key, value in cluster.env().items():
-        # $PATH is left to the shell that evaluates this.
+        # The shell that evaluates the output expands $PATH.
         tail = ':"$PATH"' if key == "PATH" else ""
         click.echo(f"export {key}={shlex.quote(value)}{tail}")
 
@@ -136,21 +144,23 @@ def env(name: str, as_json: bool) -> None:
 @minicluster.command()
 @_name_option
 @click.argument("daemon", required=False)
-@click.option("-n", "lines", default=50, show_default=True, help="Number of last lines.")
+@click.option(
+    "-n", "lines", default=50, show_default=True, help="Number of lines, counted from the end."
+)
 def logs(name: str, daemon: str | None, lines: int) -> None:
-    """Print the end of a DAEMON's log, or name the log files."""
+    """Print the end of a DAEMON's log, or list the log files."""
     found = {one.name: Path(one.log) for one in Minicluster(name).status().daemons}
     if daemon is None:
         for one, path in found.items():
             click.echo(f"{one:<16} {path}")
         return
     if daemon not in found:
-        raise MiniclusterError(f"{daemon!r} is not a daemon: it is one of {', '.join(found)}.")
+        raise MiniclusterError(f"There is no daemon {daemon!r}. Use one of {', '.join(found)}.")
     try:
         with found[daemon].open("rb") as handle:
             handle.seek(max(0, found[daemon].stat().st_size - 1024 * max(lines, 0)))
             text = handle.read().decode(errors="replace")
     except FileNotFoundError:
-        raise MiniclusterError(f"{daemon} has written no log yet: {found[daemon]}.") from None
+        raise MiniclusterError(f"{daemon} has not written its log yet: {found[daemon]}.") from None
     for line in text.splitlines()[-lines:] if lines > 0 else []:
         click.echo(line)

@@ -1,11 +1,11 @@
-"""The one exception of the minicluster: a sentence for the person who typed the command."""
+"""The exception that the minicluster raises."""
 
 from __future__ import annotations
 
 
 class MiniclusterError(RuntimeError):
-    """The minicluster cannot do what was asked.
+    """The minicluster cannot carry out a command.
 
-    The message is complete: it says what is wrong, where, and what would be right. It may end with
-    the last error lines of a daemon, each on its own line.
+    The message states the cause, the place and the fix. It may end with the last error lines of a
+    daemon, each on its own line.
     """

@@ -1,4 +1,4 @@
-"""Where a minicluster keeps its things. Names paths; reads and writes nothing but directories."""
+"""Paths of a cluster's files. Creates directories, and neither reads nor writes files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import platformdirs
 
 
 def clusters_dir() -> Path:
-    """The directory that holds every minicluster of this user."""
+    """Directory that contains all miniclusters of this user."""
     return platformdirs.user_data_path("jupyter-submarine") / "minicluster"
 
 
@@ -20,53 +20,53 @@ class Layout:
     Attributes
     ----------
     root
-        Its directory.
+        Directory of the cluster.
     """
 
     root: Path
 
     @property
-    def saved(self) -> Path:
-        """Settings and ports."""
+    def cluster_file(self) -> Path:
+        """Settings and ports of the cluster."""
         return self.root / "cluster.json"
 
     @property
     def client_conf(self) -> Path:
-        """What clients use as HADOOP_CONF_DIR; contains no daemon's settings."""
+        """HADOOP_CONF_DIR of clients; contains no settings of daemons."""
         return self.root / "conf" / "client"
 
     def conf(self, daemon: str) -> Path:
-        """The configuration directory of a daemon."""
+        """Configuration directory of a daemon."""
         return self.root / "conf" / daemon
 
     def data(self, daemon: str) -> Path:
-        """What a daemon keeps between starts."""
+        """Data that a daemon keeps between starts."""
         return self.root / "data" / daemon
 
     def log(self, daemon: str) -> Path:
-        """A daemon's own log."""
+        """Log file of a daemon."""
         return self.root / "logs" / f"{daemon}.log"
 
     def output(self, daemon: str) -> Path:
-        """What a daemon's JVM wrote outside its log."""
+        """Standard output and error of a daemon's JVM."""
         return self.root / "logs" / f"{daemon}.out"
 
     def pidfile(self, daemon: str) -> Path:
-        """The process of a daemon."""
+        """File with the process identity of a daemon."""
         return self.root / "run" / f"{daemon}.json"
 
     @property
     def bin(self) -> Path:
-        """The client commands `yarn` and `hdfs`."""
+        """Directory of the client commands `yarn` and `hdfs`."""
         return self.root / "bin"
 
     @property
     def tmp(self) -> Path:
-        """Scratch files of the daemons; emptied by nobody but `stop`."""
+        """Temporary files of the daemons; only `stop` removes them."""
         return self.root / "tmp"
 
     def make(self) -> None:
-        """Create the directories that daemons expect, closed to other users of this machine."""
+        """Create the directories that daemons expect, with access for the owner only."""
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.root.chmod(0o700)
         for name in ("conf", "data", "logs", "run", "bin", "tmp"):

@@ -1,9 +1,9 @@
-"""Pytest fixtures over `Minicluster`: one real cluster for a whole test run.
+"""Pytest fixtures that provide one real cluster for a test run.
 
-Load it with ``pytest_plugins = ["submarine_minicluster.pytest_plugin"]``. The cluster is started
-by the first test that asks for it, in a temporary directory of its own, and is stopped at the end
-of the run whatever happened. ``SUBMARINE_TEST_MINICLUSTER=NAME`` makes the tests use the
-minicluster of that name instead, started if need be and left running: quicker while writing tests.
+Load them with ``pytest_plugins = ["submarine_minicluster.pytest_plugin"]``. The first test that
+uses the fixture starts the cluster in a temporary directory, and the end of the run stops it. With
+``SUBMARINE_TEST_MINICLUSTER=NAME`` the tests use the minicluster of that name instead, start it if
+necessary and leave it running.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ REUSE = "SUBMARINE_TEST_MINICLUSTER"
 def minicluster() -> Iterator[Minicluster]:
     """A running cluster with one node of 8 GB, 8 vcores and 4 GPUs, shared by all tests.
 
-    A test that harms it repairs it (`Minicluster.start` does).
+    A test that damages the cluster repairs it with `Minicluster.start`.
     """
     if name := os.environ.get(REUSE):
         cluster = Minicluster(name)
         cluster.start()
         yield cluster
         return
-    # Not under pytest's own directory, whose old runs it removes: daemons keep files open here.
+    # Not in pytest's temporary directory: pytest removes old runs, and daemons keep files open.
     parent = Path(tempfile.mkdtemp(prefix="submarine-test-"))
     cluster = Minicluster("test", parent=parent)
     try:
@@ -46,7 +46,7 @@ def minicluster() -> Iterator[Minicluster]:
 
 @pytest.fixture
 def minicluster_env(minicluster: Minicluster, monkeypatch: pytest.MonkeyPatch) -> Minicluster:
-    """The shared cluster, with this process's environment pointing at it for one test."""
+    """The shared cluster, with the environment of this process set to it for one test."""
     for key, value in minicluster.environ().items():
         monkeypatch.setenv(key, value)
     return minicluster

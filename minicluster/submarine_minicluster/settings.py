@@ -1,4 +1,4 @@
-"""What a user may choose about a minicluster, and what is remembered of it between calls."""
+"""Settings of a minicluster, and the file in which they are kept with its ports."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _MEMORY = re.compile(r"(\d+)\s*(?:([mg])i?b?)?\Z", re.IGNORECASE)
 
 
 def parse_memory(text: str) -> int:
-    """Megabytes from ``8G``, ``8192M`` or a bare number of megabytes.
+    """Convert ``8G``, ``8192M`` or a plain number of megabytes to megabytes.
 
     Raises
     ------
     MiniclusterError
-        When the text is none of these.
+        If the text has another form.
     """
     found = _MEMORY.match(text.strip())
     if not found:
-        raise MiniclusterError(f"Memory {text!r} is not a size: write it as 8G or 8192M.")
+        raise MiniclusterError(f"Memory {text!r} is not a size. Write 8G or 8192M.")
     scale = 1024 if (found.group(2) or "m").lower() == "g" else 1
     return int(found.group(1)) * scale
 
 
 def check_name(name: str) -> str:
-    """Return `name` if it can name a cluster (it becomes a directory), else raise."""
+    """Return `name` if it is valid as a cluster's name, which is also its directory's name."""
     if not _NAME.match(name):
         raise MiniclusterError(
-            f"{name!r} cannot name a minicluster: use up to 41 letters, digits, '_', '.' or '-', "
-            "beginning with a letter or digit."
+            f"{name!r} is not a valid name of a minicluster. Use up to 41 letters, digits, '_', "
+            "'.' or '-', and begin with a letter or digit."
         )
     return name
 
@@ -49,18 +49,18 @@ class Settings:
     Attributes
     ----------
     hadoop
-        Hadoop's version; jobs are tested with 3.5.0; 3.3.6 starts and runs a command.
+        Hadoop's version. Jobs are tested with 3.5.0; of 3.3.6 only start and one command are.
     nodes
         Number of NodeManagers. There is always one DataNode.
     memory_mb, vcores, gpus
-        What each NodeManager offers. YARN's scheduler counts them; nothing is reserved, and there
-        need be no GPU in the machine.
+        Resources that each NodeManager offers. YARN's scheduler counts them and reserves nothing;
+        the machine need not have GPUs.
     preemption
-        Whether the scheduler takes containers back for a queue that is below its share.
+        Whether the scheduler preempts containers for a queue that is below its share.
     labels
         Node labels as ``NAME=INDEX``: NodeManager ``INDEX`` is in the partition ``NAME``.
     node_expiry
-        Seconds without a heartbeat after which a node counts as lost.
+        Seconds without a heartbeat after which a node is lost.
     """
 
     hadoop: str = DEFAULT_HADOOP
@@ -75,31 +75,31 @@ class Settings:
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
             raise MiniclusterError(
-                f"Hadoop {self.hadoop!r} is not supported: give a release of 3.3 or later, "
-                f"as in {DEFAULT_HADOOP} or 3.3.6."
+                f"Hadoop {self.hadoop!r} is not supported. Use release 3.3 or later, for example "
+                f"{DEFAULT_HADOOP} or 3.3.6."
             )
-        object.__setattr__(self, "labels", tuple(self.labels))  # JSON gives a list
+        object.__setattr__(self, "labels", tuple(self.labels))  # JSON has a list
         for label in self.labels:
             found = _LABEL.match(label)
             if not found or int(found.group(2)) >= self.nodes:
                 raise MiniclusterError(
-                    f"{label!r} is no label: write NAME=INDEX with an index below {self.nodes}."
+                    f"{label!r} is not a label. Write NAME=INDEX with an index below {self.nodes}."
                 )
         limits = {"nodes": (1, 16), "memory_mb": (512, 1 << 22), "vcores": (1, 4096)}
         for name, (low, high) in {**limits, "gpus": (0, 1024), "node_expiry": (2, 600)}.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise MiniclusterError(f"{name} is {value}; it must be between {low} and {high}.")
+                raise MiniclusterError(f"{name} is {value}. It must be between {low} and {high}.")
 
     @property
     def node_labels(self) -> list[tuple[str, int]]:
-        """Each label with the NodeManager that has it."""
+        """Each label with the index of its NodeManager."""
         return [(name, int(index)) for name, _, index in (x.partition("=") for x in self.labels)]
 
     def describe(self) -> str:
-        """In words, as in ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
+        """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
         nodes = f"{self.nodes} node{'s'[: self.nodes > 1]}"
-        more = ", pre-emption" * self.preemption
+        more = ", preemption" * self.preemption
         more += f", labels {' '.join(self.labels)}" if self.labels else ""
         return (
             f"Hadoop {self.hadoop}, {nodes} of {self.memory_mb} MB, "
@@ -108,20 +108,20 @@ class Settings:
 
 
 @dataclass
-class Saved:
-    """A cluster as it is remembered in its directory.
+class SavedCluster:
+    """Settings and ports of a cluster, as kept in its directory.
 
     Attributes
     ----------
     settings
-        As given when it was first started.
+        Settings of the last start.
     java_home
-        The Java that runs it.
+        Java home of the daemons.
     ports
-        Loopback port by name; kept from start to start, because the address of a file in HDFS
-        contains one.
+        Loopback ports by name. They are kept from start to start because the addresses of files in
+        HDFS contain one.
     users
-        Hadoop users that the daemons serve besides their own.
+        Hadoop users that the daemons serve in addition to the service users.
     """
 
     settings: Settings
@@ -130,17 +130,17 @@ class Saved:
     users: tuple[str, ...] = ()
 
     def write(self, path: Path) -> None:
-        """Write to `path`, which is either the old or the new content at any moment."""
+        """Replace the file at `path` atomically."""
         replace_file(path, (json.dumps(asdict(self), indent=2) + "\n").encode())
 
     @classmethod
-    def read(cls, path: Path) -> Saved | None:
-        """Read from `path`; None where there is no such cluster.
+    def read(cls, path: Path) -> SavedCluster | None:
+        """Read the file at `path`; return None if it does not exist.
 
         Raises
         ------
         MiniclusterError
-            When the file exists and cannot be understood.
+            If the file is malformed.
         """
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
@@ -150,6 +150,6 @@ class Saved:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise MiniclusterError(
-                f"{path} does not describe a minicluster ({error}); remove {path.parent} "
-                "after `submarine minicluster stop`."
+                f"{path} does not describe a minicluster ({error}). Run `submarine minicluster "
+                f"stop`, then remove {path.parent}."
             ) from error

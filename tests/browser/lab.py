@@ -157,7 +157,7 @@ class Lab:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
-        processes.end(processes.marked(MARK, str(self.scratch)), grace=5)
+        processes.terminate(processes.find_marked(MARK, str(self.scratch)), grace=5)
 
     def write(self, name: str, *cells: str | NotebookNode, kernel: str = "submarine") -> Path:
         """A notebook of code cells, or of cells with outputs, below the server's root."""

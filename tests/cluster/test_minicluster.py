@@ -184,11 +184,11 @@ def test_every_killed_daemon_is_repaired_and_the_data_kept(minicluster):
         before = pids(minicluster)
         for name in round_:
             minicluster.kill(name)
-        assert minicluster.status().state == "half dead"
+        assert minicluster.status().state == "degraded"
         lines: list[str] = []
         minicluster.start(progress=lines.append)
         after = pids(minicluster)
-        assert "half dead" in lines[0]
+        assert "degraded" in lines[0]
         assert {name for name in before if before[name] != after[name]} == set(round_)
         assert minicluster.status().state == "running"
     assert minicluster.saved.ports == ports
@@ -206,10 +206,10 @@ def test_a_running_job_survives_the_resourcemanager(minicluster, driver, tmp_pat
 
 
 def test_a_daemon_that_hangs_is_replaced(minicluster, monkeypatch):
-    real, hung = readiness.answers, minicluster.url("nodemanager")
+    real, hung = readiness.responds, minicluster.url("nodemanager")
     # Patience with all others, however busy this machine is.
     monkeypatch.setattr(
-        readiness, "answers", lambda url, timeout: real(url, 3.0 if url == hung else 120.0)
+        readiness, "responds", lambda url, timeout: real(url, 3.0 if url == hung else 120.0)
     )
     before = pids(minicluster)
     minicluster.kill("nodemanager", signal.SIGSTOP)
@@ -224,7 +224,7 @@ def test_a_daemon_without_its_pidfile_is_found_and_replaced(minicluster):
     """As a `start` leaves it that was killed between the two."""
     before = pids(minicluster)["historyserver"]
     minicluster.layout.pidfile("historyserver").unlink()
-    assert minicluster.status().state == "half dead"
+    assert minicluster.status().state == "degraded"
     minicluster.start()
     assert pids(minicluster)["historyserver"] != before
     assert not Path(f"/proc/{before}").exists()
@@ -261,4 +261,4 @@ def test_an_older_hadoop_starts_and_runs_a_command(tmp_path):
                 assert finished(client, app).final_status == "succeeded"
     finally:
         cluster.stop(print, delete_data=True)
-    assert proc.marked(MARK, str(tmp_path / "older")) == []
+    assert proc.find_marked(MARK, str(tmp_path / "older")) == []

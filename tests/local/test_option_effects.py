@@ -40,7 +40,7 @@ from submarine_jobs.program import Cell, CellCollection, parse_options
 from submarine_magics.commands.completion import candidates
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import config
-from submarine_minicluster.settings import Saved, Settings
+from submarine_minicluster.settings import SavedCluster, Settings
 from tests.azkaban import server as azkaban_server
 from tests.azkaban.configured import configured
 from tests.unit.notebook_rig import notebook
@@ -680,14 +680,14 @@ async def refuse_port(self: Any, ports: Any) -> Any:
 def configured_cluster(*words: str) -> str:
     """The configuration files of the minicluster that the words start; no daemon is started."""
 
-    class Bringup:
+    class Startup:
         def __init__(self, *_: Any) -> None: ...
 
         def run(self) -> None: ...
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(Path("out").absolute()))
-        patch.setattr("submarine_minicluster.cluster.Bringup", Bringup)
+        patch.setattr("submarine_minicluster.cluster.Startup", Startup)
         patch.setattr(
             "submarine_minicluster.cluster.find_java",
             lambda: SimpleNamespace(home=Path("/java"), version=17),
@@ -695,7 +695,7 @@ def configured_cluster(*words: str) -> str:
         patch.setattr(
             "submarine_minicluster.cluster.ensure_jars", lambda version, *_: Path(version)
         )
-        patch.setattr("submarine_minicluster.cluster.shims.write", lambda *_: None)
+        patch.setattr("submarine_minicluster.cluster.write_client_commands", lambda *_: None)
         patch.setattr(
             "submarine_minicluster.lifecycle.planning.ports.choose",
             lambda names, _: {name: 20_000 + number for number, name in enumerate(names)},
@@ -938,7 +938,7 @@ def checked(*words: str) -> str:
 
     with pytest.MonkeyPatch.context() as patch:
         result = Result("python", Status.OK, "It is there.", "", 0.0)
-        patch.setattr("submarine_zeppelin.installation.checks.check", lambda _: [result])
+        patch.setattr("submarine_zeppelin.installation.check_installation", lambda _: [result])
         return see(*words)
 
 
@@ -1143,11 +1143,11 @@ def _write(here: Path) -> None:
     layout = Minicluster("default").layout
     layout.make()
     names = config.port_names(1)
-    saved = Saved(Settings(), "/java", {name: 20_000 + n for n, name in enumerate(names)})
-    saved.write(layout.saved)
+    saved = SavedCluster(Settings(), "/java", {name: 20_000 + n for n, name in enumerate(names)})
+    saved.write(layout.cluster_file)
     second = Minicluster("second").layout
     second.make()
-    saved.write(second.saved)
+    saved.write(second.cluster_file)
     layout.log("namenode").parent.mkdir(parents=True, exist_ok=True)
     layout.log("namenode").write_text("one\ntwo\n")
 

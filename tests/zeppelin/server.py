@@ -18,7 +18,7 @@ from typing import Any
 
 from submarine_minicluster.machine import find_java
 from submarine_minicluster.machine.ports import free_port
-from submarine_minicluster.machine.processes import Identity, end, marked
+from submarine_minicluster.machine.processes import Identity, find_marked, terminate
 from tests.zeppelin.server_jars import ensure_jars
 
 GROUPS = ("submarine", "echo")
@@ -190,11 +190,11 @@ class Zeppelin:
         try:
             self.stop()
         finally:
-            end(self.processes(), grace=5)
+            terminate(self.processes(), grace=5)
 
     def processes(self) -> list[Identity]:
         """All living processes that come from this server, itself included."""
-        return [one for one in marked(_MARK, str(self.home)) if one.alive]
+        return [one for one in find_marked(_MARK, str(self.home)) if one.alive]
 
     def interpreters(self, group: str = "") -> list[Identity]:
         """Processes of interpreter groups, by the beginning of their group's id."""

@@ -1,14 +1,17 @@
-"""Hadoop's files and interfaces: download, configuration, REST."""
+"""Hadoop's jars, configuration files, client commands, daemons and REST interfaces."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_minicluster.hadoop.config import SUPERUSER as SUPERUSER
+    from submarine_minicluster.hadoop.client_commands import (
+        write_client_commands as write_client_commands,
+    )
     from submarine_minicluster.hadoop.daemons import (
         Daemon as Daemon,
-        Runner as Runner,
+        DaemonRunner as DaemonRunner,
+        DaemonStatus as DaemonStatus,
         all_daemons as all_daemons,
     )
     from submarine_minicluster.hadoop.jars import (
@@ -22,8 +25,8 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "config": ("SUPERUSER",),
-            "daemons": ("Daemon", "Runner", "all_daemons"),
+            "client_commands": ("write_client_commands",),
+            "daemons": ("Daemon", "DaemonRunner", "DaemonStatus", "all_daemons"),
             "jars": ("check_disk", "ensure_jars", "lib_dir"),
         },
     )

@@ -1,7 +1,7 @@
-"""The client commands `yarn` and `hdfs`, as small shell scripts over the cached jars.
+"""Shell scripts `yarn` and `hdfs` that run Hadoop's client commands from the cached jars.
 
-skein asks `yarn classpath --glob` for Hadoop's classpath; people like `hdfs dfs` and
-`yarn application`. Every other subcommand is refused.
+skein calls `yarn classpath --glob`; `hdfs dfs` and `yarn application` are for interactive use. The
+scripts reject other subcommands.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ command=$1
 [ $# -gt 0 ] && shift
 case "$command" in
 {cases}
-*) echo "{name}: $command: not in the minicluster's {name} (it has: {known})" >&2; exit 2 ;;
+*) echo "{name}: $command: not a command of the minicluster (available: {known})" >&2; exit 2 ;;
 esac
 """
 
-# Configuration last: a Java class archive (AppCDS) admits jars only at the front.
+# Configuration last: a class-data archive (AppCDS) requires jars first.
 _CLASSPATH = """\
 classpath)
   if [ "$1" = --glob ]; then
@@ -60,8 +60,8 @@ _HDFS = {
 }
 
 
-def write(layout: Layout, java: Java, lib: Path) -> None:
-    """Write both commands into the cluster's `bin`."""
+def write_client_commands(layout: Layout, java: Java, lib: Path) -> None:
+    """Write both scripts into the cluster's `bin` directory."""
     for name, commands in (("yarn", _YARN), ("hdfs", _HDFS)):
         cases = [_CLASSPATH, *(f'{word}) run {main} "$@" ;;' for word, main in commands.items())]
         text = _SCRIPT.format(

@@ -1,7 +1,6 @@
-"""The cluster's Hadoop configuration: what clients and each daemon are told.
+"""Hadoop configuration of a cluster: one set of files for clients and one for each daemon.
 
-Where a value differs from Hadoop's default, the reason stands beside it. Writes no file
-(``config_files``).
+A comment states the reason where a value differs from Hadoop's default.
 """
 
 from __future__ import annotations
@@ -11,32 +10,34 @@ import os
 import pwd
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from xml.etree import ElementTree
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.settings import Saved, Settings
+from submarine_minicluster.machine import replace_file
+from submarine_minicluster.settings import SavedCluster, Settings
 
 HOST = "127.0.0.1"
 SERVICES = ("hdfs", "yarn", "mapred")
 SUPERUSER = "hdfs"
-"""HDFS's superuser: not the person at the keyboard, for whom permissions are to be real."""
+"""HDFS's superuser; another name than the user's, so that HDFS checks the user's permissions."""
 
 QUEUES: Mapping[str, tuple[int, float]] = {
-    # name: (capacity in percent, share that application masters may hold)
+    # name: (capacity in percent, maximum share of application masters)
     "default": (50, 1.0),
     "gpu": (40, 1.0),
-    "narrow": (10, 0.1),  # the share that YARN has by default
+    "narrow": (10, 0.1),  # YARN's default share
 }
 
-HDFS_TMP = "/tmp"  # noqa: S108 - in HDFS, where it is shared by convention
+HDFS_TMP = "/tmp"  # noqa: S108 - a shared directory of HDFS
 HDFS_LOGS = f"{HDFS_TMP}/logs"
 
 MARK = "SUBMARINE_MINICLUSTER"
-"""Environment variable that daemons carry and hand down to their containers."""
+"""Environment variable of the daemons, which their containers inherit."""
 
 Properties = dict[str, str]
 
 PREEMPTION: Mapping[str, str] = {
-    # A queue below its share gets containers back within seconds; the default is a minute or so.
+    # Preempt within seconds for a queue below its share; by default it takes about a minute.
     "yarn.resourcemanager.scheduler.monitor.enable": "true",
     **{
         f"yarn.resourcemanager.monitor.capacity.preemption.{name}": value
@@ -50,9 +51,29 @@ PREEMPTION: Mapping[str, str] = {
     },
 }
 
+_LOG4J = """\
+log4j.rootLogger=INFO,FILE
+log4j.appender.FILE=org.apache.log4j.RollingFileAppender
+log4j.appender.FILE.File=${submarine.log}
+log4j.appender.FILE.MaxFileSize=20MB
+log4j.appender.FILE.MaxBackupIndex=2
+log4j.appender.FILE.layout=org.apache.log4j.PatternLayout
+log4j.appender.FILE.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+"""
+
+_LOG4J_CLIENT = """\
+log4j.rootLogger=WARN,STDERR
+log4j.appender.STDERR=org.apache.log4j.ConsoleAppender
+log4j.appender.STDERR.target=System.err
+log4j.appender.STDERR.layout=org.apache.log4j.PatternLayout
+log4j.appender.STDERR.layout.ConversionPattern=%d{ISO8601} %p %c{2}: %m%n
+log4j.logger.org.apache.hadoop.util.NativeCodeLoader=ERROR
+"""
+
 
 def login() -> str:
-    """The name by which Hadoop's clients know this user: that of the operating system."""
+    """Return the user name of the operating system, which Hadoop's clients send."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -60,12 +81,12 @@ def login() -> str:
 
 
 def nodemanagers(count: int) -> list[str]:
-    """Names of the NodeManagers."""
+    """Return the names of the NodeManagers."""
     return [f"nodemanager-{index}" for index in range(count)]
 
 
 def port_names(nodes: int) -> list[str]:
-    """Names of the ports that a cluster of `nodes` NodeManagers needs."""
+    """Return the names of the ports that a cluster of `nodes` NodeManagers needs."""
     names = ["namenode", "namenode-http", "datanode", "datanode-http", "datanode-ipc"]
     names += ["rm", "rm-scheduler", "rm-tracker", "rm-admin", "rm-http"]
     names += ["history", "history-http", "history-admin"]
@@ -75,48 +96,48 @@ def port_names(nodes: int) -> list[str]:
 
 
 def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
-    """What every process of the cluster and every client agrees on."""
+    """Properties common to all daemons and clients."""
     return {
         "fs.defaultFS": f"hdfs://{HOST}:{ports['namenode']}",
         "hadoop.tmp.dir": str(layout.tmp),
         "hadoop.security.authentication": "simple",
-        # Which names are served at all: hadoop-policy.xml.
+        # hadoop-policy.xml lists the users that are served.
         "hadoop.security.authorization": "true",
-        # The service users exist in HDFS only; the operating system need not know them.
+        # The service users exist in HDFS only, not in the operating system.
         "hadoop.user.group.static.mapping.overrides": (
             f"{SUPERUSER}=supergroup,hadoop;yarn=hadoop;mapred=hadoop;dr.who="
         ),
-        # A closed port on the loopback device will not open within Hadoop's default of 10 s.
+        # Fail sooner than Hadoop's default of 10 s: a closed loopback port stays closed.
         "ipc.client.connect.max.retries": "5",
         "ipc.client.connect.retry.interval": "200",
     }
 
 
 def hadoop_policy(users: Iterable[str]) -> Properties:
-    """The users whose calls the daemons answer: the cluster's owner, and those of Hadoop.
+    """Restrict calls to the given users and Hadoop's service users.
 
-    A client can claim any of these names. What it cannot do is to use a name of its own.
+    A client can claim any of these names; other names are rejected.
     """
     names = ",".join(sorted({*SERVICES, *users}))
     return {
         "security.service.authorization.default.acl": names,
-        # The callers are containers and show a token, by whose id they are named.
+        # The callers are containers, which are named by the id of their token.
         "security.applicationmaster.protocol.acl": "*",
         "security.containermanagement.protocol.acl": "*",
         "security.resourcelocalizer.protocol.acl": "*",
     }
 
 
-def patient(core: Properties) -> Properties:
-    """The same for daemons, which start side by side and wait for each other.
+def with_daemon_retries(core: Properties) -> Properties:
+    """Raise the number of connection attempts for daemons, which start in parallel.
 
-    A DataNode that has given up once sleeps for 5 s.
+    After a failed connection a DataNode sleeps for 5 s.
     """
     return {**core, "ipc.client.connect.max.retries": "100"}
 
 
 def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
-    """One NameNode, one DataNode, permissions checked."""
+    """HDFS with one NameNode, one DataNode and permission checks."""
     return {
         "dfs.replication": "1",
         "dfs.permissions.enabled": "true",
@@ -132,17 +153,17 @@ def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
         "dfs.datanode.http.address": f"{HOST}:{ports['datanode-http']}",
         "dfs.datanode.ipc.address": f"{HOST}:{ports['datanode-ipc']}",
         "dfs.datanode.hostname": HOST,
-        # A restarted DataNode is noticed at once.
+        # Detect a restarted DataNode at once.
         "dfs.heartbeat.interval": "1",
-        # The first look at a new file's block comes too early by microseconds: do not wait 400 ms.
+        # The first query for a new block is usually too early by microseconds; retry after 10 ms.
         "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
-        # With one DataNode there is none to replace a failed one with.
+        # With one DataNode there is no replacement for a failed one.
         "dfs.client.block.write.replace-datanode-on-failure.enable": "false",
     }
 
 
-def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
-    """What clients and application masters know of YARN."""
+def yarn_client(layout: Layout, saved: SavedCluster, lib: Path) -> Properties:
+    """YARN properties of clients and application masters."""
     ports = saved.ports
     return {
         "yarn.resourcemanager.hostname": HOST,
@@ -151,10 +172,10 @@ def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
         "yarn.resourcemanager.resource-tracker.address": f"{HOST}:{ports['rm-tracker']}",
         "yarn.resourcemanager.admin.address": f"{HOST}:{ports['rm-admin']}",
         "yarn.resourcemanager.webapp.address": f"{HOST}:{ports['rm-http']}",
-        # Configuration last: a Java class archive (AppCDS) admits jars only at the front.
+        # Configuration last: a class-data archive (AppCDS) requires jars first.
         "yarn.application.classpath": f"{lib}/*,{layout.client_conf}",
-        # By default a client sleeps 30 s between attempts at a ResourceManager that is down. It
-        # still waits long enough for one that restarts, since masters use this file too.
+        # By default a client waits 30 s between attempts. The total wait covers a restart of the
+        # ResourceManager, because application masters use this file too.
         "yarn.resourcemanager.connect.retry-interval.ms": "500",
         "yarn.resourcemanager.connect.max-wait.ms": "120000",
         "yarn.client.nodemanager-connect.max-wait-ms": "20000",
@@ -172,13 +193,13 @@ def yarn_client(layout: Layout, saved: Saved, lib: Path) -> Properties:
 
 
 def resourcemanager(layout: Layout, settings: Settings) -> Properties:
-    """Only the ResourceManager reads these."""
+    """Properties of the ResourceManager only."""
     return {
         **(PREEMPTION if settings.preemption else {}),
-        **(labelling(layout) if settings.labels else {}),
-        # Clients submit by RPC, which names of other users cannot use; REST does not ask.
+        **(node_labels(layout) if settings.labels else {}),
+        # Clients submit by RPC, which checks the user name; REST does not.
         "yarn.webapp.enable-rest-app-submissions": "false",
-        # Jobs may ask for a priority; Hadoop's default allows none but 0.
+        # Allow priorities; Hadoop's default permits only 0.
         "yarn.cluster.max-application-priority": "10",
         "yarn.resourcemanager.scheduler.class": (
             "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
@@ -190,23 +211,23 @@ def resourcemanager(layout: Layout, settings: Settings) -> Properties:
             "org.apache.hadoop.yarn.server.resourcemanager.recovery.FileSystemRMStateStore"
         ),
         "yarn.resourcemanager.fs.state-store.uri": f"file://{layout.data('resourcemanager')}",
-        # Nothing is scheduled between two heartbeats of a node; the default is one a second.
+        # Containers are only scheduled on heartbeats; the default interval is one second.
         "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms": "100",
-        # A node that is gone is told lost after half a minute instead of ten.
+        # Hadoop's default is ten minutes.
         "yarn.nm.liveness-monitor.expiry-interval-ms": str(settings.node_expiry * 1000),
     }
 
 
-def labelling(layout: Layout) -> Properties:
-    """Node labels that an administrator gives over REST, kept from start to start."""
+def node_labels(layout: Layout) -> Properties:
+    """Enable node labels, which are set through REST and kept from start to start."""
     return {
         "yarn.node-labels.enabled": "true",
         "yarn.node-labels.fs-store.root-dir": f"file://{layout.data('resourcemanager')}/labels",
     }
 
 
-def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
-    """Only this NodeManager reads these."""
+def nodemanager(layout: Layout, saved: SavedCluster, node: str) -> Properties:
+    """Properties of one NodeManager only."""
     ports, data = saved.ports, layout.data(node)
     return {
         "yarn.nodemanager.hostname": HOST,
@@ -220,13 +241,13 @@ def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
         "yarn.nodemanager.recovery.enabled": "true",
         "yarn.nodemanager.recovery.supervised": "true",
         "yarn.nodemanager.recovery.dir": str(data / "recovery"),
-        # Memory really held is limited; a JVM's address space is not.
+        # Limit resident memory, not the address space of a JVM.
         "yarn.nodemanager.pmem-check-enabled": "true",
         "yarn.nodemanager.vmem-check-enabled": "false",
-        # Else the check above is left to cgroups, which are not used here.
+        # Otherwise cgroups, which are not used here, replace the check above.
         "yarn.nodemanager.resource.memory.enforced": "false",
         "yarn.nodemanager.container-monitor.interval-ms": "3000",
-        # A nearly full disk is a person's machine in its usual state.
+        # The disks of personal machines are often nearly full.
         "yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage": "100",
         "yarn.nodemanager.disk-health-checker.min-free-space-per-disk-mb": "0",
         "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,LANG,TZ,{MARK}",
@@ -235,19 +256,19 @@ def nodemanager(layout: Layout, saved: Saved, node: str) -> Properties:
 
 
 def mapred_site(ports: Mapping[str, int]) -> Properties:
-    """The history server, which serves the logs of finished applications."""
+    """Properties of the history server, which serves the logs of finished applications."""
     return {
         "mapreduce.jobhistory.address": f"{HOST}:{ports['history']}",
         "mapreduce.jobhistory.webapp.address": f"{HOST}:{ports['history-http']}",
         "mapreduce.jobhistory.admin.address": f"{HOST}:{ports['history-admin']}",
-        # It keeps MapReduce's own history there, of which there is none.
+        # For MapReduce's own history, of which there is none.
         "mapreduce.jobhistory.done-dir": "/mr-history/done",
         "mapreduce.jobhistory.intermediate-done-dir": "/mr-history/intermediate",
     }
 
 
 def capacity_scheduler(settings: Settings) -> Properties:
-    """Three queues, each of which may fill an idle cluster and its labelled nodes."""
+    """Three queues. Each may use all of an idle cluster, labelled nodes included."""
     prefix = "yarn.scheduler.capacity"
     values = {
         f"{prefix}.resource-calculator": (
@@ -267,8 +288,67 @@ def capacity_scheduler(settings: Settings) -> Properties:
     for label in sorted({name for name, _ in settings.node_labels}):
         values[f"{prefix}.root.accessible-node-labels.{label}.capacity"] = "100"
         for queue, (capacity, _) in QUEUES.items():
-            mine = f"{prefix}.root.{queue}.accessible-node-labels"
-            values[mine] = "*"
-            values[f"{mine}.{label}.capacity"] = str(capacity)
-            values[f"{mine}.{label}.maximum-capacity"] = "100"
+            labels = f"{prefix}.root.{queue}.accessible-node-labels"
+            values[labels] = "*"
+            values[f"{labels}.{label}.capacity"] = str(capacity)
+            values[f"{labels}.{label}.maximum-capacity"] = "100"
     return values
+
+
+def _write_xml(path: Path, properties: Properties) -> None:
+    root = ElementTree.Element("configuration")
+    for name, value in properties.items():
+        entry = ElementTree.SubElement(root, "property")
+        ElementTree.SubElement(entry, "name").text = name
+        ElementTree.SubElement(entry, "value").text = value
+    ElementTree.indent(root)
+    replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _write_set(directory: Path, sites: Mapping[str, Properties], log4j: str) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for name, properties in sites.items():
+        _write_xml(directory / f"{name}.xml", properties)
+    replace_file(directory / "log4j.properties", log4j.encode())
+
+
+def write_policy(layout: Layout, saved: SavedCluster) -> None:
+    """Write the list of admitted users, which NameNode and ResourceManager reload on request."""
+    for daemon in ("namenode", "resourcemanager"):
+        path = layout.conf(daemon) / "hadoop-policy.xml"
+        _write_xml(path, hadoop_policy(saved.users))
+
+
+def write_configuration(layout: Layout, saved: SavedCluster, lib: Path) -> None:
+    """Write all configuration files of the cluster."""
+    settings = saved.settings
+    client = yarn_client(layout, saved, lib)
+    common: dict[str, Properties] = {
+        "core-site": core_site(layout, saved.ports),
+        "hdfs-site": hdfs_site(layout, saved.ports),
+        "mapred-site": mapred_site(saved.ports),
+    }
+    if settings.gpus:
+        common["resource-types"] = {"yarn.resource-types": "yarn.io/gpu"}
+    _write_set(layout.client_conf, {**common, "yarn-site": client}, _LOG4J_CLIENT)
+    common["core-site"] = with_daemon_retries(common["core-site"])
+    common["hadoop-policy"] = hadoop_policy(saved.users)
+    for daemon in ("namenode", "datanode", "historyserver"):
+        _write_set(layout.conf(daemon), {**common, "yarn-site": client}, _LOG4J)
+    for pages in ("namenode/webapps/hdfs", "datanode/webapps/datanode"):
+        # The daemons do not start without the directory of their web pages.
+        (layout.root / "conf" / pages).mkdir(parents=True, exist_ok=True)
+    rm_site = {**client, **resourcemanager(layout, settings)}
+    sites = {
+        **common,
+        "yarn-site": rm_site,
+        "capacity-scheduler": capacity_scheduler(settings),
+    }
+    _write_set(layout.conf("resourcemanager"), sites, _LOG4J)
+    for node in nodemanagers(settings.nodes):
+        sites = {**common, "yarn-site": {**client, **nodemanager(layout, saved, node)}}
+        if settings.gpus:
+            # Without a resource plugin a node may offer GPUs that do not exist, and isolates none.
+            gpus = {"yarn.nodemanager.resource-type.yarn.io/gpu": str(settings.gpus)}
+            sites["node-resources"] = gpus
+        _write_set(layout.conf(node), sites, _LOG4J)

@@ -1,6 +1,6 @@
-"""Hadoop's daemons: their main classes, JVM options, addresses, and how one is started.
+"""Hadoop's daemons: main classes, JVM options, addresses, start and status of each.
 
-Knows one daemon at a time; their order, and whether they work together, is `cluster`'s matter.
+The order of starts is in `lifecycle.startup`.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.config import HOST, MARK, SUPERUSER, nodemanagers
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import Java, processes
-from submarine_minicluster.settings import Saved
-from submarine_minicluster.status import DaemonStatus
+from submarine_minicluster.settings import SavedCluster
 
-# Short-lived on a small machine: quick to start and small, rather than fast in the long run.
+# Prefer a fast start and a small size to peak performance.
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
-# Hadoop 3.3's web servers need this on Java 17; it does no harm to later ones.
+# Hadoop 3.3's web servers need this on Java 17; later versions ignore it.
 _OPENS = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"]
 _SERVER = "org.apache.hadoop.yarn.server"
 
@@ -33,17 +32,17 @@ class Daemon:
     Attributes
     ----------
     name
-        As it appears in `status`: namenode, datanode, resourcemanager, nodemanager-0, ...
+        Name in `status`: namenode, datanode, resourcemanager, nodemanager-0, ...
     title
-        Its class, as Hadoop's documentation names it.
+        Name in Hadoop's documentation.
     main
-        The Java class that runs it.
+        Main class.
     heap_mb
         Maximum heap in MB.
     user
-        The Hadoop user it acts as. Not one of the operating system's.
+        Hadoop user of the daemon, not a user of the operating system.
     port, http
-        Names of its main and its web port.
+        Names of its main port and its web port.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Daemon:
 
 
 def all_daemons(nodes: int) -> list[Daemon]:
-    """The daemons of a cluster, in the order in which they are started."""
+    """Return the daemons of a cluster in the order in which they start."""
     hdfs = "org.apache.hadoop.hdfs.server"
     history = "org.apache.hadoop.mapreduce.v2.hs.JobHistoryServer"
     rm, nm = (f"{_SERVER}.{part}" for part in ("resourcemanager", "nodemanager"))
@@ -84,20 +83,32 @@ def all_daemons(nodes: int) -> list[Daemon]:
     ]  # fmt: skip
 
 
-class Runner:
-    """Starts the daemons of one cluster and says what became of them.
+@dataclass(frozen=True)
+class DaemonStatus:
+    """Status of a daemon: whether its process runs, its loopback port, web address and log."""
+
+    name: str
+    running: bool
+    pid: int | None
+    port: int
+    url: str
+    log: str
+
+
+class DaemonRunner:
+    """Starts the daemons of one cluster and returns their status.
 
     Parameters
     ----------
     layout, saved
-        The cluster's directory and settings.
+        Directory and settings of the cluster.
     java
-        What runs them.
+        Java that runs the daemons.
     lib
-        The directory of Hadoop's jars.
+        Directory of Hadoop's jars.
     """
 
-    def __init__(self, layout: Layout, saved: Saved, java: Java, lib: Path) -> None:
+    def __init__(self, layout: Layout, saved: SavedCluster, java: Java, lib: Path) -> None:
         self._layout = layout
         self._saved = saved
         self._java = java
@@ -109,7 +120,7 @@ class Runner:
             str(self._java.binary), *_JVM, *_OPENS,
             f"-Xmx{daemon.heap_mb}m",
             f"-Djava.io.tmpdir={layout.tmp}",
-            # A property, not the environment variable: containers would inherit that.
+            # A property, because containers would inherit an environment variable.
             f"-DHADOOP_USER_NAME={daemon.user}",
             f"-Dsubmarine.log={layout.log(daemon.name)}",
             "-cp", f"{self._lib}/*:{layout.conf(daemon.name)}",
@@ -117,25 +128,25 @@ class Runner:
         ]  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
-        """A node's environment: nothing that happens to be set in the caller's shell."""
+        """Return the environment of a node, without other variables of the caller's shell."""
         kept = ("HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ")
         return {
             **{name: os.environ[name] for name in kept if name in os.environ},
             "PATH": f"{self._java.home}/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:"
             "/sbin:/bin",
             "JAVA_HOME": str(self._java.home),
-            # NodeManagers pass this on to containers, as those of a real cluster do.
+            # NodeManagers pass this to containers, as in other clusters.
             "HADOOP_CONF_DIR": str(self._layout.client_conf),
             MARK: str(self._layout.root),
         }
 
     def format_namenode(self, daemon: Daemon) -> None:
-        """Make a new, empty HDFS.
+        """Create a new, empty HDFS.
 
         Raises
         ------
         MiniclusterError
-            With the last lines of what the NameNode said.
+            If the NameNode fails; with the last lines of its output.
         """
         command = self._command(daemon, ["-format", "-force", "-nonInteractive"])
         with self._layout.output(daemon.name).open("wb") as log:
@@ -147,9 +158,9 @@ class Runner:
             raise self.failure(daemon, "could not format HDFS")
 
     def start(self, daemon: Daemon) -> None:
-        """Start a daemon and write its pidfile; does not wait until it answers."""
+        """Start a daemon and write its pidfile. Does not wait until the daemon is ready."""
         log = self._layout.log(daemon.name)
-        if log.exists():  # what went wrong last time is not this time's error
+        if log.exists():  # errors of an earlier run must not be reported for this one
             log.replace(log.with_suffix(".previous.log"))
         identity = processes.launch(
             self._command(daemon),
@@ -158,32 +169,32 @@ class Runner:
             cwd=self._layout.tmp,
         )
         if identity is None:
-            raise self.failure(daemon, "ended at once")
+            raise self.failure(daemon, "exited at once")
         identity.write(self._layout.pidfile(daemon.name))
 
-    def end_strays(self, missing: Sequence[Daemon]) -> None:
-        """End JVMs of daemons which are thought not to run.
+    def terminate_strays(self, missing: Sequence[Daemon]) -> None:
+        """Terminate JVMs of daemons that have no pidfile.
 
-        A `start` that was killed may have launched one and not come to write its pidfile.
+        A `start` that was killed may have started a JVM without writing the pidfile.
         """
         logs = {f"-Dsubmarine.log={self._layout.log(daemon.name)}" for daemon in missing}
         strays = [
             process
-            for process in processes.marked(MARK, str(self._layout.root))
+            for process in processes.find_marked(MARK, str(self._layout.root))
             if logs.intersection(process.command_line)
         ]
-        processes.end(strays, grace=2)
+        processes.terminate(strays, grace=2)
 
     def identity(self, daemon: Daemon) -> processes.Identity | None:
-        """The daemon's process, if it runs."""
+        """Return the daemon's process if it runs, else None."""
         return processes.Identity.read(self._layout.pidfile(daemon.name))
 
     def url(self, daemon: Daemon) -> str:
-        """Address of the daemon's web pages and REST interface."""
+        """Return the address of the daemon's web pages and REST interface."""
         return f"http://{HOST}:{self._saved.ports[daemon.http]}"
 
     def status(self, daemon: Daemon) -> DaemonStatus:
-        """Whether it runs, and where. Asks the operating system only."""
+        """Return the status of a daemon, from the operating system only."""
         identity = self.identity(daemon)
         return DaemonStatus(
             name=daemon.name,
@@ -195,18 +206,18 @@ class Runner:
         )
 
     def failure(self, daemon: Daemon, what: str) -> MiniclusterError:
-        """An error that quotes the daemon's own last words."""
+        """Return an error with the last error lines of the daemon's log."""
         quoted = last_errors(self._layout.log(daemon.name), self._layout.output(daemon.name))
-        words = "".join(f"\n  {line}" for line in quoted) or " It wrote nothing."
+        words = "".join(f"\n  {line}" for line in quoted) or " The log is empty."
         where = self._layout.log(daemon.name)
         return MiniclusterError(f"The {daemon.title} {what} (log: {where}).{words}")
 
 
-_TELLING = re.compile(r" (?:ERROR|FATAL) |Exception|Error\b|Caused by")
+_ERROR_LINE = re.compile(r" (?:ERROR|FATAL) |Exception|Error\b|Caused by")
 
 
 def last_errors(*logs: Path, count: int = 4) -> list[str]:
-    """The last lines that tell of an error in the ends of some logs, else the very last lines."""
+    """Return the last lines with errors from the ends of logs; without errors the last lines."""
     lines: list[str] = []
     for path in logs:
         try:
@@ -216,5 +227,5 @@ def last_errors(*logs: Path, count: int = 4) -> list[str]:
         except OSError:
             continue
     lines = [line[:400] for line in lines if line.strip() and not line.startswith("\tat ")]
-    telling = [line for line in lines if _TELLING.search(line)]
-    return list(dict.fromkeys(telling or lines))[-count:]
+    errors = [line for line in lines if _ERROR_LINE.search(line)]
+    return list(dict.fromkeys(errors or lines))[-count:]

@@ -1,4 +1,4 @@
-"""Hadoop's jars: resolved once per version by Maven from the committed `pom.xml`, then cached."""
+"""Hadoop's jars, downloaded once for each version by Maven from `pom.xml` and then cached."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Progress = Callable[[str], None]
 
 _DOWNLOAD_TIMEOUT = 1800.0
 _NEEDED_BYTES = 600 * 1024 * 1024
-# Hadoop 3.3 brings two bindings of one logging interface, and Java then complains at every start.
+# Hadoop 3.3 has two bindings of slf4j, which then prints a warning at each start.
 _EXCLUDED = "slf4j-log4j12"
 
 
 def cache_dir() -> Path:
-    """The platform's cache directory of this project."""
+    """Return the cache directory of this project."""
     return platformdirs.user_cache_path("jupyter-submarine")
 
 
@@ -34,45 +34,45 @@ def _pom() -> Traversable:
 
 
 def lib_dir(version: str) -> Path:
-    """Where the jars of a Hadoop version are, or will be.
+    """Return the directory of the jars of a Hadoop version.
 
-    Part of the name is a digest of what was asked of Maven, so that a later release of this
-    package with another list of artifacts does not take an old one's.
+    The name contains a digest of the request to Maven, so that a release of this package with
+    another list of artifacts does not use the jars of an earlier one.
     """
-    asked = _pom().read_bytes() + _EXCLUDED.encode()
-    digest = hashlib.sha256(asked).hexdigest()[:8]
+    request = _pom().read_bytes() + _EXCLUDED.encode()
+    digest = hashlib.sha256(request).hexdigest()[:8]
     return cache_dir() / "hadoop" / f"{version}-{digest}" / "lib"
 
 
 def check_disk(where: Path, needed: int) -> None:
-    """Raise unless the file system of `where` has `needed` bytes left."""
+    """Raise an error if the file system of `where` has fewer than `needed` bytes free."""
     where.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(where).free
     if free < needed:
         raise MiniclusterError(
-            f"{where} has {free >> 20} MB free and the minicluster needs {needed >> 20} MB there: "
-            "free some space."
+            f"{where} has {free >> 20} MB free and the minicluster needs {needed >> 20} MB there. "
+            "Free some space."
         )
 
 
 def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
-    """Return the directory of Hadoop's jars, resolving them with Maven the first time.
+    """Return the directory of Hadoop's jars, after downloading them if necessary.
 
-    Safe to call from several processes at once: one resolves, the others wait for it.
+    Several processes may call this at the same time: one downloads, the others wait.
 
     Parameters
     ----------
     version
         Hadoop's version.
     java
-        The Java that runs Maven.
+        Java that runs Maven.
     progress
-        Called with a line about what is happening.
+        Called with a line about each step.
 
     Raises
     ------
     MiniclusterError
-        When Maven is absent or cannot resolve the version, or the disk is full.
+        If Maven is not installed or cannot resolve the version, or the disk is full.
     """
     lib = lib_dir(version)
     if lib.is_dir():
@@ -80,12 +80,12 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
     with file_lock(
         lib.parent.with_name(f"{lib.parent.name}.lock"),
         timeout=_DOWNLOAD_TIMEOUT,
-        on_wait=lambda: progress(f"waiting for another process to fetch Hadoop {version}"),
+        on_wait=lambda: progress(f"waiting for another process to download Hadoop {version}"),
     ):
         if lib.is_dir():
             return lib
         check_disk(lib.parent, _NEEDED_BYTES)
-        progress(f"fetching Hadoop {version} with Maven (about 100 MB, the first time only)")
+        progress(f"downloading Hadoop {version} with Maven (about 100 MB, the first time only)")
         options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
         with (
             tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch,

@@ -1,7 +1,7 @@
-"""Maven as the way to jars: those that a POM names, and all that they need, copied into a folder.
+"""Copy the jars that a POM names, and their dependencies, into a directory with Maven.
 
-One broken connection among hundreds of downloads fails all of it, so it is tried again, which goes
-on with what is missing. Keeps nothing: that is for those who ask (``artifacts``).
+Maven fails if one of hundreds of downloads fails. It is run again then, and downloads only the
+missing jars.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.machine import Java
 
-TRIES = 3
-#: Seconds between two tries.
+ATTEMPTS = 3
+#: Seconds between two attempts.
 PAUSE = 5.0
-#: A server that falls silent is given up after a minute; Maven would wait for half an hour.
-_PATIENCE = ("-Dmaven.wagon.rto=60000", "-Daether.connector.requestTimeout=60000")
-_FETCHED = re.compile(r"Downloaded from .*\.jar ")
-#: What a repository answers; nothing would change that.
-_LASTING = "Could not find artifact"
+#: Time out after a minute without data; Maven's default is half an hour.
+_TIMEOUTS = ("-Dmaven.wagon.rto=60000", "-Daether.connector.requestTimeout=60000")
+_DOWNLOADED = re.compile(r"Downloaded from .*\.jar ")
+#: Error that does not disappear on a further attempt.
+_PERMANENT = "Could not find artifact"
 
 
 def copy_jars(
@@ -41,57 +41,57 @@ def copy_jars(
     Parameters
     ----------
     what
-        What they are, for a message.
+        Description of the jars, for messages.
     java
         The Java that runs Maven.
     options
-        More words for Maven's command line.
+        Additional options for Maven's command line.
     progress
-        Called with a line about what is happening.
+        Called with a line about each step.
 
     Raises
     ------
     MiniclusterError
-        If there is no Maven, or it failed each time: its own words.
+        If Maven is not installed, or fails on each attempt; with Maven's error message.
     """
     if shutil.which("mvn") is None:
         raise MiniclusterError(
-            f"Maven (mvn) is not on PATH, and it fetches {what}: "
-            "install it (Debian: apt-get install maven)."
+            f"Maven (mvn), which downloads {what}, is not on PATH. "
+            "Install it (Debian: apt-get install maven)."
         )
 
-    def again(state: RetryCallState) -> None:
+    def report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
         progress(f"Maven failed, trying again in {PAUSE:g} s: {error}")
 
     retrying = Retrying(
-        stop=stop_after_attempt(TRIES),
+        stop=stop_after_attempt(ATTEMPTS),
         wait=wait_fixed(PAUSE),
         retry=retry_if_exception(
-            lambda error: isinstance(error, _FailedError) and _LASTING not in str(error)
+            lambda error: isinstance(error, _MavenError) and _PERMANENT not in str(error)
         ),
-        before_sleep=again,
+        before_sleep=report,
         reraise=True,
     )
     try:
         retrying(_copy, pom, target, java, options, progress)
-    except _FailedError as exc:
-        raise MiniclusterError(f"Maven could not fetch {what}: {exc}") from None
+    except _MavenError as exc:
+        raise MiniclusterError(f"Maven could not download {what}: {exc}") from None
 
 
-class _FailedError(Exception):
-    """One try has failed; Maven's own words."""
+class _MavenError(Exception):
+    """One attempt failed; the message is Maven's."""
 
 
 def _copy(
     pom: Path, target: Path, java: Java, options: Sequence[str], progress: Callable[[str], None]
 ) -> None:
-    """One try."""
-    command = ["mvn", "-B", "-f", str(pom), *_PATIENCE, *options]
+    """Run Maven once."""
+    command = ["mvn", "-B", "-f", str(pom), *_TIMEOUTS, *options]
     command += ["dependency:copy-dependencies", "-DincludeScope=runtime"]
     command += [f"-DoutputDirectory={target}"]
     lines: list[str] = []
-    fetched = 0
+    downloaded = 0
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -100,17 +100,17 @@ def _copy(
         text=True,
         errors="replace",
         cwd=target.parent,
-        # The caller's environment (proxies, Maven's own options) with the Java we chose.
+        # The caller's environment (proxies, Maven options) with the selected Java.
         env={**os.environ, "JAVA_HOME": str(java.home)},
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            if _FETCHED.search(line):
-                fetched += 1
-                if fetched % 50 == 0:
-                    progress(f"fetched {fetched} jars")
+            if _DOWNLOADED.search(line):
+                downloaded += 1
+                if downloaded % 50 == 0:
+                    progress(f"downloaded {downloaded} jars")
             elif "[ERROR]" in line:
                 lines.append(line.split("[ERROR]", 1)[1].strip())
     if process.returncode or not target.is_dir() or not list(target.glob("*.jar")):
         reason = next((line for line in lines if line), "it printed no error")
-        raise _FailedError(reason[:600])
+        raise _MavenError(reason[:600])

@@ -1,4 +1,4 @@
-"""The daemons' HTTP interfaces, as far as starting and stopping them needs. Loopback only."""
+"""HTTP client for the daemons' REST interfaces on loopback."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _TIMEOUT = 5.0
 
 
 class RestError(Exception):
-    """A daemon answered with an error, or not at all."""
+    """A daemon answered with an error or did not answer."""
 
 
 def request(
     method: str, url: str, *, body: bytes | None = None, content: str = "application/json"
 ) -> tuple[int, bytes, str]:
-    """Send one request to a loopback address, past any proxy.
+    """Send one request to a loopback address, without a proxy.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def request(
     Raises
     ------
     RestError
-        When nobody answers within 5 s.
+        If there is no answer within 5 s.
     """
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=_TIMEOUT)
@@ -44,12 +44,12 @@ def request(
 
 
 def get(url: str) -> Any:
-    """The JSON document at `url`.
+    """Return the JSON document at `url`.
 
     Raises
     ------
     RestError
-        When there is none.
+        If there is none.
     """
     status, body, _ = request("GET", url)
     if status != 200:
@@ -61,7 +61,7 @@ def get(url: str) -> Any:
 
 
 class WebHdfs:
-    """A few calls of HDFS's REST interface, made as one HDFS user (simple authentication)."""
+    """Client of WebHDFS that acts as one HDFS user (simple authentication)."""
 
     def __init__(self, base: str, user: str) -> None:
         self._base = base
@@ -72,14 +72,14 @@ class WebHdfs:
         return f"{self._base}/webhdfs/v1{quote(path)}?{query}"
 
     def call(self, method: str, path: str, op: str, **options: str) -> Any:
-        """Make one call that carries no data; the JSON answer, or None where it has no body."""
+        """Make one call without data and return the JSON answer; None if it has no body."""
         status, body, _ = request(method, self._url(path, op, options))
         if status >= 400:
             raise RestError(f"{op} {path}: {_reason(status, body)}")
         return json.loads(body) if body else None
 
     def mkdir(self, path: str, *, owner: str, group: str, mode: str) -> None:
-        """Make a directory with this owner and mode; one that is there stays as it is."""
+        """Create a directory with an owner and mode; an existing directory is not changed."""
         try:
             self.call("GET", path, "GETFILESTATUS")
             return
@@ -90,7 +90,7 @@ class WebHdfs:
         self.call("PUT", path, "SETPERMISSION", permission=mode)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file, replacing an old one."""
+        """Write a file, or replace it."""
         status, body, location = request("PUT", self._url(path, "CREATE", {"overwrite": "true"}))
         if status == 307:
             status, body, _ = request(
@@ -105,7 +105,7 @@ class WebHdfs:
 
 
 def _reason(status: int, body: bytes) -> str:
-    """The first line of the server's own explanation, else the status."""
+    """Return the first line of the server's error message, else the status."""
     try:
         return str(json.loads(body)["RemoteException"]["message"]).splitlines()[0][:300]
     except (ValueError, KeyError, TypeError, IndexError):

@@ -1,7 +1,4 @@
-"""What a start is to make: settings that agree with what is there, and ports to keep.
-
-Starts nothing.
-"""
+"""Choose the settings and ports of a start, consistent with the existing cluster."""
 
 from __future__ import annotations
 
@@ -11,62 +8,66 @@ from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop import config
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import file_lock, ports
-from submarine_minicluster.settings import Saved, Settings
+from submarine_minicluster.settings import SavedCluster, Settings
 
 Progress = Callable[[str], None]
 
 
-def settle(name: str, old: Saved | None, settings: Settings | None, running: bool) -> Settings:
-    """The settings to start with.
+def choose_settings(
+    name: str, old: SavedCluster | None, settings: Settings | None, running: bool
+) -> Settings:
+    """Choose the settings of a start.
 
     Parameters
     ----------
     name
-        The cluster's, for messages.
+        Name of the cluster, for messages.
     old
-        What is remembered of it.
+        SavedCluster settings of the cluster.
     settings
-        What is asked for; None keeps what is remembered, or takes the defaults.
+        Requested settings. None means the saved ones, or the defaults.
     running
-        Whether any of its daemons runs.
+        Whether any daemon runs.
 
     Raises
     ------
     MiniclusterError
-        When they contradict what runs, or the version that wrote the data.
+        If they differ from those of running daemons, or from the version that wrote the data.
     """
     wanted = settings or (old.settings if old else Settings())
     if old and running and wanted != old.settings:
         raise MiniclusterError(
             f"Minicluster {name!r} is running with other settings "
-            f"({old.settings.describe()}): stop it first, or use another --name."
+            f"({old.settings.describe()}). Stop it first, or use another --name."
         )
     if old and wanted.hadoop != old.settings.hadoop:
         raise MiniclusterError(
             f"The data of minicluster {name!r} was written by Hadoop "
-            f"{old.settings.hadoop}: use another --name, or remove the data with "
+            f"{old.settings.hadoop}. Use another --name, or remove the data with "
             f"`submarine minicluster stop --name {name} --delete-data`."
         )
     return wanted
 
 
-def remember(layout: Layout, saved: Saved, running: bool, progress: Progress) -> None:
-    """Complete the ports of `saved` and write it; one cluster at a time, so none are shared."""
+def save_with_ports(layout: Layout, saved: SavedCluster, running: bool, progress: Progress) -> None:
+    """Choose the missing ports of `saved` and write it, under a lock so that no port is shared."""
     with file_lock(layout.root.parent / ".ports.lock", timeout=60):
         saved.ports = _ports(layout, saved, running, progress)
-        saved.write(layout.saved)
+        saved.write(layout.cluster_file)
 
 
-def _ports(layout: Layout, saved: Saved, running: bool, progress: Progress) -> dict[str, int]:
-    """The cluster's ports: the old ones as far as they are still to be had."""
+def _ports(
+    layout: Layout, saved: SavedCluster, running: bool, progress: Progress
+) -> dict[str, int]:
+    """Return the ports of the cluster. Ports of the last start are kept if they are free."""
     kept = dict(saved.ports)
     names = config.port_names(saved.settings.nodes)
     if not running:
         lost = [name for name in names if name in kept and not ports.is_free(kept[name])]
         if lost:
-            progress(f"another program took {len(lost)} of this cluster's ports: choosing anew")
+            progress(f"another program uses {len(lost)} of this cluster's ports: choosing new ones")
         kept = {name: port for name, port in kept.items() if name not in lost}
-    others = [Saved.read(path) for path in layout.root.parent.glob("*/cluster.json")]
+    others = [SavedCluster.read(path) for path in layout.root.parent.glob("*/cluster.json")]
     taken = {port for other in others if other for port in other.ports.values()}
     missing = [name for name in names if name not in kept]
     return kept | ports.choose(missing, taken | set(kept.values()))

@@ -1,6 +1,6 @@
-"""Waiting until daemons work together: HDFS takes a file, every node has joined, logs are served.
+"""Wait until daemons are ready: HDFS is writable, all nodes have joined, logs are served.
 
-Only asks; starts and stops nothing.
+This module only queries the daemons.
 """
 
 from __future__ import annotations
@@ -8,57 +8,58 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from submarine_minicluster.hadoop import SUPERUSER, Daemon, Runner, rest
+from submarine_minicluster.hadoop import Daemon, DaemonRunner, rest
+from submarine_minicluster.hadoop.config import SUPERUSER
 
 TIMEOUT = 180.0
-"""Seconds for one step; a quiet machine needs 10, five JVMs on a loaded one take longer."""
+"""Seconds for one step. An idle machine needs about 10; a loaded one needs more."""
 
 
 def wait_until(
     what: str,
     check: Callable[[], bool],
-    runner: Runner,
+    runner: DaemonRunner,
     daemons: Sequence[Daemon],
     progress: Callable[[str], None],
 ) -> None:
-    """Ask again and again until `check` holds.
+    """Poll until `check` returns True.
 
     Parameters
     ----------
     what
-        What is still wrong, as in "HDFS is not writable".
+        The condition that is not met, for messages, such as "HDFS is not writable".
     check
-        Asks once; `RestError` means not yet.
+        Queries the daemons once. `RestError` means that they are not ready.
     runner, daemons
-        Whose death ends the wait at once.
+        The wait fails at once if one of these daemons ends.
     progress
-        Called every 15 s with what is still waited for.
+        Called every 15 s with the condition that is not met.
 
     Raises
     ------
     MiniclusterError
-        When one of `daemons` has died, or time is up; it quotes the first one's log.
+        If one of `daemons` has ended, or on timeout; with the end of the daemon's log.
     """
     deadline = time.monotonic() + TIMEOUT
-    last, tell = "", time.monotonic() + 15
+    last, next_report = "", time.monotonic() + 15
     while time.monotonic() < deadline:
         for daemon in daemons:
             if runner.identity(daemon) is None:
-                raise runner.failure(daemon, "has died")
+                raise runner.failure(daemon, "has ended")
         try:
             if check():
                 return
         except rest.RestError as error:
             last = f"; the last answer was: {error}"
-        if time.monotonic() > tell:
+        if time.monotonic() > next_report:
             progress(f"still waiting for the {daemons[0].title}: {what}")
-            tell += 15
+            next_report += 15
         time.sleep(0.1)
     raise runner.failure(daemons[0], f"did not get ready in {TIMEOUT:.0f} s: {what}{last}")
 
 
-def answers(url: str, timeout: float) -> bool:
-    """Whether anything is served at a daemon's web address within `timeout` seconds."""
+def responds(url: str, timeout: float) -> bool:
+    """Whether a daemon's web address responds within `timeout` seconds."""
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -71,7 +72,7 @@ def answers(url: str, timeout: float) -> bool:
 
 
 def hdfs_writable(base: str) -> bool:
-    """Whether HDFS is out of safe mode and a file can be written and removed."""
+    """Whether HDFS has left safe mode and a file can be written and removed."""
     hdfs = rest.WebHdfs(base, SUPERUSER)
     probe = "/.minicluster-ready"
     hdfs.write(probe, b"ready")
@@ -80,12 +81,12 @@ def hdfs_writable(base: str) -> bool:
 
 
 def node_up(url: str) -> bool:
-    """Whether a NodeManager answers and finds itself healthy."""
+    """Whether a NodeManager answers and reports that it is healthy."""
     return bool(rest.get(f"{url}/ws/v1/node/info")["nodeInfo"]["nodeHealthy"])
 
 
 def running_nodes(rm_url: str) -> int:
-    """How many nodes the ResourceManager can schedule on."""
+    """Return the number of nodes on which the ResourceManager can schedule."""
     answer = rest.get(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING")
     return len((answer.get("nodes") or {}).get("node") or [])
 

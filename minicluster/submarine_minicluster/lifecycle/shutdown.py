@@ -1,40 +1,45 @@
-"""Ends everything of a cluster: applications in good order, then every process with its mark.
+"""Stop the processes of a cluster: YARN applications first, then all processes with its mark.
 
 Removes no data.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
-from submarine_minicluster.hadoop import Daemon, Runner, config
+from submarine_minicluster.hadoop import Daemon, DaemonRunner, config, rest
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.lifecycle import applications, drivers
 from submarine_minicluster.machine import processes
 
+_ACTIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+_DRIVER = b"com.anaconda.skein.Driver"
 
-def end_all(
+
+def stop_all(
     layout: Layout,
-    runner: Runner | None,
+    runner: DaemonRunner | None,
     daemons: Sequence[Daemon],
     progress: Callable[[str], None],
 ) -> int:
-    """End the cluster's processes; how many there were.
+    """Stop all processes of the cluster and return their number.
 
     Parameters
     ----------
     runner, daemons
-        Those of the saved settings; None and nothing where the cluster was never quite started.
+        Those of the saved settings; None and empty if a first start was not completed.
     """
     if runner is not None:
         _kill_applications(runner, daemons, progress)
-    drivers.end_drivers(layout.client_conf)
-    # Containers outlive their NodeManager on purpose; by their mark all are found.
-    running = processes.marked(config.MARK, str(layout.root))
-    processes.end(running, grace=10)
-    left = processes.marked(config.MARK, str(layout.root))
-    processes.end(left, grace=0)
+    stop_drivers(layout.client_conf)
+    # Containers survive the end of their NodeManager and are found by their mark.
+    running = processes.find_marked(config.MARK, str(layout.root))
+    processes.terminate(running, grace=10)
+    left = processes.find_marked(config.MARK, str(layout.root))
+    processes.terminate(left, grace=0)
     if running:
         progress(f"ended {len(running)} processes")
     for daemon in daemons:
@@ -43,25 +48,92 @@ def end_all(
     return len(running)
 
 
-def end_node(layout: Layout, daemon: Daemon, identity: processes.Identity | None) -> None:
-    """Kill a NodeManager and every process that works in its directories."""
+def kill_node(layout: Layout, daemon: Daemon, identity: processes.Identity | None) -> None:
+    """Kill a NodeManager and all processes that work in its directories."""
     if identity is not None:
-        processes.end([identity], grace=0)
+        processes.terminate([identity], grace=0)
     place = f"{layout.data(daemon.name)}/"
-    marked = processes.marked(config.MARK, str(layout.root))
-    processes.end([one for one in marked if one.directory.startswith(place)], grace=0)
+    marked = processes.find_marked(config.MARK, str(layout.root))
+    processes.terminate([one for one in marked if one.directory.startswith(place)], grace=0)
+
+
+def stop_drivers(client_conf: Path) -> int:
+    """Stop skein's drivers of a cluster and return their number.
+
+    A driver is a JVM that YARN clients share. It keeps connections to one cluster, so it is useless
+    after the cluster has stopped.
+
+    Parameters
+    ----------
+    client_conf
+        Configuration directory in the class path of the drivers.
+    """
+    drivers: list[processes.Identity] = []
+    helpers: list[processes.Identity] = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        identity = processes.Identity.of(int(entry.name))
+        if identity and _is_driver(entry, str(client_conf).encode()):
+            drivers.append(identity)
+            helpers += processes.session_members(identity)
+    processes.terminate(drivers, grace=3)
+    processes.terminate(helpers, grace=1)
+    return len(drivers)
+
+
+def _is_driver(entry: Path, conf: bytes) -> bool:
+    try:
+        if _DRIVER not in (entry / "cmdline").read_bytes().split(b"\0"):
+            return False
+        variables = (entry / "environ").read_bytes().split(b"\0")
+    except OSError:  # of another user, or ended
+        return False
+    paths = [word for word in variables if word.startswith(b"CLASSPATH=")]
+    return any(conf in word.partition(b"=")[2].split(b":") for word in paths)
 
 
 def _kill_applications(
-    runner: Runner, daemons: Sequence[Daemon], progress: Callable[[str], None]
+    runner: DaemonRunner, daemons: Sequence[Daemon], progress: Callable[[str], None]
 ) -> None:
-    """End YARN's applications in good order where it still answers."""
+    """Kill YARN's applications through the ResourceManager if it runs."""
     alive = [one for one in daemons if runner.identity(one)]
-    masters = [one for one in alive if one.name == "resourcemanager"]
-    if not masters:
+    managers = [one for one in alive if one.name == "resourcemanager"]
+    if not managers:
         return
-    killed = applications.kill_all(runner.url(masters[0]))
+    killed = _kill_all(runner.url(managers[0]))
     if killed:
         progress(f"killed {killed} running application{'s'[: killed > 1]}")
-        nodes = [runner.url(one) for one in alive if one.title == "NodeManager"]
-        applications.wait_for_containers(nodes)
+        _wait_for_containers([runner.url(one) for one in alive if one.title == "NodeManager"])
+
+
+def _kill_all(rm_url: str) -> int:
+    """Kill all active applications and return their number."""
+    try:
+        answer = rest.get(f"{rm_url}/ws/v1/cluster/apps?states={_ACTIVE}")
+        active = (answer.get("apps") or {}).get("app") or []
+        for application in active:
+            rest.request(
+                "PUT",
+                f"{rm_url}/ws/v1/cluster/apps/{application['id']}/state?user.name=yarn",
+                body=json.dumps({"state": "KILLED"}).encode(),
+            )
+    except rest.RestError:  # the processes are then found by their mark
+        return 0
+    return len(active)
+
+
+def _wait_for_containers(node_urls: Sequence[str], timeout: float = 10.0) -> None:
+    """Wait until no NodeManager has a container, for at most `timeout` seconds."""
+    deadline = time.monotonic() + timeout
+    while time.monotonic() < deadline:
+        try:
+            if not any(_containers(url) for url in node_urls):
+                return
+        except rest.RestError:
+            return
+        time.sleep(0.2)
+
+
+def _containers(url: str) -> int:
+    answer = rest.get(f"{url}/ws/v1/node/containers")
+    listed = (answer.get("containers") or {}).get("container") or []
+    return sum(one.get("state") not in ("DONE", "EXITED_WITH_SUCCESS") for one in listed)

@@ -1,40 +1,42 @@
-"""The order of a start: what runs already, what is repaired, what waits for what.
-
-How a daemon is started is in `daemons`, how one sees that it works in `readiness`.
-"""
+"""Start the daemons of a cluster in order: detect running ones, start the others, wait for all."""
 
 from __future__ import annotations
 
+import getpass
+import json
 import os
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import quote, urlencode
 
-from submarine_minicluster.hadoop import Daemon, Runner, all_daemons, config, rest
+from submarine_minicluster.hadoop import Daemon, DaemonRunner, all_daemons, config, rest
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.lifecycle import node_labels as labelling, readiness
+from submarine_minicluster.lifecycle import readiness
 from submarine_minicluster.machine import processes
-from submarine_minicluster.settings import Saved
+from submarine_minicluster.settings import SavedCluster
 
 Progress = Callable[[str], None]
 
 HANGS_AFTER = 20.0
-"""Seconds after which a daemon that does not answer is given up."""
+"""Seconds after which a daemon that does not answer is killed."""
 
 
-class Bringup:
-    """One start of a cluster, or of what is missing of it.
+class Startup:
+    """One start of a cluster, or of its missing daemons.
 
     Parameters
     ----------
     layout, saved
-        Its directory and settings; the configuration is written.
+        Directory and settings of the cluster; its configuration is already written.
     runner
-        Starts its daemons.
+        Starts the daemons.
     progress
         Called with a line about each step.
     """
 
-    def __init__(self, layout: Layout, runner: Runner, saved: Saved, progress: Progress) -> None:
+    def __init__(
+        self, layout: Layout, runner: DaemonRunner, saved: SavedCluster, progress: Progress
+    ) -> None:
         self._layout = layout
         self._runner = runner
         self._saved = saved
@@ -42,24 +44,24 @@ class Bringup:
         self._daemons = all_daemons(saved.settings.nodes)
 
     def run(self) -> None:
-        """Start every daemon that does not run, then wait for all of them."""
+        """Start all daemons that do not run, then wait until all are ready."""
         daemons, runner, progress = self._daemons, self._runner, self._progress
         missing = [one for one in daemons if not self._works(one)]
         if not missing:
             progress(f"minicluster {self._layout.root.name!r} is running already")
         elif len(missing) < len(daemons):
-            progress("found it half dead: starting " + ", ".join(one.name for one in missing))
+            progress("some daemons do not run: starting " + ", ".join(one.name for one in missing))
         else:
             progress(f"starting {len(missing)} daemons of Hadoop {self._saved.settings.hadoop}")
-        runner.end_strays(missing)
+        runner.terminate_strays(missing)
         namenode, history = daemons[0], daemons[-1]
-        # The JVMs start side by side. Only HDFS has to be formatted before its NameNode starts,
-        # and the history server makes directories in HDFS, which have to be allowed first.
+        # The JVMs start in parallel, with two exceptions: HDFS is formatted before the NameNode
+        # starts, and the history server creates directories in HDFS, whose parents must exist.
         for daemon in missing:
             if daemon not in (namenode, history):
                 runner.start(daemon)
         if namenode in missing:
-            # Its image is the last thing that formatting writes.
+            # Formatting writes the image last.
             if not list(self._layout.data("namenode").glob("current/fsimage_*.md5")):
                 runner.format_namenode(namenode)
                 progress("formatted a new HDFS")
@@ -70,18 +72,18 @@ class Bringup:
         self._await_yarn()
 
     def _works(self, daemon: Daemon) -> bool:
-        """Whether a daemon runs and answers; one that hangs is killed, to be started anew."""
+        """Whether a daemon runs and answers. A daemon that hangs is killed."""
         identity = self._runner.identity(daemon)
         if identity is None:
             return False
-        if readiness.answers(self._runner.url(daemon), HANGS_AFTER):
+        if readiness.responds(self._runner.url(daemon), HANGS_AFTER):
             return True
         self._progress(f"{daemon.name} runs but does not answer: killing it")
-        processes.end([identity], grace=0)
+        processes.terminate([identity], grace=0)
         return False
 
     def _await_hdfs(self) -> None:
-        """Wait until HDFS takes files, and lay it out."""
+        """Wait until HDFS is writable and create its directories."""
         namenode, datanode, *_ = self._daemons
         hdfs = self._runner.url(namenode)
         self._wait(
@@ -89,10 +91,10 @@ class Bringup:
         )
         make_directories(rest.WebHdfs(hdfs, config.SUPERUSER))
         port = self._saved.ports["namenode"]
-        self._progress(f"HDFS takes files at hdfs://{config.HOST}:{port}")
+        self._progress(f"HDFS is ready at hdfs://{config.HOST}:{port}")
 
     def _await_yarn(self) -> None:
-        """Wait until a job can be submitted and its logs be read."""
+        """Wait until jobs can be submitted and logs can be read."""
         _, _, rm, *nodes, history = self._daemons
         silent, url = "it does not answer", self._runner.url
         for node in nodes:
@@ -103,7 +105,7 @@ class Bringup:
             rm,
             *nodes,
         )
-        labelling.give(url(rm), self._saved)
+        assign_labels(url(rm), self._saved)
         self._progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {url(rm)}")
         self._wait(silent, partial(readiness.history_up, url(history)), history)
         self._progress(f"the history server serves logs at {url(history)}")
@@ -113,13 +115,13 @@ class Bringup:
 
 
 def own_names() -> set[str]:
-    """The names by which this user's clients call."""
+    """Return the user names that this user's clients send."""
     named = os.environ.get("HADOOP_USER_NAME")
     return {config.login(), *([named] if named else [])}
 
 
 def make_directories(hdfs: rest.WebHdfs) -> None:
-    """Lay out HDFS as an administrator would."""
+    """Create the directories of HDFS that users and daemons need."""
     superuser = config.SUPERUSER
     hdfs.mkdir(config.HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
     hdfs.mkdir(config.HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
@@ -127,3 +129,30 @@ def make_directories(hdfs: rest.WebHdfs) -> None:
     hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
     for user in own_names():
         hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
+
+
+def assign_labels(rm: str, saved: SavedCluster) -> None:
+    """Define the node labels of `saved` and assign them to their nodes. May be repeated.
+
+    Raises
+    ------
+    RestError
+        If the ResourceManager rejects them.
+    """
+    pairs = saved.settings.node_labels
+    if not pairs:
+        return
+    labels = [{"name": name, "exclusivity": "false"} for name in sorted({n for n, _ in pairs})]
+    _post_json(f"{rm}/ws/v1/cluster/add-node-labels", {"nodeLabelInfo": labels}, {})
+    nodes = rest.get(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"]
+    for name, index in pairs:
+        port = f":{saved.ports[f'nodemanager-{index}']}"
+        node = next(entry["id"] for entry in nodes if entry["id"].endswith(port))
+        _post_json(f"{rm}/ws/v1/cluster/nodes/{quote(node)}/replace-labels", {}, {"labels": name})
+
+
+def _post_json(url: str, body: dict[str, object], query: dict[str, str]) -> None:
+    parameters = urlencode({"user.name": getpass.getuser(), **query})
+    status, answer, _ = rest.request("POST", f"{url}?{parameters}", body=json.dumps(body).encode())
+    if status >= 300:
+        raise rest.RestError(f"{url}: HTTP {status}: {answer[:500].decode(errors='replace')}")

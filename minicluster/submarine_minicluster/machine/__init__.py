@@ -1,4 +1,4 @@
-"""Resources of this machine: Java, ports, memory, processes, locks."""
+"""Resources of this machine: processes, ports, locks and the Java runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replace a file whose readers must see either the old or the new content."""
+"""Replace files atomically."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 def replace_file(path: Path, data: bytes, mode: int | None = None) -> None:
     """Write ``data`` to a new file and rename it to ``path``.
 
-    Daemons read their configuration again while they run. A NodeManager that finds an empty
-    ``core-site.xml`` ends.
+    Daemons reload their configuration while they run. A NodeManager ends if ``core-site.xml`` is
+    empty.
 
     Parameters
     ----------
     mode
-        Permissions of the file; None: those of the process's umask.
+        Permissions of the file. None means the default of the umask.
     """
     draft = path.with_name(f".{path.name}.new")
     draft.write_bytes(data)

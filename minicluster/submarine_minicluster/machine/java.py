@@ -1,4 +1,4 @@
-"""Finding a Java runtime that Hadoop's daemons accept. Installs nothing."""
+"""Find a Java runtime that Hadoop's daemons support. Installs nothing."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Java:
 
     @property
     def binary(self) -> Path:
-        """The `java` program."""
+        """Path of the `java` program."""
         return self.home / "bin" / "java"
 
 
 def _probe(home: Path) -> Java | None:
-    """The runtime under `home`, or None where there is no working one."""
+    """Return the runtime under `home`, or None if there is no working one."""
     binary = home / "bin" / "java"
     if not os.access(binary, os.X_OK):
         return None
@@ -44,7 +44,7 @@ def _probe(home: Path) -> Java | None:
 
 
 def _candidates() -> list[Path]:
-    """Java homes in the order in which they are tried."""
+    """Return Java homes in the order in which they are tried."""
     homes: list[Path] = []
     if named := os.environ.get("JAVA_HOME"):
         homes.append(Path(named))
@@ -55,14 +55,12 @@ def _candidates() -> list[Path]:
 
 
 def find_java() -> Java:
-    """Find a Java of at least version 17.
-
-    Looks at ``JAVA_HOME``, then at ``java`` on PATH, then under ``/usr/lib/jvm``.
+    """Find Java 17 or newer in ``JAVA_HOME``, as ``java`` on PATH, or under ``/usr/lib/jvm``.
 
     Raises
     ------
     MiniclusterError
-        When there is none; the message names the oldest requirement and the package to install.
+        If there is none. The message names the required version and a package to install.
     """
     old: Java | None = None
     for home in _candidates():
@@ -73,7 +71,7 @@ def find_java() -> Java:
     fix = f"install a JDK {MINIMUM} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
     if old:
         raise MiniclusterError(
-            f"Java {old.major} in {old.home} is too old for Hadoop: {fix}, or set JAVA_HOME to one."
+            f"Java {old.major} in {old.home} is too old for Hadoop: {fix}, or set JAVA_HOME."
         )
     raise MiniclusterError(
         f"No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm: {fix}, or set JAVA_HOME."

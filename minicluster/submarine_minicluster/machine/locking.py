@@ -1,4 +1,4 @@
-"""A lock between processes, so that two `start`s of one cluster, or two downloads, take turns."""
+"""File lock between processes, for starts of a cluster and downloads."""
 
 from __future__ import annotations
 
@@ -15,40 +15,40 @@ from submarine_minicluster.errors import MiniclusterError
 def file_lock(
     path: Path, *, timeout: float, on_wait: Callable[[], None] | None = None
 ) -> Iterator[None]:
-    """Hold an exclusive lock on `path` for the duration of the block.
+    """Hold an exclusive lock on `path` while the block runs.
 
-    The kernel drops the lock when the holder dies, so that none is ever stale.
+    The kernel releases the lock when its holder ends, so locks do not become stale.
 
     Parameters
     ----------
     path
-        The lock file; it is created where absent and never removed.
+        The lock file. It is created if necessary and is not removed.
     timeout
-        Seconds to wait for another holder.
+        Seconds to wait while another process holds the lock.
     on_wait
-        Called once when somebody else holds the lock.
+        Called once if another process holds the lock.
 
     Raises
     ------
     MiniclusterError
-        When the lock is still held by another process after `timeout` seconds.
+        If another process still holds the lock after `timeout` seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
         deadline = time.monotonic() + timeout
-        told = False
+        reported = False
         while True:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not told and on_wait:
+                if not reported and on_wait:
                     on_wait()
-                told = True
+                reported = True
                 if time.monotonic() > deadline:
                     raise MiniclusterError(
-                        f"Another process has held {path} for {timeout:.0f} s; "
-                        "wait for it or end it."
+                        f"Another process has held {path} for {timeout:.0f} s. "
+                        "Wait for that process or end it."
                     ) from None
                 time.sleep(0.1)
         yield

@@ -1,8 +1,7 @@
-"""The name of this machine and its free loopback ports.
+"""Check the host name of this machine and choose free loopback ports.
 
-Ports are taken below the kernel's range for outgoing connections. A port that was free when it was
-asked from the kernel (`bind` to 0) may be taken by any outgoing connection before a JVM gets round
-to it; those below that range are only taken by servers.
+Choose ports below the kernel's range for outgoing connections. An outgoing connection can take a
+port of that range, such as one that `bind` to port 0 returned, before a JVM listens on it.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def check_host_name() -> None:
-    """Raise unless this machine's own name resolves, as every Hadoop daemon demands."""
+    """Raise an error if this machine's host name does not resolve: Hadoop's daemons need it."""
     name = socket.gethostname()
     try:
         socket.getaddrinfo(name, None, socket.AF_INET)
     except OSError as error:
         raise MiniclusterError(
-            f"This machine's name {name!r} does not resolve, and Hadoop looks itself up by it: "
-            f"add the line '127.0.1.1 {name}' to /etc/hosts."
+            f"This machine's name {name!r} does not resolve, which Hadoop requires. Add the line "
+            f"'127.0.1.1 {name}' to /etc/hosts."
         ) from error
 
 
 def is_free(port: int) -> bool:
-    """Whether a server could listen on the loopback port now."""
+    """Whether a server can listen on the loopback port."""
     with socket.socket() as probe:
-        # As Hadoop's own servers do: a port in TIME_WAIT is free.
+        # As Hadoop's servers do: a port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
@@ -43,23 +42,23 @@ def is_free(port: int) -> bool:
 
 
 def free_port() -> int:
-    """A loopback port at which a server can be started in a moment.
+    """Choose a free loopback port for a server.
 
     Raises
     ------
     MiniclusterError
-        When the machine has none.
+        If there is none.
     """
     return choose(["server"], set())["server"]
 
 
 def choose(names: Iterable[str], taken: set[int]) -> dict[str, int]:
-    """Choose a free port for each name, none of them in `taken`.
+    """Choose a free port for each name, not in `taken`.
 
     Raises
     ------
     MiniclusterError
-        When the machine has too few free ports.
+        If there are too few free ports.
     """
     try:
         highest = int(_RANGE.read_text().split()[0])
@@ -73,6 +72,6 @@ def choose(names: Iterable[str], taken: set[int]) -> dict[str, int]:
     for name in names:
         port = next(free, None)
         if port is None:
-            raise MiniclusterError("This machine has no free loopback ports left for Hadoop.")
+            raise MiniclusterError("This machine has no free loopback ports for Hadoop.")
         chosen[name] = port
     return chosen

@@ -1,8 +1,7 @@
-"""Detached processes: starting them, recognising them later, ending them. Knows no Hadoop.
+"""Start detached processes, identify them later and terminate them.
 
-A pid alone does not name a process, since the kernel uses it again. What is written down is the
-pid with its start time in clock ticks and the boot it belongs to, and nothing is ever signalled
-unless all three agree.
+The kernel reuses process ids. An identity therefore consists of the process id, the start time in
+clock ticks and the boot id, and a signal is only sent if all three match.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _LAUNCH = 'log=$1; shift; "$@" </dev/null >"$log" 2>&1 & echo $!'
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat after the command's name; None where there is no process."""
+    """Return the fields of /proc/PID/stat after the command's name; None if there is no process."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
     except OSError:
@@ -31,7 +30,7 @@ def _stat(pid: int) -> list[str] | None:
 
 
 def _has_threads(pid: int) -> bool:
-    """Whether a killed process still has threads to end, and so holds its ports and files."""
+    """Whether a killed process still has threads, and so holds its ports and files."""
     try:
         return len(os.listdir(f"/proc/{pid}/task")) > 1
     except OSError:
@@ -47,16 +46,16 @@ def _boot_id() -> str:
 
 @dataclass(frozen=True)
 class Identity:
-    """A process of this machine, for good.
+    """Identity of a process on this machine that is not affected by reuse of process ids.
 
     Attributes
     ----------
     pid
-        Its process id.
+        Process id.
     started
-        Clock ticks from boot to its start.
+        Clock ticks from boot to the start of the process.
     boot
-        The kernel's id of that boot.
+        The kernel's id of the boot.
     """
 
     pid: int
@@ -65,7 +64,7 @@ class Identity:
 
     @classmethod
     def of(cls, pid: int) -> Identity | None:
-        """The identity of the live process `pid`; None where there is none."""
+        """Return the identity of the running process `pid`; None if there is none."""
         fields = _stat(pid)
         if fields is None or (fields[0] in "ZX" and not _has_threads(pid)):
             return None
@@ -73,12 +72,12 @@ class Identity:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs; a zombie does not."""
+        """Whether the process still runs. A zombie does not."""
         return Identity.of(self.pid) == self
 
     @property
     def directory(self) -> str:
-        """Where it works; empty where it has ended."""
+        """Working directory of the process; empty if it has ended."""
         try:
             return os.readlink(f"/proc/{self.pid}/cwd")
         except OSError:
@@ -86,14 +85,14 @@ class Identity:
 
     @property
     def command_line(self) -> list[str]:
-        """Its words; empty where it has ended."""
+        """Command line of the process; empty if it has ended."""
         try:
             return Path(f"/proc/{self.pid}/cmdline").read_text(errors="replace").split("\0")
         except OSError:
             return []
 
     def signal(self, number: int) -> bool:
-        """Send a signal if the process is still itself; whether it was sent."""
+        """Send a signal if the process still runs, and return whether it was sent."""
         if not self.alive:
             return False
         try:
@@ -103,12 +102,12 @@ class Identity:
         return True
 
     def write(self, path: Path) -> None:
-        """Write this pidfile."""
+        """Write the identity to a pidfile."""
         replace_file(path, (json.dumps(asdict(self)) + "\n").encode())
 
     @classmethod
     def read(cls, path: Path) -> Identity | None:
-        """The process that a pidfile names if it is alive, else None."""
+        """Return the process that a pidfile names if it runs, else None."""
         try:
             identity = cls(**json.loads(path.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
@@ -119,14 +118,14 @@ class Identity:
 def launch(
     command: Sequence[str], *, log: Path, env: Mapping[str, str], cwd: Path
 ) -> Identity | None:
-    """Start a process that outlives us, in a session of its own, writing to `log`.
+    """Start a detached process in its own session, with its output in `log`.
 
-    A shell starts it and ends, so that it is nobody's child here and needs no reaping.
+    A shell starts the process and exits, so it is not a child of this process and needs no reaping.
 
     Returns
     -------
     Identity or None
-        None when the process ended before it could be looked at; `log` says why.
+        None if the process ended at once; `log` contains the reason.
     """
     done = subprocess.run(
         ["/bin/sh", "-c", _LAUNCH, "sh", str(log), *command],
@@ -141,8 +140,8 @@ def launch(
     return Identity.of(int(done.stdout))
 
 
-def end(processes: Iterable[Identity], *, grace: float) -> None:
-    """Ask processes to end, and kill those which still run after `grace` seconds."""
+def terminate(processes: Iterable[Identity], *, grace: float) -> None:
+    """Send SIGTERM to processes, and SIGKILL to those that still run after `grace` seconds."""
     waiting = [process for process in processes if process.signal(signal.SIGTERM)]
     deadline = time.monotonic() + grace
     while (waiting := [process for process in waiting if process.alive]) and (
@@ -156,14 +155,13 @@ def end(processes: Iterable[Identity], *, grace: float) -> None:
         time.sleep(0.02)
 
 
-def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
-    """Every process of this machine started with an environment variable, and its company.
+def find_marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
+    """Find the processes with an environment variable, and the other processes of their sessions.
 
-    Daemons hand their environment down to the containers which they start, so that one variable
-    finds them all, whatever process group or session they have moved to. A program that wiped its
-    environment is still found by the session of the container that started it. The calling
-    process and its ancestors are left out, and so is the company of their sessions (a terminal's).
-    With `below`, the variable may also name a path under `value`.
+    Containers inherit the environment of the daemons, so one variable finds all of them in any
+    process group or session. A program without that variable is found by the session of the
+    container that started it. This process, its ancestors and the other members of their sessions
+    (such as a terminal's) are left out. With `below`, the value may also be a path below `value`.
     """
     needle = f"{variable}={value}".encode()
     own = _ancestors(os.getpid())
@@ -183,16 +181,16 @@ def marked(variable: str, value: str, *, below: bool = False) -> list[Identity]:
                 below and any(word.startswith(needle + b"/") for word in environ)
             ):
                 found.add(pid)
-        except OSError:  # another user's, or gone
+        except OSError:  # of another user, or ended
             continue
     for members in sessions.values():
         if found.intersection(members) and not own.intersection(members):
             found.update(members)
-    return [found_one for pid in found - own if (found_one := Identity.of(pid))]
+    return [one for pid in found - own if (one := Identity.of(pid))]
 
 
-def session_of(process: Identity) -> list[Identity]:
-    """The other processes of a process's session, or none if we belong to it ourselves."""
+def session_members(process: Identity) -> list[Identity]:
+    """Return the other processes of a process's session; none if this process belongs to it."""
     fields = _stat(process.pid)
     if fields is None:
         return []
@@ -207,7 +205,7 @@ def session_of(process: Identity) -> list[Identity]:
 
 
 def _ancestors(pid: int) -> set[int]:
-    """A process id and those of its parents."""
+    """Return a process id and the process ids of its ancestors."""
     chain: set[int] = set()
     while pid > 0 and pid not in chain:
         chain.add(pid)

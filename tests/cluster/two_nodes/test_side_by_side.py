@@ -14,7 +14,7 @@ import skein
 
 from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop.config import MARK
-from submarine_minicluster.lifecycle.drivers import end_drivers
+from submarine_minicluster.lifecycle.shutdown import stop_drivers
 from submarine_minicluster.machine import processes as proc
 
 from .conftest import Command
@@ -88,8 +88,8 @@ def test_stopped_while_a_job_runs_it_leaves_no_trace(
                 "the container's children",
             )
         command("stop", "--name", "two")
-        assert end_drivers(two.layout.client_conf) == 0, "skein's driver outlived the cluster"
-    assert proc.marked(MARK, str(root)) == []
+        assert stop_drivers(two.layout.client_conf) == 0, "skein's driver outlived the cluster"
+    assert proc.find_marked(MARK, str(root)) == []
     assert not any("sleep\x0098" in line for line in command_lines())
     assert json.loads(command("status", "--name", "two", "--json"))["state"] == "stopped"
     command("stop", "--name", "two", "--delete-data")

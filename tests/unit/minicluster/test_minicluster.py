@@ -1,4 +1,4 @@
-"""The minicluster without Hadoop: settings, ports, and what it says of a lack."""
+"""Settings, ports, configuration, downloads and commands of the minicluster, without Hadoop."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from click.testing import CliRunner
 
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.cli import minicluster
-from submarine_minicluster.hadoop import config, config_files, jars as artifacts, maven
+from submarine_minicluster.hadoop import config, jars, maven
 from submarine_minicluster.hadoop.daemons import last_errors
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import java, ports
-from submarine_minicluster.settings import Saved, parse_memory
+from submarine_minicluster.settings import SavedCluster, parse_memory
 
 
 @pytest.fixture(autouse=True)
@@ -30,42 +30,42 @@ def own_dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("text", "megabytes"), [("8G", 8192), ("8192M", 8192), ("512", 512), ("1 gib", 1024)]
 )
-def test_memory_is_read(text, megabytes):
+def test_parse_memory(text, megabytes):
     assert parse_memory(text) == megabytes
 
 
 @pytest.mark.parametrize("text", ["", "8T", "-1G", "8.5G", "many"])
-def test_other_memory_is_refused(text):
-    with pytest.raises(MiniclusterError, match="write it as 8G"):
+def test_invalid_memory_is_rejected(text):
+    with pytest.raises(MiniclusterError, match="Write 8G"):
         parse_memory(text)
 
 
 @pytest.mark.parametrize("name", ["", ".hidden", "a/b", "..", "x" * 42, "a b", "a\n"])
-def test_names_which_are_no_directory_are_refused(name):
-    with pytest.raises(MiniclusterError, match="cannot name a minicluster"):
+def test_invalid_names_are_rejected(name):
+    with pytest.raises(MiniclusterError, match="is not a valid name"):
         Minicluster(name)
 
 
 @pytest.mark.parametrize(
     "given", [{"hadoop": "2.10.2"}, {"hadoop": "latest"}, {"nodes": 0}, {"gpus": -1}]
 )
-def test_impossible_settings_are_refused(given):
+def test_invalid_settings_are_rejected(given):
     with pytest.raises(MiniclusterError):
         Settings(**given)
 
 
-def test_saved_settings_come_back(tmp_path):
+def test_saved_settings_are_read_again(tmp_path):
     path = tmp_path / "cluster.json"
-    saved = Saved(Settings(gpus=2, nodes=3), "/java", {"rm": 1})
+    saved = SavedCluster(Settings(gpus=2, nodes=3), "/java", {"rm": 1})
     saved.write(path)
-    assert Saved.read(path) == saved
-    assert Saved.read(tmp_path / "none.json") is None
+    assert SavedCluster.read(path) == saved
+    assert SavedCluster.read(tmp_path / "none.json") is None
     path.write_text("{}")
     with pytest.raises(MiniclusterError, match="does not describe a minicluster"):
-        Saved.read(path)
+        SavedCluster.read(path)
 
 
-def test_ports_are_free_distinct_and_none_of_those_taken():
+def test_chosen_ports_are_free_and_distinct():
     names = config.port_names(3)
     first = ports.choose(names, set())
     second = ports.choose(names, set(first.values()))
@@ -77,18 +77,18 @@ def test_ports_are_free_distinct_and_none_of_those_taken():
     assert ports.is_free(first["rm"])
 
 
-def test_a_machine_whose_name_does_not_resolve_is_one_sentence(monkeypatch):
-    monkeypatch.setattr(socket, "gethostname", lambda: "nobody.invalid")
-    with pytest.raises(MiniclusterError, match=r"127\.0\.1\.1 nobody\.invalid' to /etc/hosts"):
+def test_unresolvable_host_name_is_reported(monkeypatch):
+    monkeypatch.setattr(socket, "gethostname", lambda: "host.invalid")
+    with pytest.raises(MiniclusterError, match=r"127\.0\.1\.1 host\.invalid' to /etc/hosts"):
         ports.check_host_name()
 
 
-def test_configuration_agrees_with_itself(tmp_path):
+def test_configuration_files_are_consistent(tmp_path):
     layout = Layout(tmp_path / "it's & <odd>")
     layout.make()
     chosen = ports.choose(config.port_names(2), set())
-    saved = Saved(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
-    config_files.write(layout, saved, tmp_path / "lib")
+    saved = SavedCluster(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
+    config.write_configuration(layout, saved, tmp_path / "lib")
 
     def read(path: Path) -> dict[str, str]:
         root = ElementTree.parse(path).getroot()
@@ -122,7 +122,7 @@ def fake_program(path: Path, text: str) -> Path:
     return path
 
 
-def test_java_too_old_or_absent_is_one_sentence(tmp_path, monkeypatch):
+def test_old_or_missing_java_is_reported(tmp_path, monkeypatch):
     old = fake_program(
         tmp_path / "old" / "bin" / "java", "echo 'openjdk version \"1.8.0_392\"' >&2"
     )
@@ -141,19 +141,23 @@ def test_java_too_old_or_absent_is_one_sentence(tmp_path, monkeypatch):
 JAVA = java.Java(Path("/nowhere"), 17)
 
 
-def test_maven_absent_or_failing_is_one_sentence(tmp_path, monkeypatch):
+def test_missing_or_failing_maven_is_reported(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    with pytest.raises(MiniclusterError, match=r"^Maven \(mvn\) is not on PATH.*Hadoop 3\.5\.0"):
-        artifacts.ensure_jars("3.5.0", JAVA, print)
+    with pytest.raises(
+        MiniclusterError, match=r"^Maven \(mvn\), which downloads Hadoop 3\.5\.0, is not on PATH"
+    ):
+        jars.ensure_jars("3.5.0", JAVA, print)
     script = f'echo x >>"{tmp_path}/calls"; echo "[ERROR] Could not find artifact 3.9.9"; exit 1'
     fake_program(tmp_path / "bin" / "mvn", script)
-    with pytest.raises(MiniclusterError, match=r"could not fetch Hadoop 3\.9\.9: Could not find"):
-        artifacts.ensure_jars("3.9.9", JAVA, print)
-    assert not artifacts.lib_dir("3.9.9").exists()
-    assert (tmp_path / "calls").read_text() == "x\n", "what is not there is asked for once"
+    with pytest.raises(
+        MiniclusterError, match=r"could not download Hadoop 3\.9\.9: Could not find"
+    ):
+        jars.ensure_jars("3.9.9", JAVA, print)
+    assert not jars.lib_dir("3.9.9").exists()
+    assert (tmp_path / "calls").read_text() == "x\n", "a missing artifact is requested once"
 
 
-def test_maven_is_tried_again_where_a_download_broke(tmp_path, monkeypatch):
+def test_maven_is_run_again_after_a_failed_download(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setattr(maven, "PAUSE", 0.0)
     script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
@@ -162,9 +166,9 @@ def test_maven_is_tried_again_where_a_download_broke(tmp_path, monkeypatch):
     script += 'mkdir "$d"; echo >"$d/a.jar"'
     fake_program(tmp_path / "bin" / "mvn", script)
     monkeypatch.setenv("ENOUGH", "9")
-    with pytest.raises(MiniclusterError, match=r"^Maven could not fetch it: Could not transfer"):
+    with pytest.raises(MiniclusterError, match=r"^Maven could not download it: Could not transfer"):
         maven.copy_jars("it", tmp_path / "pom.xml", tmp_path / "lib", JAVA, (), print)
-    assert (tmp_path / "calls").read_text() == "x\n" * maven.TRIES
+    assert (tmp_path / "calls").read_text() == "x\n" * maven.ATTEMPTS
     (tmp_path / "calls").unlink()
     monkeypatch.setenv("ENOUGH", "2")
     said: list[str] = []
@@ -174,14 +178,14 @@ def test_maven_is_tried_again_where_a_download_broke(tmp_path, monkeypatch):
     assert again.endswith("trying again in 0 s: Could not transfer artifact: Connection reset")
 
 
-def test_a_full_disk_is_one_sentence(tmp_path, monkeypatch):
+def test_full_disk_is_reported(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1 << 20})
     monkeypatch.setattr("submarine_minicluster.hadoop.jars.shutil.disk_usage", lambda path: usage)
     with pytest.raises(MiniclusterError, match=r"has 1 MB free .*needs 600 MB"):
-        artifacts.check_disk(tmp_path, 600 << 20)
+        jars.check_disk(tmp_path, 600 << 20)
 
 
-def test_two_fetches_at_once_resolve_once(tmp_path, monkeypatch):
+def test_parallel_downloads_run_maven_once(tmp_path, monkeypatch):
     script = 'for a; do case "$a" in -DoutputDirectory=*) d=${a#*=};; esac; done\n'
     script += f'echo x >>"{tmp_path}/calls"; /bin/sleep 0.3; /bin/mkdir "$d"; echo >"$d/a.jar"'
     fake_program(tmp_path / "bin" / "mvn", script)
@@ -189,21 +193,19 @@ def test_two_fetches_at_once_resolve_once(tmp_path, monkeypatch):
     found: list[Path] = []
     said: list[str] = []
     threads = [
-        threading.Thread(
-            target=lambda: found.append(artifacts.ensure_jars("3.5.0", JAVA, said.append))
-        )
+        threading.Thread(target=lambda: found.append(jars.ensure_jars("3.5.0", JAVA, said.append)))
         for _ in range(2)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert found == [artifacts.lib_dir("3.5.0")] * 2
+    assert found == [jars.lib_dir("3.5.0")] * 2
     assert [path.name for path in found[0].iterdir()] == ["a.jar"]
     assert (tmp_path / "calls").read_text() == "x\n"
 
 
-def test_the_telling_lines_of_a_log_are_quoted_without_the_stack(tmp_path):
+def test_last_errors_of_a_log_are_quoted_without_the_stack(tmp_path):
     log = tmp_path / "daemon.log"
     log.write_text(
         "2026 INFO all is well\n2026 ERROR cannot start\njava.net.BindException: in use\n"
@@ -214,25 +216,24 @@ def test_the_telling_lines_of_a_log_are_quoted_without_the_stack(tmp_path):
     assert last_errors(log, tmp_path / "absent") == ["only", "words"]
 
 
-def test_commands_on_a_cluster_that_never_was():
+def test_commands_on_a_cluster_that_was_never_started():
     runner = CliRunner()
     for command in ("status", "env", "logs"):
-        result = runner.invoke(minicluster, [command, "--name", "nobody"])
+        result = runner.invoke(minicluster, [command, "--name", "absent"])
         assert result.exit_code == 1
-        assert "There is no minicluster 'nobody'; `submarine minicluster start --name nobody`" in (
-            result.output
-        )
-    assert "was not running" in runner.invoke(minicluster, ["stop", "--name", "nobody"]).output
+        assert "There is no minicluster 'absent'." in result.output
+        assert "`submarine minicluster start --name absent`" in result.output
+    assert "was not running" in runner.invoke(minicluster, ["stop", "--name", "absent"]).output
     refused = runner.invoke(minicluster, ["start", "--memory", "lots"])
     assert refused.exit_code == 1
-    assert "write it as 8G" in refused.output
+    assert "Write 8G" in refused.output
 
 
-def test_a_stopped_cluster_still_tells_its_status():
+def test_status_of_a_stopped_cluster():
     cluster = Minicluster("asleep")
     cluster.layout.make()
     chosen = ports.choose(config.port_names(1), set())
-    Saved(Settings(), "/java", chosen).write(cluster.layout.saved)
+    SavedCluster(Settings(), "/java", chosen).write(cluster.layout.cluster_file)
     result = CliRunner().invoke(minicluster, ["status", "--name", "asleep", "--json"])
     document = json.loads(result.output)
     assert document["state"] == "stopped"
@@ -243,12 +244,12 @@ def test_a_stopped_cluster_still_tells_its_status():
     assert exports.endswith(':"$PATH"\n')
 
 
-def test_labels_preemption_and_expiry_reach_the_daemons(tmp_path: Path) -> None:
+def test_labels_preemption_and_expiry_are_configured(tmp_path: Path) -> None:
     settings = Settings(nodes=2, preemption=True, labels=("fast=1",), node_expiry=5)
     assert settings.node_labels == [("fast", 1)]
     path = tmp_path / "cluster.json"
-    Saved(settings, "/java").write(path)
-    again = Saved.read(path)
+    SavedCluster(settings, "/java").write(path)
+    again = SavedCluster.read(path)
     assert again is not None
     assert again.settings == settings
     rm = config.resourcemanager(Layout(tmp_path), settings)
@@ -261,24 +262,24 @@ def test_labels_preemption_and_expiry_reach_the_daemons(tmp_path: Path) -> None:
     shares = [v for k, v in queues.items() if k.endswith(".fast.capacity") and ".root.a" not in k]
     assert sum(map(int, shares)) == 100
     for wrong in ("fast", "fast=2", "=1", "a b=0"):
-        with pytest.raises(MiniclusterError, match="no label"):
+        with pytest.raises(MiniclusterError, match="is not a label"):
             Settings(nodes=2, labels=(wrong,))
 
 
-def test_start_warns_of_what_yarn_cannot_prevent(monkeypatch):
+def test_start_warns_of_simple_authentication(monkeypatch):
     monkeypatch.setattr(Minicluster, "start", lambda self, settings, progress: None)
-    started = CliRunner().invoke(minicluster, ["start", "--name", "nobody"])
+    started = CliRunner().invoke(minicluster, ["start", "--name", "absent"])
     assert started.exit_code == 0
-    assert "Hadoop believes the user name that a client gives" in started.stderr
+    assert "Hadoop does not verify the user name that a client gives" in started.stderr
     assert "Ready (Hadoop 3.5.0" in started.stdout
 
 
-def test_a_daemon_never_reads_half_a_configuration(tmp_path: Path) -> None:
-    """Hadoop's daemons read their files again while they run, and end at one that is cut."""
+def test_configuration_files_are_replaced_atomically(tmp_path: Path) -> None:
+    """Daemons reload their files while they run, and end if a file is incomplete."""
     layout = Layout(tmp_path / "cluster")
     layout.make()
-    saved = Saved(Settings(), "/java", ports.choose(config.port_names(1), set()), ())
-    config_files.write(layout, saved, tmp_path / "lib")
+    saved = SavedCluster(Settings(), "/java", ports.choose(config.port_names(1), set()), ())
+    config.write_configuration(layout, saved, tmp_path / "lib")
     path, over, read = layout.client_conf / "core-site.xml", threading.Event(), []
 
     def reader() -> None:
@@ -288,7 +289,7 @@ def test_a_daemon_never_reads_half_a_configuration(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(reader)
         for _ in range(60):
-            config_files.write(layout, saved, tmp_path / "lib")
+            config.write_configuration(layout, saved, tmp_path / "lib")
         over.set()
         reading.result(20)
     assert len(set(read)) == 1

@@ -1,4 +1,4 @@
-"""The minicluster's processes: started, found by their mark, ended; and one of two at a time."""
+"""Processes of the minicluster, and file locks."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def start_sleeper(tmp_path: Path, **env: str) -> processes.Identity:
     return identity
 
 
-def test_a_launched_process_is_nobodys_child_and_ends_on_request(tmp_path):
+def test_a_launched_process_is_detached_and_terminates(tmp_path):
     sleeper = start_sleeper(tmp_path)
     fields = Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()
     assert int(fields[1]) != os.getpid()
     assert sleeper.alive
-    processes.end([sleeper], grace=5)
+    processes.terminate([sleeper], grace=5)
     assert not sleeper.alive
 
 
-def test_a_process_that_ignores_the_request_is_killed(tmp_path):
+def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
     stubborn = processes.launch(
         [sys.executable, "-c", "import signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
          "print('deaf', flush=True)\ntime.sleep(60)"],
@@ -42,11 +42,11 @@ def test_a_process_that_ignores_the_request_is_killed(tmp_path):
     assert stubborn is not None
     while "deaf" not in (tmp_path / "log").read_text():
         time.sleep(0.02)
-    processes.end([stubborn], grace=0.2)
+    processes.terminate([stubborn], grace=0.2)
     assert not stubborn.alive
 
 
-def test_a_recycled_pid_is_never_signalled(tmp_path):
+def test_a_reused_pid_is_not_signalled(tmp_path):
     sleeper = start_sleeper(tmp_path)
     other = processes.Identity(sleeper.pid, sleeper.started - 1, sleeper.boot)
     rebooted = processes.Identity(sleeper.pid, sleeper.started, "another boot")
@@ -55,12 +55,12 @@ def test_a_recycled_pid_is_never_signalled(tmp_path):
         stale.write(pidfile)
         assert processes.Identity.read(pidfile) is None
         assert not stale.signal(signal.SIGKILL)
-        processes.end([stale], grace=0)
+        processes.terminate([stale], grace=0)
     assert sleeper.alive
-    processes.end([sleeper], grace=5)
+    processes.terminate([sleeper], grace=5)
 
 
-def test_marked_finds_children_in_other_sessions_and_with_wiped_environments(tmp_path):
+def test_find_marked_finds_other_sessions_and_empty_environments(tmp_path):
     value = str(tmp_path / "cluster")
     root = processes.launch(
         ["sh", "-c", "setsid sleep 61 & env -i sleep 62 & sleep 63"],
@@ -68,19 +68,19 @@ def test_marked_finds_children_in_other_sessions_and_with_wiped_environments(tmp
     )  # fmt: skip
     assert root is not None
     deadline = time.monotonic() + 60
-    while len(found := processes.marked("MARK_OF_TEST", value)) < 4:
+    while len(found := processes.find_marked("MARK_OF_TEST", value)) < 4:
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
-    assert processes.marked("MARK_OF_TEST", str(tmp_path)) == []
-    assert len(processes.marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
-    processes.end(found, grace=5)
-    assert processes.marked("MARK_OF_TEST", value) == []
+    assert processes.find_marked("MARK_OF_TEST", str(tmp_path)) == []
+    assert len(processes.find_marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
+    processes.terminate(found, grace=5)
+    assert processes.find_marked("MARK_OF_TEST", value) == []
 
 
-def test_marked_leaves_out_the_caller(tmp_path):
+def test_find_marked_leaves_out_the_caller(tmp_path):
     code = (
-        "from submarine_minicluster.machine.processes import marked\n"
-        "print(len(marked('MARK_OF_TEST', 'me')))"
+        "from submarine_minicluster.machine.processes import find_marked\n"
+        "print(len(find_marked('MARK_OF_TEST', 'me')))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -89,7 +89,7 @@ def test_marked_leaves_out_the_caller(tmp_path):
     assert done.stdout == "0\n", done.stderr
 
 
-def test_a_lock_makes_the_second_wait_and_then_complain(tmp_path):
+def test_a_held_lock_is_waited_for_and_then_reported(tmp_path):
     path, waited = tmp_path / "lock", []
     with (
         file_lock(path, timeout=60),
