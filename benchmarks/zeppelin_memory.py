@@ -26,9 +26,17 @@ from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.concurrency import stay_small
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
-from submarine_zeppelin.interface import Code, Context, Kind, Message, NoteParagraph, Output, Server
-from submarine_zeppelin.interface.entries import make
-from submarine_zeppelin.service.memory import give_back_freed_memory, load_no_grammar
+from submarine_zeppelin.interface import (
+    Code,
+    Context,
+    Kind,
+    Message,
+    NoteParagraph,
+    Output,
+    Server,
+    make_interpreter,
+)
+from submarine_zeppelin.service.process import block_unused_imports, limit_retained_memory
 
 LIMIT_MB = 80.0
 PROGRAM = "%submarine.python\nimport time\nprint('it runs', flush=True)\ntime.sleep(3600)"
@@ -88,8 +96,8 @@ def measure(cluster: Minicluster, number: int) -> float:
     for user in users:
         cluster.add_user(user)
     pages = Pages()
-    submarine = make("submarine_zeppelin.Submarine", {}, pages, "session")
-    python = make("submarine_zeppelin.Python", {}, pages, "session")
+    submarine = make_interpreter("submarine_zeppelin.Submarine", {}, pages, "session")
+    python = make_interpreter("submarine_zeppelin.Python", {}, pages, "session")
 
     def run(user: str, line: str) -> str:
         context = Context(f"2NOTE{user}", "run", user=user, text=f"%submarine {line}")
@@ -133,8 +141,8 @@ def main() -> int:
     parser.add_argument("--users", type=int, default=4)
     parser.add_argument("--minicluster", help="use this one; else one is started and removed")
     chosen = parser.parse_args()
-    give_back_freed_memory()
-    load_no_grammar()
+    limit_retained_memory()
+    block_unused_imports()
     stay_small()
     cluster = Minicluster(chosen.minicluster or "benchmark-zeppelin-memory")
     with tempfile.TemporaryDirectory(prefix="zeppelin-memory-") as scratch:

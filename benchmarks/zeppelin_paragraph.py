@@ -13,8 +13,16 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from submarine_zeppelin.interface import Code, Context, Kind, Message, NoteParagraph, Output, Server
-from submarine_zeppelin.interface.entries import make
+from submarine_zeppelin.interface import (
+    Code,
+    Context,
+    Kind,
+    Message,
+    NoteParagraph,
+    Output,
+    Server,
+    make_interpreter,
+)
 
 PROGRAMS = {
     "plain": "for n in range({lines}): print('line', n, 'of an output')",
@@ -64,7 +72,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lines", type=int, default=10_000)
     chosen = parser.parse_args()
-    python = make("submarine_zeppelin.Python", {}, Pages(), "session")
+    python = make_interpreter("submarine_zeppelin.Python", {}, Pages(), "session")
 
     def run(note: str, code: str) -> tuple[float, Counted]:
         page, began = Counted(), time.monotonic()

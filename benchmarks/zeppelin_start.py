@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import submarine_zeppelin.thrift
-from submarine_zeppelin.installation.trial_process import rehearsal
+from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 
 LIMIT_SECONDS = 1.0
@@ -67,7 +67,7 @@ def resident(pid: int) -> float:
 
 def start(runner: list[str]) -> tuple[float, float, float]:
     """Seconds to the registration, megabytes then, megabytes after Zeppelin's first calls."""
-    with rehearsal(runner) as started:
+    with start_trial_process(runner) as started:
         at_once = resident(started.pid)
         client: Any = started.client
         client.init({"zeppelin.recovery.storage.class": "NullRecoveryStorage"})

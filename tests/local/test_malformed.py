@@ -27,7 +27,7 @@ from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.protocol.states import State
-from submarine_zeppelin.installation.trial_process import rehearsal
+from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from tests.local.agent_rig import wait_for
 from tests.local.gang_rig import GangRig
@@ -289,7 +289,7 @@ def thrift_call(rng: random.Random) -> bytes:
 @pytest.mark.parametrize("seconds", LENGTHS)
 def test_malformed_calls_of_zeppelin(tmp_path: Path, seconds: float) -> None:
     environ = {**os.environ, "ZEPPELIN_LOG_DIR": str(tmp_path), "HOME": str(tmp_path)}
-    with rehearsal([sys.executable, "-m", "submarine_zeppelin"], environ) as started:
+    with start_trial_process([sys.executable, "-m", "submarine_zeppelin"], environ) as started:
         process = psutil.Process(started.pid)
         listening = [one for one in process.net_connections() if one.status == "LISTEN"]
         started.client.createInterpreter("g", "s", ENTRIES[0].class_name, {}, "anonymous")

@@ -26,7 +26,7 @@ from submarine_jobs.tensorboards.process import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus.device_locks import DeviceLocks, Places
 from submarine_runtime.yarn import Page
-from submarine_zeppelin.thrift import Callers
+from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server_rig import API, Server
 from tests.local.submitting import submitting
 from tests.second_user import SECOND, as_user, needs_root
@@ -109,7 +109,7 @@ def world() -> Iterator[World]:
             until(partial(_prints, job), "the jobs run")
         page = Page("127.0.0.1")
         page.serve()
-        with served(Callers("127.0.0.1", 1)) as (_, port):
+        with served(AccessPolicy("127.0.0.1", 1)) as (_, port):
             yield World(top, single, gang, server, board, kernel, page.url, port)
     finally:
         listening.close()

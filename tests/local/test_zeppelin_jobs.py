@@ -15,8 +15,8 @@ from submarine_jobs.client import Session
 from submarine_jobs.commands.grammar import verbs as grammar
 from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
-from submarine_zeppelin.submarine import captured_output as printed
-from submarine_zeppelin.submarine.job_index import KnownJobs
+from submarine_zeppelin.submarine import captured_output
+from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.local.zeppelin_rig import Note, until
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -143,7 +143,7 @@ def test_a_job_is_submitted_once_while_it_goes_on(make: Make) -> None:
     note.run("c")
     assert note.entry("Submarine").active(note.context("c"))
     note.run("c")
-    assert "nothing was submitted" in note.outputs["c"].text
+    assert "no job was submitted" in note.outputs["c"].text
     # Another process, another paragraph, another program.
     other = make()
     other.write("b", "%submarine.python\nimport time\ntime.sleep(3600)")
@@ -162,9 +162,11 @@ def test_a_job_is_submitted_once_while_it_goes_on(make: Make) -> None:
     for paragraph in "bc":
         copy.write(paragraph, other.context(paragraph).text)
     copy.run("c")
-    assert "nothing was submitted" not in copy.outputs["c"].text
+    assert "no job was submitted" not in copy.outputs["c"].text
     assert len(session.jobs()) == 4
-    assert {(row.note, row.paragraph) for row in KnownJobs.of(session.profile).open()} == {
+    assert {
+        (row.note, row.paragraph) for row in ParagraphJobIndex.of(session.profile).unfinished()
+    } == {
         ("2JNOTE", "c"),
         ("2JNOTE", "d"),
         ("2JCOPY", "c"),
@@ -178,9 +180,9 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     first.write("b", program)
     first.write("c", "%submarine run one --memory 256M")
     first.run("c")
-    assert "this stands still" not in first.outputs["c"].text
+    assert "this card is not updated" not in first.outputs["c"].text
     first.close()
-    assert "this stands still" in first.outputs["c"].text
+    assert "this card is not updated" in first.outputs["c"].text
     end.touch()
     # Somebody else hears of the end before: the paragraph still shows that the job runs.
     Session(load_config().profile).job("one").wait(60)
@@ -191,9 +193,9 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     second.run("d")
     until(lambda: "c" in second.outputs and "SUCCEEDED" in second.outputs["c"].text)
     assert "over now" in second.outputs["c"].text
-    assert "this stands still" not in second.outputs["c"].text
+    assert "this card is not updated" not in second.outputs["c"].text
     # Shown once, it is not looked for again.
-    until(lambda: not KnownJobs(tmp_path / "state").open())
+    until(lambda: not ParagraphJobIndex(tmp_path / "state").unfinished())
     third = make()
     third.write("d", "%submarine list")
     third.run("d")
@@ -214,7 +216,7 @@ def test_every_paragraph_of_a_job_gets_its_last_word(make: Make) -> None:
     note.run("g")
     for name in ("c", *shows, "g"):
         until(lambda name=name: "CANCELLED" in note.outputs[name].text)  # type: ignore[misc]
-    until(lambda: not KnownJobs.of(load_config().profile).open())
+    until(lambda: not ParagraphJobIndex.of(load_config().profile).unfinished())
 
 
 def test_a_recovered_paragraph_starts_nothing(make: Make) -> None:
@@ -254,9 +256,9 @@ def test_what_is_wrong_is_one_sentence_and_nothing_is_submitted(make: Make) -> N
     assert "paragraph 1 does. Make paragraph 1 a %submarine.python paragraph of the" in said
     for line, words in [
         ("runn", "runn"),
-        ("kernel install", "for a terminal"),
-        ("minicluster stop", "for a terminal"),
-        ("run 'one", "quotes"),
+        ("kernel install", "in a terminal"),
+        ("minicluster stop", "in a terminal"),
+        ("run 'one", "quotation mark"),
     ]:
         note.write("c", f"%submarine {line}")
         assert note.run("c").code is Code.ERROR
@@ -280,7 +282,7 @@ def test_verbs_of_plugins_and_clear_are_what_they_are_elsewhere(
     note = make()
     note.write("a", "%submarine clear")
     assert note.run("a").code is Code.KEEP
-    assert "Nothing had to be cleared" in note.outputs["a"].text
+    assert "There is nothing to clear" in note.outputs["a"].text
     note.write("a", f"%submarine\nworkflow check {tmp_path}/flow.flow")
     assert note.run("a").code is Code.ERROR
     assert "flow.flow, line 1" in note.outputs["a"].text
@@ -293,7 +295,7 @@ def test_verbs_of_plugins_and_clear_are_what_they_are_elsewhere(
     assert [one.end().code for one in running] == [Code.KEEP, Code.KEEP, Code.ERROR]
     for name in ("first", "second", "third"):
         assert note.outputs[name].text == f"{name} begins\n{name} ends\n"
-    assert not isinstance(sys.stdout, printed._ByThread)
+    assert not isinstance(sys.stdout, captured_output._ThreadOutput)
 
 
 class Plugin:
@@ -308,7 +310,7 @@ def test_nobody_is_somebody(make: Make) -> None:
     note.write("a", "%submarine.python\nprint(1)")
     note.write("c", "%submarine run one --memory 256M")
     assert note.run("c").code is Code.ERROR
-    assert "did not say who you are" in note.outputs["c"].text
+    assert "has not authenticated you" in note.outputs["c"].text
 
 
 def test_the_form_runs_its_job_once(make: Make) -> None:

@@ -68,7 +68,7 @@ def test_modules_of_the_note_are_imported_as_they_are_now(note: Note) -> None:
     note.write("b", "%submarine.python\nfrom pkg.words import WORD\nprint(WORD)")
     note.run("b")
     note.write("a", "%submarine.python(only)\nWORD = 'new'", "pkg/words.py")
-    assert "part of pkg/words.py; it did not run here" in (note.run("a").messages[0].data)
+    assert "part of pkg/words.py and was not run here" in (note.run("a").messages[0].data)
     note.run("b")
     assert note.outputs["b"].text == "new\n"
 
@@ -140,7 +140,7 @@ def test_stop_interrupts_and_the_session_goes_on(note: Note) -> None:
 def test_a_session_that_dies_says_so_and_starts_anew(note: Note) -> None:
     note.write("a", "%submarine.python\nimport os\nos._exit(3)")
     assert note.run("a").code is Code.ERROR
-    assert "has ended, and its variables are gone" in note.outputs["a"].text
+    assert "has ended, and its variables are lost" in note.outputs["a"].text
     note.write("b", "%submarine.python\nprint('anew')")
     assert note.run("b").code is Code.SUCCESS
 
@@ -151,7 +151,7 @@ def test_a_session_that_is_left_says_so_and_help_is_shown(note: Note) -> None:
     assert "Prints the values" in note.outputs["a"].text
     note.write("b", "%submarine.python\nx = 1\nexit()")
     assert note.run("b").code is Code.SUCCESS
-    assert "as was asked" in note.outputs["b"].text
+    assert "as requested" in note.outputs["b"].text
     note.write("c", "%submarine.python\nprint('x' in globals())")
     assert note.run("c").code is Code.SUCCESS
     assert note.outputs["c"].text == "False\n"
@@ -160,7 +160,7 @@ def test_a_session_that_is_left_says_so_and_help_is_shown(note: Note) -> None:
 def test_a_misspelt_word_in_brackets_runs_nothing(note: Note) -> None:
     note.write("a", "%submarine.python(onyl)\nprint('ran')")
     note.write("b", "%submarine.sh(other)\necho ran")
-    for paragraph, said in (("a", "Did you mean (only)?"), ("b", "takes no (other)")):
+    for paragraph, said in (("a", "Did you mean (only)?"), ("b", "has no option (other)")):
         assert note.run(paragraph).code is Code.ERROR
         assert said in note.outputs[paragraph].text
         assert "ran" not in note.outputs[paragraph].text

@@ -14,7 +14,7 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
-from submarine_zeppelin.submarine.job_index import KnownJobs
+from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.azkaban import server as servers
 from tests.local.zeppelin_rig import Note, ShownOutput, until
 
@@ -127,7 +127,7 @@ def test_a_workflow_runs_here_and_its_graph_renews_itself(note: Note, tmp_path: 
     until(lambda: "0 of 2 nodes" in again.text)
     go.touch()
     until(lambda: "SUCCEEDED" in again.text)
-    until(lambda: not KnownJobs(tmp_path / "state").open())
+    until(lambda: not ParagraphJobIndex(tmp_path / "state").unfinished())
     note.write("p-all", "%submarine\nworkflow status small\nlist")
     assert note.run("p-all").code is Code.KEEP
     assert "SUCCEEDED" in note.outputs["p-all"].text

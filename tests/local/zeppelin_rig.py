@@ -19,8 +19,8 @@ from submarine_zeppelin.interface import (
     ParagraphGoneError,
     Result,
     Server,
+    make_interpreter,
 )
-from submarine_zeppelin.interface.entries import make
 
 #: Far more than anything takes on a machine that others use too.
 PATIENCE = 120.0
@@ -108,7 +108,7 @@ class Note(Server):
     def entry(self, name: str) -> Interpreter:
         """The interpreter of an entry: ``Submarine``, ``Python`` or ``Shell``."""
         if name not in self._interpreters:
-            made = make(f"submarine_zeppelin.{name}", self.properties, self, "session")
+            made = make_interpreter(f"submarine_zeppelin.{name}", self.properties, self, "session")
             self._interpreters[name] = made
         return self._interpreters[name]
 

@@ -20,7 +20,11 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_zeppelin.installation.trial_process import EventService, Started, rehearsal
+from submarine_zeppelin.installation.trial_process import (
+    EventService,
+    TrialProcess,
+    start_trial_process,
+)
 from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.thrift import protocol
 from tests.local.channel_page import Page
@@ -70,7 +74,7 @@ class Pages(EventService):
 class Interpreter:
     """A process of the group and the calls that Zeppelin's server makes for a paragraph."""
 
-    def __init__(self, started: Started, pages: Pages) -> None:
+    def __init__(self, started: TrialProcess, pages: Pages) -> None:
         self.pid = started.pid
         self._client = started.client
         self._pages = pages
@@ -133,7 +137,7 @@ def interpreter(scratch: Path, **environment: str) -> Iterator[Interpreter]:
         **environment,
     }
     runner = [sys.executable, "-m", "submarine_zeppelin"]
-    with rehearsal(runner, environ, timeout=PATIENCE, events=pages) as started:
+    with start_trial_process(runner, environ, timeout=PATIENCE, events=pages) as started:
         yield Interpreter(started, pages)
 
 

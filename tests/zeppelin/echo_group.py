@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from submarine_zeppelin.execution import sessions
 from submarine_zeppelin.interface import (
     Code,
     Completion,
@@ -24,7 +25,6 @@ from submarine_zeppelin.interface import (
     ParagraphGoneError,
     Result,
     Server,
-    entries as interpreters,
 )
 from submarine_zeppelin.service import main
 
@@ -139,7 +139,7 @@ class Echo(Interpreter):
         """A file is made when the run is cancelled."""
         self._told[context.paragraph_id] = Path(rest)
 
-    def lane(self, context: Context) -> str:
+    def serial_key(self, context: Context) -> str:
         return context.title or context.note_id
 
     def active(self, context: Context) -> bool:
@@ -165,5 +165,5 @@ def make(class_name: str, properties: Mapping[str, str], server: Server, session
 
 
 if __name__ == "__main__":
-    interpreters.make = make
+    sessions.make_interpreter = make  # type: ignore[attr-defined]
     sys.exit(main())

@@ -74,7 +74,7 @@ def test_one_job_a_run_and_no_secret_whatever_happens(
             for _ in range(2):
                 server.call("POST", f"notebook/job/{note.id}/{note.paragraphs[1]}")
             note.awaited(
-                note.paragraphs[1], lambda now: "nothing was submitted" in text_of(now), JOB
+                note.paragraphs[1], lambda now: "no job was submitted" in text_of(now), JOB
             )
         for user in users:
             mine = session_as(minicluster, user, tmp_path / f"of-{user}")

@@ -72,14 +72,14 @@ def test_the_form_in_a_page_runs_a_job_over_a_cleaned_checkpoint(
         }
         page.run(form, text, **wished)
         ran = note.awaited(form, lambda now: "SUCCEEDED" in text_of(now), JOB)
-        assert f"{path} was cleaned." in text_of(ran)
+        assert f"Cleaned {path}." in text_of(ran)
         assert f"it got ['/data', '{path}']" in text_of(ran)
         assert storage.stat(f"{path}/old") is None
         # The list has gone back, the fields stay: running it again only looks.
         now = ran["settings"]["params"]
         assert (now["command"], now["input_path"], now["clean_checkpoint"]) == ("SHOW", "/data", [])
         page.run(form, text, **now)
-        looked = note.awaited(form, lambda now: "What the interpreter's settings" in text_of(now))
+        looked = note.awaited(form, lambda now: "Settings of the interpreter" in text_of(now))
         assert jobs_in(looked) == jobs_in(ran)
     assert jobs_named(submarine, job) == 1
 

@@ -126,7 +126,7 @@ def test_modes_of_notes(server: Zeppelin, users: Users, mode: str, processes: in
     listed = text_of(first.run(first.add("%submarine list"), JOB))
     assert all(job_id in listed for job_id in jobs.values())
     again = first.run(first.paragraphs[1], JOB)
-    assert "nothing was submitted" in text_of(again)
+    assert "no job was submitted" in text_of(again)
     assert jobs_in(again) == {jobs[first]}
     if mode == "shared":
         second.run(second.add("%submarine help"), JOB)
@@ -180,7 +180,7 @@ def test_modes_of_users(
     assert python(common, "print(mine)") == ada
     enter(server, bob)
     again = common.run(common.paragraphs[1], JOB)
-    assert "nothing was submitted" in text_of(again)
+    assert "no job was submitted" in text_of(again)
     # Jobs live on, whatever has ended here.
     server.close()
     server.await_(lambda: not server.processes())

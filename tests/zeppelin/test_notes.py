@@ -65,7 +65,7 @@ def test_the_example_trains_on_the_cluster(submarine: Zeppelin) -> None:
     model, data, train, command = [one["id"] for one in listed[:4]]
     assert note.run(model)["status"] == "FINISHED"
     assert "1347 images to train on" in text_of(note.run(data))
-    assert "part of main.py; it did not run here" in text_of(note.run(train))
+    assert "part of main.py and was not run here" in text_of(note.run(train))
     with Page(submarine, note) as page:
         ran = note.run(command)
         assert ran["status"] == "FINISHED", text_of(ran)

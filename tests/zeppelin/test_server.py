@@ -37,7 +37,7 @@ def test_results_are_shown_and_their_kinds_kept(zeppelin: Zeppelin) -> None:
     assert now["status"] == "ERROR"
     # One sentence, no stack and none of the error's own text.
     assert output_of(now).strip() == (
-        "Submarine failed inside itself (RuntimeError); the interpreter's log says where."
+        "Internal error in Submarine (RuntimeError). See the interpreter's log."
     )
 
 

@@ -1,5 +1,5 @@
-"""The Zeppelin interpreter group ``submarine``: paragraphs in, displays out.
+"""The Zeppelin interpreter group ``submarine``.
 
-Zeppelin starts it by itself as a process (``python -m submarine_zeppelin``) and speaks thrift with
-it; no Java of ours is involved. What a paragraph asks for is done by ``submarine_jobs``.
+Zeppelin starts ``python -m submarine_zeppelin`` as a process and calls it over thrift; no Java code
+is needed. ``submarine_jobs`` carries out the commands of paragraphs.
 """

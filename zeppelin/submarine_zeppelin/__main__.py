@@ -1,4 +1,4 @@
-"""``python -m submarine_zeppelin``: the process that Zeppelin starts for the group."""
+"""Run the interpreter process: ``python -m submarine_zeppelin``."""
 
 from __future__ import annotations
 

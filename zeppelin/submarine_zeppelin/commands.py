@@ -1,4 +1,4 @@
-"""``submarine zeppelin``: the interpreter in a Zeppelin installation, and notes as notebooks."""
+"""Commands ``submarine zeppelin install|check|uninstall|export-note``."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
 
 @verb_group(
     {
-        "A Zeppelin": {
-            "install": "Put the interpreter group into it, or bring it up to date.",
-            "check": "Look whether it is well, and start it as Zeppelin would.",
-            "uninstall": "Remove the group.",
+        "Zeppelin installations": {
+            "install": "Install or update the interpreter group.",
+            "check": "Check the installation and start the interpreter process.",
+            "uninstall": "Remove the interpreter group.",
         },
-        "A note": {"export-note": "Make a Jupyter notebook of it."},
+        "Notes": {"export-note": "Export a note as a Jupyter notebook."},
     }
 )
 def zeppelin() -> None:
-    """The interpreter group `submarine` of a Zeppelin, and notes as notebooks."""
+    """Manage the Zeppelin interpreter group `submarine`, and export notes."""
 
 
 @zeppelin.command(
@@ -40,21 +40,21 @@ def zeppelin() -> None:
     "values",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Value of a setting, in place of its default; repeatable.",
+    help="Value of a setting, instead of its default; repeatable.",
 )
-@option("--replace", is_flag=True, help="In place of Zeppelin's own former interpreter.")
+@option("--replace", is_flag=True, help="Replace Zeppelin's former Submarine interpreter.")
 def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
-    """Install the interpreter group `submarine` into the Zeppelin of DIRECTORY."""
-    from submarine_zeppelin.installation import installer as installing
+    """Install the interpreter group `submarine` in the Zeppelin of DIRECTORY."""
+    from submarine_zeppelin.installation import find_installation, install as install_group
 
-    where = installing.installation(directory)
-    changed, said = installing.install(where, python, _pairs(values), replace=replace)
+    where = find_installation(directory)
+    changed, notices = install_group(where, python, _pairs(values), replace=replace)
     done = f"Installed the interpreter group submarine as {where.setting}."
     if not changed:
-        done = f"The interpreter group submarine is installed already as {where.setting}."
+        done = f"The interpreter group submarine is already installed as {where.setting}."
     return Outcome(
-        "\n".join([done, *said]),
-        value={"path": str(where.setting), "changed": changed, "notes": said},
+        "\n".join([done, *notices]),
+        value={"path": str(where.setting), "changed": changed, "notes": notices},
     )
 
 
@@ -62,12 +62,12 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
 @click.argument("directory")
 def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
-    from submarine_zeppelin.installation import installer as installing
+    from submarine_zeppelin.installation import find_installation, uninstall as uninstall_group
 
-    removed = installing.uninstall(installing.installation(directory))
+    removed = uninstall_group(find_installation(directory))
     return Outcome(
         "\n".join(f"Removed {path}." for path in removed)
-        + "\nRestart Zeppelin, and remove the group's settings on its page Interpreters.",
+        + "\nRestart Zeppelin, then remove the settings of the group on its page Interpreters.",
         value={"removed": [str(path) for path in removed]},
     )
 
@@ -75,12 +75,12 @@ def uninstall(directory: str) -> Outcome:
 @zeppelin.command(cls=Verb, example=("zeppelin check /opt/zeppelin",))
 @click.argument("directory")
 def check(directory: str) -> Outcome:
-    """Look whether the group in the Zeppelin of DIRECTORY is well; exit code 1 where it is not."""
+    """Check the group in the Zeppelin of DIRECTORY; exit code 1 if a check fails."""
     from submarine_jobs.commands import result_lines
     from submarine_jobs.doctor import Status
-    from submarine_zeppelin.installation import checks as checking, installer as installing
+    from submarine_zeppelin.installation import check_installation, find_installation
 
-    results = checking.check(installing.installation(directory))
+    results = check_installation(find_installation(directory))
     failed = any(result.status is Status.ERROR for result in results)
     return Outcome(
         "\n".join(result_lines(results)),
@@ -98,34 +98,39 @@ def check(directory: str) -> Outcome:
     "--output",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="The notebook [that of the note's name, here].",
+    help="The notebook [NOTE-NAME.ipynb in this directory].",
 )
-@option("--force", is_flag=True, help="Write over a notebook that no note was exported to.")
+@option("--force", is_flag=True, help="Overwrite a notebook that was not exported from a note.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
-    """Make a Jupyter notebook of the note in FILE, a .zpln, for `submarine run` and workflows."""
+    """Export the note in FILE (.zpln) as a Jupyter notebook, for `submarine run` and workflows."""
     from submarine_zeppelin.notes import (
         NOTEBOOK,
         check_replaceable,
-        export,
-        keep,
+        export_notebook,
+        notebook_stem,
         read_note_file,
-        stem_of,
+        write_notebook,
     )
 
     note = read_note_file(file)
-    target = output or Path(stem_of(note.name, note.note_id) + NOTEBOOK)
+    target = output or Path(notebook_stem(note.name, note.note_id) + NOTEBOOK)
     if target.suffix != NOTEBOOK:
-        raise UsageError(f"{target} is no name of a notebook.", f"It ends in {NOTEBOOK}.")
+        raise UsageError(
+            f"{target} is not the name of a notebook.", f"Use a name that ends in {NOTEBOOK}."
+        )
     if not force:
         check_replaceable(target)
-    made = export(note.paragraphs, note.note_id)
-    path = keep(made, target.parent, target.stem)
-    written = [str(path), *(str(path.parent / name) for name in made.files)]
-    cells = len(made.document["cells"]) - 1
-    lines = [f"{' and '.join(written)}: {cells} cell{'' if cells == 1 else 's'}.", *made.left_out]
+    notebook = export_notebook(note.paragraphs, note.note_id)
+    path = write_notebook(notebook, target.parent, target.stem)
+    written = [str(path), *(str(path.parent / name) for name in notebook.files)]
+    cells = len(notebook.document["cells"]) - 1
+    lines = [
+        f"{' and '.join(written)}: {cells} cell{'' if cells == 1 else 's'}.",
+        *notebook.left_out,
+    ]
     return Outcome(
         "\n".join(lines),
-        value={"files": written, "cells": cells, "left_out": list(made.left_out)},
+        value={"files": written, "cells": cells, "left_out": list(notebook.left_out)},
     )
 
 

@@ -1,4 +1,4 @@
-"""Users of one interpreter process: their sessions, drivers and permissions."""
+"""Cluster user, configuration and YARN driver of each Zeppelin user."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_zeppelin.accounts.configuration import (
-        config_of as config_of,
-        environment_of as environment_of,
-        session_of as session_of,
+        child_environment as child_environment,
+        paragraph_config as paragraph_config,
+        shared_session as shared_session,
     )
+    from submarine_zeppelin.accounts.drivers import release_drivers as release_drivers
     from submarine_zeppelin.accounts.users import common_state_dir as common_state_dir
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -17,7 +18,8 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "configuration": ("config_of", "environment_of", "session_of"),
+            "configuration": ("child_environment", "paragraph_config", "shared_session"),
+            "drivers": ("release_drivers",),
             "users": ("common_state_dir",),
         },
     )

@@ -1,6 +1,6 @@
-"""The configuration and the session of a paragraph's commands: the settings', and its user's.
+"""Configuration, job session and child environment of a paragraph's commands.
 
-Reads Zeppelin's settings of the interpreter (``properties``) over submarine.toml; talks to nobody.
+Settings of the interpreter (``interface.properties``) override submarine.toml.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from typing import Any
 from submarine_jobs.client import Session
 from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.accounts.drivers import hold
-from submarine_zeppelin.accounts.users import cluster_user, state_dir_of
+from submarine_zeppelin.accounts.drivers import hold_driver
+from submarine_zeppelin.accounts.users import cluster_user, user_state_dir
 from submarine_zeppelin.interface import properties as settings
 
 _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
-#: What another program of ours is told of a paragraph's configuration.
-_TOLD = ("backend", "hadoop_conf_dir", "job_root", "queue", "state_dir", "user")
+#: Configuration values that child programs receive.
+_EXPORTED = ("backend", "hadoop_conf_dir", "job_root", "queue", "state_dir", "user")
 
 
-def session_of(config: Config) -> Session:
-    """The one session of a profile in this process: one watcher, one connection to a cluster."""
-    hold(config.profile)
+def shared_session(config: Config) -> Session:
+    """Return the session of a profile. The process has one session for each profile."""
+    hold_driver(config.profile)
     with _lock:
         return _sessions.setdefault(repr(config.profile), Session(config.profile))
 
 
-def config_of(
+def paragraph_config(
     properties: Mapping[str, str], user: str, options: Mapping[str, Any] | None = None
 ) -> Config:
-    """The configuration in force: the paragraph's options over the interpreter's settings."""
+    """Return the configuration: options of the command, then settings of the interpreter."""
     given = {key: value for key, value in (options or {}).items() if value is not None}
     found = {
         "profile": settings.text(properties, "submarine.profile"),
@@ -46,15 +46,15 @@ def config_of(
     }
     config = load_config({**{key: value for key, value in found.items() if value}, **given})
     profile = config.profile
-    kerberos = _wants_kerberos(config)
+    kerberos = _requires_kerberos(config)
     actor = cluster_user(user, properties, backend=profile.backend, kerberos=kerberos)
     if actor is None:
         return config
-    own = state_dir_of(actor, profile.state_dir)
+    own = user_state_dir(actor, profile.state_dir)
     return replace(config, profile=replace(profile, user=actor, state_dir=own))
 
 
-def _wants_kerberos(config: Config) -> bool:
+def _requires_kerberos(config: Config) -> bool:
     from submarine_jobs.backends.yarn.cluster import HadoopConf
 
     directory = config.profile.hadoop_conf_dir
@@ -63,15 +63,15 @@ def _wants_kerberos(config: Config) -> bool:
     try:
         return HadoopConf(directory).kerberos
     except (SubmarineError, OSError):
-        return False  # the verb itself says what is wrong with it
+        return False  # the command reports the error
 
 
-def environment_of(properties: Mapping[str, str], config: Config) -> dict[str, str]:
-    """The variables that give this configuration, and this user, to another program of ours."""
+def child_environment(properties: Mapping[str, str], config: Config) -> dict[str, str]:
+    """Return variables that pass the configuration and the user to child programs."""
     found = {"SUBMARINE_PROFILE": settings.text(properties, "submarine.profile")}
     for variable, key in OWN_VARIABLES.items():
-        if key in _TOLD:
+        if key in _EXPORTED:
             found[variable] = str(getattr(config.profile, key) or "")
-    # Such a program acts for this user alone, and so may all that it uses.
+    # A child program and its libraries act for this user only.
     found["HADOOP_USER_NAME"] = config.profile.user or ""
     return {name: value for name, value in found.items() if value}

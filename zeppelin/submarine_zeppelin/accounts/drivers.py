@@ -1,9 +1,9 @@
-"""The drivers of Zeppelin's users: a Java process each, in use while a process of the group is.
+"""Stop the YARN driver (a Java process) of each Zeppelin user with the last process that uses it.
 
-A user's state directory is Zeppelin's alone (``users``), so only processes of the group use the
-driver in it; each holds a shared lock of a file there for as long as it lives, and the last of
-them, when it ends in order, ends the driver. A process that is killed leaves that to the driver's
-own idle time. The driver of Zeppelin's account may be anybody's and is left alone.
+Only interpreter processes use the state directory of a Zeppelin user and the driver in it. Each
+process holds a shared lock on a file in that directory. The last process stops the driver when it
+shuts down; if it is killed, the driver stops after its idle time. The driver of Zeppelin's account
+may have other users and is not stopped.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from submarine_jobs.model import Profile
 from submarine_zeppelin.accounts.users import common_state_dir
 
 log = logging.getLogger(__name__)
-_IN_USE = "in-use"
+_LOCK_FILE = "in-use"
 
 _lock = threading.Lock()
 _held: dict[Path, TextIO] = {}
 
 
-def hold(profile: Profile) -> None:
-    """Take note that this process uses the drivers of a profile's user."""
+def hold_driver(profile: Profile) -> None:
+    """Record that this process uses the drivers of the profile's user."""
     own = profile.state_dir
     if own == common_state_dir(profile):
         return
@@ -35,28 +35,28 @@ def hold(profile: Profile) -> None:
         if own in _held:
             return
         make_private(own)
-        stream = (own / _IN_USE).open("w")
+        stream = (own / _LOCK_FILE).open("w")
         fcntl.flock(stream, fcntl.LOCK_SH)
         _held[own] = stream
 
 
-def release() -> None:
-    """End the drivers that nobody else uses, side by side; this process uses none any more."""
+def release_drivers() -> None:
+    """Release all drivers of this process, and stop unused ones in parallel."""
     with _lock:
         held = dict(_held)
         _held.clear()
-    threads = [threading.Thread(target=_end, args=one, daemon=True) for one in held.items()]
+    threads = [threading.Thread(target=_stop, args=one, daemon=True) for one in held.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
 
 
-def _end(own: Path, stream: TextIO) -> None:
+def _stop(own: Path, stream: TextIO) -> None:
     from submarine_jobs.backends.yarn.driver import stop_directory
 
     with stream, contextlib.suppress(BlockingIOError):
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         for directory in (own / "driver").glob("*"):
             if stop_directory(directory):
-                log.info("the driver of %s has ended with its last user", own.name)
+                log.info("stopped the driver of %s", own.name)

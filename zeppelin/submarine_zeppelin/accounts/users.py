@@ -1,9 +1,9 @@
-"""As whom a paragraph's job runs on the cluster; a refusal where nobody said.
+"""Determine the cluster user of a paragraph's job, and the state directory of each user.
 
-Zeppelin says who runs a paragraph. On a cluster with simple authentication the job runs as that
-user, whom this process names to Hadoop in each request, so that it acts for several users at the
-same time; where that cannot be, it is refused, unless the operator allowed that everybody's jobs
-run as the account of Zeppelin. Checks no password: Zeppelin did.
+Zeppelin authenticates the user of a paragraph. On a cluster with simple authentication the job runs
+as that user; this process sends the name in each request and so acts for several users. If this is
+not possible, the job is rejected, unless the administrator allows that all jobs run as Zeppelin's
+account.
 """
 
 from __future__ import annotations
@@ -15,38 +15,37 @@ from pathlib import Path
 
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.model import Profile
-from submarine_zeppelin.interface import flag
-from submarine_zeppelin.thrift import ANONYMOUS
+from submarine_zeppelin.interface import ANONYMOUS
+from submarine_zeppelin.interface.properties import flag
 
 SERVICE_USER = "submarine.allow.service.user"
-#: It becomes a part of paths and of addresses.
+#: User names become parts of paths and of addresses.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
 _WAYS = (
-    f"An administrator may set {SERVICE_USER} to true on the page Interpreters: then everybody's "
-    "jobs run as that account."
+    f"An administrator can set {SERVICE_USER} to true on the page Interpreters: all jobs then run "
+    "as that account."
 )
 
-
-#: Below the state directory: what this machine knows of each user's jobs.
+#: Subdirectory of the state directory with an index of jobs for each user.
 _USERS = "users"
 
 
-def state_dir_of(user: str, common: Path) -> Path:
-    """Where a user's own index of jobs lies, so that nobody lists or finds another's.
+def user_state_dir(user: str, common: Path) -> Path:
+    """Return the state directory of a user, whose index contains only this user's jobs.
 
     Parameters
     ----------
     common
-        The state directory of Zeppelin's account.
+        State directory of Zeppelin's account.
     """
     return common / _USERS / user
 
 
 def common_state_dir(profile: Profile) -> Path:
-    """The state directory of Zeppelin's account, of a profile that may be a user's."""
+    """Return the state directory of Zeppelin's account for any user's profile."""
     own = profile.state_dir
     common = own.parent.parent
-    return common if profile.user and own == state_dir_of(profile.user, common) else own
+    return common if profile.user and own == user_state_dir(profile.user, common) else own
 
 
 def cluster_user(
@@ -56,28 +55,28 @@ def cluster_user(
     backend: str | None,
     kerberos: bool = False,
 ) -> str | None:
-    """As whom a job, or a look at jobs, is to be made: the ``user`` of a profile.
+    """Return the user with which a paragraph accesses the cluster: the ``user`` of a profile.
 
     Parameters
     ----------
     user
-        Who runs the paragraph (``Context.user``).
+        User of the paragraph (``Context.user``).
     properties
-        The interpreter's settings.
+        Settings of the interpreter.
     backend
-        ``local`` or ``yarn``; a process of this machine is always its account's.
+        ``local`` or ``yarn``. Local processes always run as Zeppelin's account.
     kerberos
-        Whether the cluster wants Kerberos, where no name alone is believed.
+        Whether the cluster requires Kerberos, which does not accept names alone.
 
     Returns
     -------
     str or None
-        None: the account of Zeppelin, or the user whom its profile names.
+        None means Zeppelin's account, or the user in its profile.
 
     Raises
     ------
     RefusedError
-        If it is to be nobody.
+        If the job must not run.
     """
     account = getpass.getuser()
     if flag(properties, SERVICE_USER):
@@ -86,25 +85,25 @@ def cluster_user(
         return None
     if not user or user == ANONYMOUS:
         raise RefusedError(
-            "Zeppelin did not say who you are (it lets everybody in), and so the job would run "
-            f"as its account, {account}.",
+            "Zeppelin has not authenticated you (it has no logins), so the job would run as "
+            f"Zeppelin's account, {account}.",
             _WAYS,
         )
     if backend == "local":
         raise RefusedError(
-            f"A job on Zeppelin's own machine would run as its account, {account}, not as "
+            f"A job on Zeppelin's machine would run as Zeppelin's account, {account}, not as "
             f"{user[:80]}.",
             _WAYS,
         )
     if kerberos:
         raise RefusedError(
-            "The cluster asks for Kerberos, which is not in this release: nothing can run there as "
-            f"{user[:80]}.",
+            "The cluster requires Kerberos, which this release does not support: no job can run "
+            f"there as {user[:80]}.",
             "Use a cluster with simple authentication.",
         )
     if not _NAME.fullmatch(user):
         raise RefusedError(
-            f"{user[:80]!r} cannot be a user of the cluster.",
-            "It takes ASCII letters, digits and . _ @ -, such as ada.",
+            f"{user[:80]!r} is not a valid user name of the cluster.",
+            "Use ASCII letters, digits and . _ @ -.",
         )
     return user

@@ -1,7 +1,7 @@
-"""Training metrics as one small picture: SVG with no script, every text in it escaped.
+"""Draw training metrics as a small SVG without scripts.
 
-Draws numbers that a program wrote: nothing of them is trusted, and there are bounds on all. Reads
-nothing (``submarine_jobs.outputs.metrics`` does).
+Metrics come from the user's program and are untrusted: names are escaped, and numbers and lengths
+are limited.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ _COLOURS = ("#2f81f7", "#d2a022", "#3fb950", "#c678dd")
 Series = Mapping[str, Sequence[tuple[float, float]]]
 
 
-class Curves:
-    """The scalars of a job as they come in, thinned to what a picture shows."""
+class MetricHistory:
+    """Scalars of a job, reduced to the points that a chart shows."""
 
     def __init__(self) -> None:
         self._points: dict[str, list[tuple[float, float]]] = {}
         self._task = ""
 
     def add(self, rows: Iterable[Row]) -> bool:
-        """Take newer rows, those of the first task that has any scalars; whether there were any."""
-        taken = False
+        """Add rows of the first task that has scalars, and return whether there were any."""
+        added = False
         for row in rows:
             if not row.scalars or (self._task and row.task != self._task):
                 continue
-            self._task, taken = row.task, True
+            self._task, added = row.task, True
             for name, value in row.scalars.items():
                 if name in self._points or len(self._points) < MAX_SERIES:
                     self._put(self._points.setdefault(name, []), row.time, value)
-        return taken
+        return added
 
     @property
     def series(self) -> Series:
-        """Name -> (time, value), in the order of time; as it is now, whoever adds meanwhile."""
+        """Copy of the points by name: (time, value) in the order of time."""
         return {name: tuple(points) for name, points in self._points.copy().items()}
 
     def _put(self, points: list[tuple[float, float]], time: float, value: float) -> None:
@@ -48,14 +48,14 @@ class Curves:
             return
         points.append((time, value))
         if len(points) > 2 * MAX_POINTS:
-            # Every other one, and always the newest.
+            # Keep every second point and the newest.
             points[:] = [*points[:-1:2], points[-1]]
 
 
-def svg(series: Series) -> str:
-    """A row of little curves with name and newest value; empty where there is nothing to draw.
+def render_svg(series: Series) -> str:
+    """Draw a row of small curves with names and newest values; return "" without points.
 
-    A job that was too short for a curve has the values alone.
+    If there is one point for each name, only the values are shown.
     """
     drawn = [(name, points) for name, points in series.items() if points][:MAX_SERIES]
     if not drawn:
@@ -81,9 +81,9 @@ def _curve(name: str, points: Sequence[tuple[float, float]], left: int, colour: 
     times, values = [point[0] for point in points], [point[1] for point in points]
     low, high = min(values), max(values)
     start, span = times[0], (times[-1] - times[0]) or 1.0
-    room = (high - low) or 1.0
+    extent = (high - low) or 1.0
     places = " ".join(
-        f"{left + (time - start) / span * _WIDTH:.1f},{20 + (high - value) / room * _HEIGHT:.1f}"
+        f"{left + (time - start) / span * _WIDTH:.1f},{20 + (high - value) / extent * _HEIGHT:.1f}"
         for time, value in points
     )
     if len(points) == 1:

@@ -1,8 +1,7 @@
-"""What one run of a ``%submarine`` paragraph shows: lines, tables of verbs, cards of jobs.
+"""Contents of a ``%submarine`` paragraph: text, logs, HTML of commands, job cards.
 
-Holds it and turns it into a paragraph's output, within Zeppelin's limit; text of a job, of a
-cluster or of an error is never HTML. Says nothing by itself and keeps nothing up to date
-(``refresher``).
+Convert the contents to a paragraph's output within Zeppelin's limit. Text of jobs, clusters and
+errors is escaped. ``card_updater`` updates the cards.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from submarine_jobs.model import JobView
 from submarine_jobs.outputs import MetricsReader
 from submarine_jobs.text import escaped, printable, web_link
 from submarine_runtime.protocol.states import State
-from submarine_zeppelin.display.chart import Curves, svg
-from submarine_zeppelin.display.screen import lines_before, terminal_html
-from submarine_zeppelin.interface import Kind, Message, Output, ParagraphGoneError, tail_of_lines
-from submarine_zeppelin.notes import STANDS_STILL, in_note
+from submarine_zeppelin.display.chart import MetricHistory, render_svg
+from submarine_zeppelin.display.output_buffer import omitted_notice, terminal_html
+from submarine_zeppelin.interface import Kind, Message, Output, ParagraphGoneError, last_lines
+from submarine_zeppelin.notes import PAUSED_NOTICE, reword
 
 log = logging.getLogger(__name__)
-#: What a card is counted for: its record and the end of its log, in characters.
-_CARD = 16_000
-#: Links of a record that are the cluster's own page of the job, the best first.
-_YARN = ("YARN log", "YARN application", "Job page")
-#: A long log scrolls in its place as Zeppelin's own text does, its end in sight.
+#: Estimated size of a card in memory, in characters.
+_CARD_SIZE = 16_000
+#: Names of links to the cluster's page of a job, in order of preference.
+_YARN_LINKS = ("YARN log", "YARN application", "Job page")
+#: Container for a long log, scrolled to its end as Zeppelin's text output is.
 _SCROLLED = (
     '<div style="max-height:480px;overflow:auto;display:flex;flex-direction:column-reverse">'
     '<div style="flex:none">{}</div></div>'
@@ -37,38 +36,38 @@ _SCROLLED = (
 
 
 @dataclass
-class Card:
-    """One job in a paragraph."""
+class JobCard:
+    """A job in a paragraph."""
 
     job: Job
     view: JobView | None = None
-    curves: Curves = field(default_factory=Curves)
-    #: Its last word is known, and then, that it is shown.
+    curves: MetricHistory = field(default_factory=MetricHistory)
+    #: Whether the view is final, and whether the job has ended.
     final: bool = False
     ended: threading.Event = field(default_factory=threading.Event)
-    #: The interpreter ends: nothing moves the card until the next one has been started.
+    #: Whether the interpreter has stopped, so that the card is not updated until its next start.
     paused: bool = False
     _reader: MetricsReader | None = None
-    _measuring: threading.Lock = field(default_factory=threading.Lock)
+    _metrics_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hear(self, view: JobView) -> None:
-        """A newer view of the job; nothing follows the last word."""
+    def update(self, view: JobView) -> None:
+        """Set a newer view of the job, unless the current view is final."""
         if self.final:
             return
         if not view.tail and self.view is not None:
-            # One that begins to listen has not read the log yet.
+            # A new subscriber gets a view without log lines.
             view = replace(view, tail=self.view.tail, task=self.view.task)
         self.view = view
         self.final = view.record.state.ended and view.record.state is not State.LOST
         if view.record.state.ended:
             self.ended.set()
 
-    def measure(self) -> bool:
-        """Read what was measured since, and say whether there was anything; blocks."""
+    def read_metrics(self) -> bool:
+        """Read new metrics and return whether there were any. Blocks."""
         view = self.view
         if view is None or not any(task.started for task in view.record.tasks):
             return False
-        with self._measuring:
+        with self._metrics_lock:
             if self._reader is None:
                 self._reader = MetricsReader(self.job.directory)
             try:
@@ -80,12 +79,12 @@ class Card:
 
     @property
     def progress(self) -> int:
-        """Percent, as far as the program tells."""
+        """Progress in percent, as reported by the program."""
         done = summary.progress(self.view.record) if self.view is not None else None
         return int(done * 100) if done is not None else 0
 
     def html(self, limit: int) -> str:
-        """The card; one with a log in too many colours is shown without them."""
+        """Return the card as HTML. If it is too long, omit the colors of the log, then the log."""
         view = self.view
         if view is None:
             return f"<p>{escaped(self.job.id)}</p>"
@@ -98,167 +97,170 @@ class Card:
 
     def _html(self, view: JobView) -> str:
         job_id = escaped(self.job.id)
-        words = f"%submarine logs {job_id}</code> shows its whole log"
+        hint = f"%submarine logs {job_id}</code> shows the complete log"
         if not view.record.state.ended:
-            words += f", <code>%submarine cancel {job_id}</code> ends it"
-        pause = STANDS_STILL if self.paused and not self.final else ""
+            hint += f", <code>%submarine cancel {job_id}</code> cancels the job"
+        notice = PAUSED_NOTICE if self.paused and not self.final else ""
         return (
-            f"{in_note(display.html(view))}\n{svg(self.curves.series)}"
-            f'<div style="font-size:12px;opacity:.72"><code>{words}.{pause}</div>'
+            f"{reword(display.html(view))}\n{render_svg(self.curves.series)}"
+            f'<div style="font-size:12px;opacity:.72"><code>{hint}.{notice}</div>'
         )
 
 
 @dataclass
-class _Lines:
+class _TextBlock:
     text: str = ""
     terminal: bool = False
-    #: Lines before these that are kept no more.
+    #: Number of earlier lines that were dropped.
     cut: int = 0
 
 
 @dataclass
-class Picture:
-    """HTML that is renewed."""
+class UpdatableHtml:
+    """HTML that may be replaced later."""
 
     page: str
 
 
 class Page:
-    """The output of one run; safe from any thread."""
+    """Contents of one run's output. Thread-safe."""
 
     def __init__(self, output: Output, limit: int) -> None:
         self.output = output
         self._limit = limit
         self._lock = threading.RLock()
-        self._items: list[Card | Picture | _Lines | str] = []
+        self._items: list[JobCard | UpdatableHtml | _TextBlock | str] = []
         self._linked = self._step = ""
-        #: Whether a job was submitted by this run, and whether the run was one of the form.
+        #: Whether this run submitted a job, and whether it was a run of the dashboard's form.
         self.started = self.form = False
-        #: Whether another run of this process has the paragraph now.
-        self.left = False
+        #: Whether a later run of this process uses the paragraph.
+        self.superseded = False
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to see."""
+        """Whether the page has no contents."""
         with self._lock:
-            return not any(not isinstance(item, _Lines) or item.text for item in self._items)
+            return not any(not isinstance(item, _TextBlock) or item.text for item in self._items)
 
     @property
     def size(self) -> int:
-        """Characters that it holds."""
+        """Estimated size in characters."""
         with self._lock:
             return sum(
                 len(item.text)
-                if isinstance(item, _Lines)
+                if isinstance(item, _TextBlock)
                 else len(item.page)
-                if isinstance(item, Picture)
+                if isinstance(item, UpdatableHtml)
                 else len(item)
                 if isinstance(item, str)
-                else _CARD
+                else _CARD_SIZE
                 for item in self._items
             )
 
     @property
-    def cards(self) -> list[Card]:
-        """The jobs that it shows."""
+    def cards(self) -> list[JobCard]:
+        """Job cards on the page."""
         with self._lock:
-            return [item for item in self._items if isinstance(item, Card)]
+            return [item for item in self._items if isinstance(item, JobCard)]
 
-    def say(self, text: str) -> None:
-        """A sentence or several; never HTML."""
-        self._lines(in_note(printable(text, self._limit // 2)) + "\n", terminal=False)
+    def add_text(self, text: str) -> None:
+        """Add lines of text, which are not interpreted as HTML."""
+        self._add_lines(reword(printable(text, self._limit // 2)) + "\n", terminal=False)
 
-    def write(self, text: str) -> None:
-        """A piece of a log, in its colours."""
-        self._lines(text, terminal=True)
+    def add_log(self, text: str) -> None:
+        """Add text of a log, with ANSI colors."""
+        self._add_lines(text, terminal=True)
 
-    def html(self, page: str) -> None:
-        """HTML that the core made, everything in it escaped."""
+    def add_html(self, page: str) -> None:
+        """Add HTML from ``submarine_jobs``, in which all text is escaped."""
         with self._lock:
-            self._items.append(in_note(page))
+            self._items.append(reword(page))
 
-    def picture(self, page: str) -> Picture:
-        """HTML that may be replaced later."""
-        picture = Picture(page)
+    def add_updatable_html(self, page: str) -> UpdatableHtml:
+        """Add HTML that may be replaced later."""
+        item = UpdatableHtml(page)
         with self._lock:
-            self._items.append(picture)
-        return picture
+            self._items.append(item)
+        return item
 
-    def card(self, job: Job) -> Card:
-        """Show a job, below what is there; the same one only once."""
+    def add_card(self, job: Job) -> JobCard:
+        """Add a card for a job, or return the existing card."""
         with self._lock:
             for card in self.cards:
                 if card.job.id == job.id:
                     return card
-            card = Card(job)
+            card = JobCard(job)
             self._items.append(card)
             self._step = ""
             return card
 
-    def step(self, text: str) -> None:
-        """What goes on now, as the last line; the next one and a card take its place."""
+    def set_step(self, text: str) -> None:
+        """Set the current step, shown as the last line until the next step or card."""
         with self._lock:
-            self._step = in_note(printable(text, 200))
+            self._step = reword(printable(text, 200))
 
     def messages(self) -> tuple[Message, ...]:
-        """It as a paragraph's output."""
+        """Return the contents as a paragraph's output."""
         with self._lock:
             items = list(self._items)
             if self._step:
-                items.append(_Lines(self._step + "\n"))
-        room = self._limit * 9 // 10
-        share = room // max(1, len(items))
-        return tuple(self._message(item, max(share, room // 4)) for item in items)
+                items.append(_TextBlock(self._step + "\n"))
+        total = self._limit * 9 // 10
+        share = total // max(1, len(items))
+        return tuple(self._message(item, max(share, total // 4)) for item in items)
 
-    def leave(self) -> None:
-        """Write nothing any more: another run has the paragraph, and maybe this very output."""
+    def supersede(self) -> None:
+        """Stop writing, because a later run uses the paragraph and possibly the same output."""
         with self._lock:
-            self.left = True
+            self.superseded = True
 
     def show(self) -> None:
-        """Bring the paragraph to what it is to show now, with its link to the cluster.
+        """Show the contents in the paragraph, with the link to the cluster.
 
         Raises
         ------
         ParagraphGoneError
-            If the paragraph is another run's now.
+            If another run uses the paragraph.
         """
         with self._lock:
-            if self.left:
-                raise ParagraphGoneError("another run of this process has the paragraph")
+            if self.superseded:
+                raise ParagraphGoneError("another run of this process uses the paragraph")
             self.output.show(self.messages())
         for card in self.cards:
             links = card.view.record.links if card.view is not None else {}
-            url = next((web_link(links[name]) for name in _YARN if name in links), None)
+            url = next((web_link(links[name]) for name in _YARN_LINKS if name in links), None)
             url = url or next(filter(None, map(web_link, links.values())), None)
             if url and url != self._linked:
                 self._linked = url
                 self.output.link("YARN LOG", url, f"{card.job.id} on the cluster")
 
-    def _lines(self, text: str, *, terminal: bool) -> None:
+    def _add_lines(self, text: str, *, terminal: bool) -> None:
         with self._lock:
             last = self._items[-1] if self._items else None
-            if not isinstance(last, _Lines) or last.terminal is not terminal:
-                last = _Lines(terminal=terminal)
+            if not isinstance(last, _TextBlock) or last.terminal is not terminal:
+                last = _TextBlock(terminal=terminal)
                 self._items.append(last)
             last.text += text
             if len(last.text) > 2 * self._limit:
-                kept = tail_of_lines(last.text, self._limit)
+                kept = last_lines(last.text, self._limit)
                 last.cut += last.text.count("\n", 0, len(last.text) - len(kept))
                 last.text = kept
 
-    def _message(self, item: Card | Picture | _Lines | str, room: int) -> Message:
-        if isinstance(item, Card):
-            return Message(Kind.HTML, item.html(room))
-        if isinstance(item, Picture):
-            item = in_note(item.page)
+    def _message(self, item: JobCard | UpdatableHtml | _TextBlock | str, limit: int) -> Message:
+        if isinstance(item, JobCard):
+            return Message(Kind.HTML, item.html(limit))
+        if isinstance(item, UpdatableHtml):
+            item = reword(item.page)
         if isinstance(item, str):
-            if len(item) <= room:
+            if len(item) <= limit:
                 return Message(Kind.HTML, item)
-            return Message(Kind.TEXT, f"An output of {len(item):,} characters is too long here.\n")
+            return Message(
+                Kind.TEXT,
+                f"An output of {len(item):,} characters is too long for this paragraph.\n",
+            )
         if item.terminal:
-            found = terminal_html(item.text, room - len(_SCROLLED), before=item.cut)
+            found = terminal_html(item.text, limit - len(_SCROLLED), before=item.cut)
             return Message(Kind.HTML, _SCROLLED.format(found))
-        text = tail_of_lines(item.text, room)
+        text = last_lines(item.text, limit)
         cut = item.cut + item.text.count("\n", 0, len(item.text) - len(text))
-        return Message(Kind.TEXT, lines_before(cut) + text)
+        return Message(Kind.TEXT, omitted_notice(cut) + text)

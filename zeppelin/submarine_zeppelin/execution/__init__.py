@@ -1,17 +1,19 @@
-"""Execute paragraphs: queues, state, cancellation, progress."""
+"""Runs of paragraphs, their outputs, and the interpreters that run them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_zeppelin.execution.delivery import Delivery as Delivery
-    from submarine_zeppelin.execution.execution import UNKNOWN as UNKNOWN, Execution as Execution
-    from submarine_zeppelin.execution.executions import Executions as Executions
-    from submarine_zeppelin.execution.output_writer import Outputs as Outputs
+    from submarine_zeppelin.execution.executions import (
+        UNKNOWN as UNKNOWN,
+        Execution as Execution,
+        Executions as Executions,
+    )
+    from submarine_zeppelin.execution.output_writer import OutputWriter as OutputWriter
     from submarine_zeppelin.execution.sessions import (
-        NotCreatedError as NotCreatedError,
-        Sessions as Sessions,
+        InterpreterSessions as InterpreterSessions,
+        UnknownInterpreterError as UnknownInterpreterError,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -19,10 +21,8 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "delivery": ("Delivery",),
-            "execution": ("Execution", "UNKNOWN"),
-            "executions": ("Executions",),
-            "output_writer": ("Outputs",),
-            "sessions": ("NotCreatedError", "Sessions"),
+            "executions": ("UNKNOWN", "Execution", "Executions"),
+            "output_writer": ("OutputWriter",),
+            "sessions": ("InterpreterSessions", "UnknownInterpreterError"),
         },
     )

@@ -1,8 +1,8 @@
-"""Runs of paragraphs: each at most once, whatever the server asks for again.
+"""Run paragraphs, each at most once for repeated calls.
 
-The server calls ``interpret`` up to three times where a call fails, a user runs what is running,
-and a server that has come back wants to know what became of a run. All of them get the one run.
-Each run has a thread of its own, so that a lost connection loses nothing. Knows no thrift.
+The server calls ``interpret`` up to three times if a call fails, a user may run a paragraph that is
+running, and a restarted server asks for the result of a run. All these calls return the same run.
+Each run has its own thread, so that the loss of a connection does not affect it.
 """
 
 from __future__ import annotations
@@ -12,76 +12,99 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from submarine_zeppelin.execution.complaints import complaint
-from submarine_zeppelin.execution.delivery import Delivery
-from submarine_zeppelin.execution.execution import (
-    PENDING,
-    RUNNING,
-    UNKNOWN,
-    Execution,
-    is_active,
-    lane_of,
-)
 from submarine_zeppelin.execution.output import ParagraphOutput
-from submarine_zeppelin.interface import Code, Context, Interpreter, Kind, Message, Place, Result
+from submarine_zeppelin.execution.output_writer import OutputWriter
+from submarine_zeppelin.interface import (
+    Code,
+    Context,
+    Interpreter,
+    Kind,
+    Message,
+    ParagraphKey,
+    Result,
+)
 
 log = logging.getLogger(__name__)
-#: Ended runs that are remembered.
-KEPT = 50
-#: Seconds in which the server asks again for a result that did not reach it.
-ASKED_AGAIN = 30.0
-#: Seconds between ``cancel`` and the answer of ``interpret``. Where it comes sooner, the server
-#: has not noted yet that the paragraph was aborted, and calls it finished or failed.
-AFTER_CANCEL = 1.0
-#: Seconds in which the ``close`` of an interpreter follows a ``cancel`` that is no user's: a server
-#: which stops or restarts an interpreter cancels what runs first, and jobs are to live on.
-CLOSE_FOLLOWS = 0.6
-#: Seconds that an interpreter has to stop what it does.
-TO_STOP = 15.0
-_ENDING = Result(Code.ERROR, (Message(Kind.TEXT, "The interpreter ends; run this again.\n"),))
+PENDING: Final = "PENDING"
+RUNNING: Final = "RUNNING"
+UNKNOWN: Final = "UNKNOWN"
+#: Number of ended runs that are kept.
+MAX_ENDED = 50
+#: Seconds in which the server repeats a call whose result did not reach it.
+RETRY_WINDOW = 30.0
+#: Seconds between ``cancel`` and the answer of ``interpret``. If the answer comes sooner, the
+#: server has not yet marked the paragraph as aborted and shows it as finished or failed.
+CANCEL_DELAY = 1.0
+#: Seconds in which a ``close`` follows a ``cancel`` that does not come from a user. A server that
+#: stops or restarts an interpreter first cancels its runs; jobs must not be cancelled then.
+CLOSE_WINDOW = 0.6
+#: Seconds in which an interpreter must stop a cancelled run.
+STOP_TIMEOUT = 15.0
+_ENDING = Result(
+    Code.ERROR,
+    (Message(Kind.TEXT, "The interpreter stops. Run this paragraph again.\n"),),
+)
+
+
+@dataclass(eq=False)
+class Execution:
+    """One run of a paragraph."""
+
+    interpreter: Interpreter
+    text: str
+    context: Context
+    output: ParagraphOutput
+    predecessors: tuple[Execution, ...]
+    state: str = PENDING
+    result: Result | None = None
+    cancelled_at: float | None = None
+    ended_at: float = 0.0
+    delivered: bool = False
+    #: The result is available.
+    finished: threading.Event = field(default_factory=threading.Event)
+    #: The thread of the run has ended, and the runs after it may start.
+    ended: threading.Event = field(default_factory=threading.Event)
 
 
 class Executions:
-    """All runs of this process; safe from any thread.
+    """All runs of this process. Thread-safe.
 
     Parameters
     ----------
-    begin
-        Makes the output of a new run.
-    delivery
-        Brings output and result of an ended run to where the server looks for them.
+    outputs
+        Creates and saves the outputs of runs.
     """
 
-    def __init__(self, begin: Callable[[Context], ParagraphOutput], delivery: Delivery) -> None:
-        self._begin = begin
-        self._delivery = delivery
+    def __init__(self, outputs: OutputWriter) -> None:
+        self._outputs = outputs
         self._lock = threading.Lock()
-        self._runs: OrderedDict[Place, Execution] = OrderedDict()
-        self._lanes: dict[tuple[int, str], Execution] = {}
+        self._runs: OrderedDict[ParagraphKey, Execution] = OrderedDict()
+        #: The last run for each interpreter and serial key.
+        self._last: dict[tuple[int, str], Execution] = {}
         self._numbers = itertools.count(1)
         self._stopped = False
         self._closed = threading.Condition()
         self._closed_ids: set[int] = set()
 
     def run(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
-        """The run that a call of ``interpret`` means, ended."""
+        """Return the run for a call of ``interpret`` after it has finished."""
         execution = self._find_or_start(interpreter, text, context)
         execution.finished.wait()
         if execution.cancelled_at is not None:
-            time.sleep(max(0.0, execution.cancelled_at + AFTER_CANCEL - time.monotonic()))
+            time.sleep(max(0.0, execution.cancelled_at + CANCEL_DELAY - time.monotonic()))
         return execution
 
-    def delivered(self, execution: Execution, *, reached: bool) -> None:
-        """Whether the result reached the server, as far as can be told here."""
-        execution.delivered = execution.delivered or reached
+    def result_sent(self, execution: Execution, *, delivered: bool) -> None:
+        """Record whether the result has probably reached the server."""
+        execution.delivered = execution.delivered or delivered
 
     def status(self, paragraph_id: str) -> str:
-        """``PENDING`` before it begins, ``RUNNING`` while it runs, else ``UNKNOWN``.
+        """Return ``PENDING`` before a run, ``RUNNING`` during it, else ``UNKNOWN``.
 
-        The server does not say of which note; of notes that are copies any that runs counts.
+        The server does not send the note, so this is the status in any copy of the note.
         """
         with self._lock:
             states = {
@@ -92,9 +115,9 @@ class Executions:
         return next((state for state in (RUNNING, PENDING) if state in states), UNKNOWN)
 
     def cancel(self, interpreter: Interpreter, context: Context) -> None:
-        """Ask a run to stop; returns at once, and so does its ``interpret`` soon after."""
+        """Request that a run stops, and return at once. Its ``interpret`` returns soon after."""
         with self._lock:
-            execution = self._runs.get(context.place)
+            execution = self._runs.get(context.key)
             running = execution is not None and not execution.finished.is_set()
             if running and execution is not None and execution.cancelled_at is None:
                 execution.cancelled_at = time.monotonic()
@@ -109,15 +132,15 @@ class Executions:
             target=self._cancel, args=(interpreter, context), daemon=True, name="cancel"
         ).start()
 
-    def closing(self, interpreter: Interpreter) -> None:
-        """An interpreter is about to be closed: what it runs is not to be cancelled any more."""
+    def expect_close(self, interpreter: Interpreter) -> None:
+        """Discard pending cancellations of an interpreter that is about to be closed."""
         with self._closed:
             self._closed_ids.add(id(interpreter))
             self._closed.notify_all()
 
     def _cancel(self, interpreter: Interpreter, context: Context) -> None:
         with self._closed:
-            if self._closed.wait_for(lambda: id(interpreter) in self._closed_ids, CLOSE_FOLLOWS):
+            if self._closed.wait_for(lambda: id(interpreter) in self._closed_ids, CLOSE_WINDOW):
                 return
         try:
             interpreter.cancel(context)
@@ -125,15 +148,15 @@ class Executions:
             log.exception("an interpreter could not cancel paragraph %s", context.paragraph_id)
 
     def busy(self) -> bool:
-        """Whether anything runs or waits to run."""
+        """Whether any run is active or waiting."""
         with self._lock:
-            return any(not one.left.is_set() for one in self._runs.values())
+            return any(not one.ended.is_set() for one in self._runs.values())
 
     def stop(self) -> None:
-        """The process ends: nothing begins any more.
+        """Reject new runs, because the process is shutting down.
 
-        What runs is not cancelled, since that may cancel its job, and jobs live on; its
-        interpreter is closed.
+        Active runs are not cancelled, because that could cancel their jobs; their interpreters are
+        closed instead.
         """
         with self._lock:
             self._stopped = True
@@ -145,50 +168,55 @@ class Executions:
     def _find_or_start(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         while True:
             with self._lock:
-                known = self._runs.get(context.place)
-            # One of another session, or of this session before it was restarted, is none of these.
+                known = self._runs.get(context.key)
+            # Ignore the run of another session, or of this session before a restart.
             same = known is not None and (context.recovering or known.interpreter is interpreter)
-            if known is not None and same and self._is_meant(known, text, context):
+            if known is not None and same and self._matches(known, text, context):
                 return known
-            # Not under the lock: an interpreter is asked.
+            # Without the lock, because this calls an interpreter.
             active = known is not None and same and known.text == text and is_active(known)
             with self._lock:
-                if self._runs.get(context.place) is not known:
-                    continue  # asked twice at the same moment, and the other call was first
+                if self._runs.get(context.key) is not known:
+                    continue  # a concurrent call for the same paragraph was first
                 if known is None or not active:
                     return self._start(interpreter, text, context, known)
-            return self._go_on(known)
+            return self._continue(known)
 
-    def _go_on(self, known: Execution) -> Execution:
-        """The same text again while what it began is active: its output stays and goes on."""
-        log.info("paragraph %s is active: not run again", known.context.paragraph_id)
-        self._delivery.show_again(known.output)
-        return replace(known, result=Result(Code.KEEP), cancelled_at=None, delivered=True, after=())
+    def _continue(self, known: Execution) -> Execution:
+        """Answer a repeated run while its work is active: keep the output and run nothing."""
+        log.info("paragraph %s is active and is not run again", known.context.paragraph_id)
+        self._outputs.resend(known.output)
+        return replace(
+            known, result=Result(Code.KEEP), cancelled_at=None, delivered=True, predecessors=()
+        )
 
-    def _is_meant(self, known: Execution, text: str, context: Context) -> bool:
-        """Whether a call means a run that there is already."""
+    def _matches(self, known: Execution, text: str, context: Context) -> bool:
+        """Whether a call refers to an existing run."""
         if context.recovering:
             return True
         if known.text != text:
             return False
         if not known.finished.is_set():
             return True
-        recent = time.monotonic() - known.ended_at < ASKED_AGAIN
+        recent = time.monotonic() - known.ended_at < RETRY_WINDOW
         return recent and not known.delivered
 
     def _start(
         self, interpreter: Interpreter, text: str, context: Context, known: Execution | None
     ) -> Execution:
         with self._closed:
-            self._closed_ids.discard(id(interpreter))  # of one before it at the same place
-        lane = (id(interpreter), lane_of(interpreter, context))
-        before = (self._lanes.get(lane), known)
-        after = tuple(one for one in before if one is not None and not one.left.is_set())
-        execution = Execution(interpreter, text, context, self._begin(context), after)
-        self._lanes[lane] = execution
-        self._runs[context.place] = execution
-        self._runs.move_to_end(context.place)
-        self._forget_old()
+            self._closed_ids.discard(
+                id(interpreter)
+            )  # the id may be that of an earlier interpreter
+        serial = (id(interpreter), serial_key_of(interpreter, context))
+        before = (self._last.get(serial), known)
+        predecessors = tuple(one for one in before if one is not None and not one.ended.is_set())
+        output = self._outputs.begin(context)
+        execution = Execution(interpreter, text, context, output, predecessors)
+        self._last[serial] = execution
+        self._runs[context.key] = execution
+        self._runs.move_to_end(context.key)
+        self._remove_old()
         if self._stopped:
             execution.result = _ENDING
             self._finish(execution)
@@ -196,59 +224,92 @@ class Executions:
         threading.Thread(target=self._perform, args=(execution,), daemon=True, name=name).start()
         return execution
 
-    def _forget_old(self) -> None:
-        over = [key for key, one in self._runs.items() if one.left.is_set()]
-        for key in over[: max(0, len(self._runs) - KEPT)]:
+    def _remove_old(self) -> None:
+        ended = [key for key, one in self._runs.items() if one.ended.is_set()]
+        for key in ended[: max(0, len(self._runs) - MAX_ENDED)]:
             del self._runs[key]
-        for lane in [lane for lane, one in self._lanes.items() if one.left.is_set()]:
-            del self._lanes[lane]
-        recent = time.monotonic() - ASKED_AGAIN
+        for serial in [serial for serial, one in self._last.items() if one.ended.is_set()]:
+            del self._last[serial]
+        recent = time.monotonic() - RETRY_WINDOW
         for one in self._runs.values():
-            if one.left.is_set() and one.ended_at < recent and one.result is not None:
-                one.result = replace(one.result, messages=())  # nothing asks for it any more
+            if one.ended.is_set() and one.ended_at < recent and one.result is not None:
+                one.result = replace(
+                    one.result, messages=()
+                )  # the server does not request it again
 
     def _perform(self, execution: Execution) -> None:
         try:
-            for one in execution.after:
-                one.left.wait()
-            # What is waited for may hold much.
-            execution.after = ()
+            for one in execution.predecessors:
+                one.ended.wait()
+            # Release the outputs and results of earlier runs.
+            execution.predecessors = ()
             with self._lock:
                 if execution.finished.is_set():
                     return
                 execution.state = RUNNING
             result = self._interpret(execution)
             with self._lock:
-                if execution.finished.is_set():  # it was cancelled, and has stopped too late
+                if execution.finished.is_set():  # the run was cancelled and stopped too late
                     return
                 execution.result = result
                 self._finish(execution)
         finally:
-            execution.left.set()
+            execution.ended.set()
 
     def _interpret(self, execution: Execution) -> Result:
         try:
             if not execution.context.recovering:
-                self._delivery.clear(execution.output)
+                self._outputs.clear(execution.output)
             result = execution.interpreter.interpret(
                 execution.text, execution.context, execution.output
             )
-        except BaseException as error:  # whatever a paragraph does, the server gets an answer
-            result = complaint(error)
+        except BaseException as error:  # the server always gets an answer
+            result = error_result(error)
         try:
-            return self._delivery.settle(execution.output, result)
+            return self._outputs.finish_run(execution.output, result)
         except Exception as error:
-            return complaint(error)
+            return error_result(error)
 
     def _await_stop(self, execution: Execution) -> None:
-        if execution.finished.wait(TO_STOP):
+        if execution.finished.wait(STOP_TIMEOUT):
             return
         with self._lock:
             if not execution.finished.is_set():
-                said = "It did not stop within 15 s and goes on by itself; what it prints is lost."
-                execution.result = self._delivery.given_up(execution.output, said)
+                notice = "The paragraph did not stop within 15 s. Its further output is discarded."
+                execution.result = self._outputs.abandon_run(execution.output, notice)
                 self._finish(execution)
 
     def _finish(self, execution: Execution) -> None:
         execution.ended_at = time.monotonic()
         execution.finished.set()
+
+
+def is_active(known: Execution) -> bool:
+    """Whether work that an ended run started continues."""
+    try:
+        return known.finished.is_set() and known.interpreter.active(known.context)
+    except Exception:
+        log.exception("the activity of paragraph %s is unknown", known.context.paragraph_id)
+        return False
+
+
+def serial_key_of(interpreter: Interpreter, context: Context) -> str:
+    """Return the serial key of a paragraph; its note id if the interpreter fails."""
+    try:
+        return interpreter.serial_key(context)
+    except Exception:
+        log.exception("an interpreter failed to return a serial key")
+        return context.note_id
+
+
+def error_result(error: BaseException) -> Result:
+    """Return the result of a run that ended with an exception; log unexpected exceptions."""
+    from submarine_jobs.errors import SubmarineError  # not loaded at the start of the process
+
+    if isinstance(error, SubmarineError):
+        message = str(error)
+    else:
+        log.error("a paragraph failed", exc_info=error)
+        kind = type(error).__name__
+        message = f"Internal error in Submarine ({kind}). See the interpreter's log."
+    return Result(Code.ERROR, (Message(Kind.TEXT, message + "\n"),))

@@ -1,7 +1,7 @@
-"""A paragraph's output: what it is to be, what the server has of it, and the way between.
+"""Output of a paragraph: current contents, contents on the server, and their synchronization.
 
-Interpreters change it as often as they like; ``writing`` sends it a few times a second. What is
-streamed by the server's append is in no reload, so that whole pieces follow and are saved.
+``output_writer`` sends the changes of interpreters a few times a second. The server does not save
+text that is appended, so complete messages are sent and saved afterwards.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from submarine_zeppelin.interface import (
     Output,
     ParagraphGoneError,
     fit,
-    tail_of_lines,
+    last_lines,
 )
 from submarine_zeppelin.thrift import EventClient
 
-#: Seconds after which streamed text is sent whole and saved.
+#: Seconds after which appended text is sent as a complete message and saved.
 SAVE_EVERY = 3.0
 
 
@@ -32,9 +32,9 @@ class ParagraphOutput(Output):
     Parameters
     ----------
     changed
-        Called when there is something to send.
+        Called after each change.
     limit
-        Characters that it may have.
+        Returns the maximum number of characters.
     """
 
     def __init__(
@@ -49,119 +49,119 @@ class ParagraphOutput(Output):
         self._changed = changed
         self._limit = limit
         self._lock = threading.Lock()
-        self._pieces: list[_Piece] = []
-        self._gone = ""
+        self._parts: list[_Part] = []
+        self._closed = ""
         self._sending = threading.Lock()
-        #: What the server shows; None: not known.
+        #: Contents on the server; None if unknown.
         self._sent: list[Message] | None = None
         self._unsaved = False
         self._saved_at = 0.0
-        #: What the paragraph's result was, until something changes.
+        #: Contents that the run returned as its result, until they change.
         self._result: list[Message] | None = None
         self._released = False
 
     def show(self, messages: Sequence[Message]) -> None:
-        """Replace the whole output; see ``Output``."""
+        """Replace the output; see ``Output``."""
         self._check()
         with self._lock:
-            self._pieces = [_Piece(one.kind, one.data) for one in messages]
+            self._parts = [_Part(one.kind, one.data) for one in messages]
             self._released = False
         self._changed(self)
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
-        """Add to the last piece or begin one; see ``Output``."""
+        """Append text; see ``Output``."""
         self._check()
         if not text:
             return
         with self._lock:
             if self._released:
-                self._pieces = [_Piece(Kind.TEXT, "[the output before this is not kept]\n")]
+                self._parts = [_Part(Kind.TEXT, "[earlier output is not available]\n")]
                 self._released = False
-            if not self._pieces or self._pieces[-1].kind is not kind:
-                self._pieces.append(_Piece(kind, ""))
-            self._pieces[-1].add(text, self._limit())
+            if not self._parts or self._parts[-1].kind is not kind:
+                self._parts.append(_Part(kind, ""))
+            self._parts[-1].add(text, self._limit())
         self._changed(self)
 
     def link(self, label: str, url: str, tooltip: str = "") -> None:
         """Set the job's link; see ``Output``."""
         self._check()
         if urlsplit(url).scheme not in ("http", "https"):
-            raise ValueError(f"a link is http or https, not {url[:80]!r}")
+            raise ValueError(f"links must be http or https, not {url[:80]!r}")
         self._events.link(self.context.note_id, self.context.paragraph_id, label, url, tooltip)
 
     @property
     def messages(self) -> list[Message]:
-        """What it is to be now, within the limit."""
+        """Current contents within the limit."""
         with self._lock:
-            whole = [piece.message() for piece in self._pieces]
-        return fit(whole, self._limit())
+            messages = [part.message() for part in self._parts]
+        return fit(messages, self._limit())
 
     def clear(self) -> None:
-        """Begin with nothing, on the server too."""
+        """Remove all contents, on the server too."""
         with self._lock:
-            self._pieces = []
+            self._parts = []
         with self._sending:
             self._events.update_all(self.context.note_id, self.context.paragraph_id, [])
             self._sent, self._unsaved = [], True
 
-    def returned(self, messages: Sequence[Message]) -> None:
-        """The server gets these as the result of the paragraph: nothing more is to be sent.
+    def set_result(self, messages: Sequence[Message]) -> None:
+        """Set contents that the run returns as its result, so that they need not be sent.
 
-        Once something changes everything is: a result is not among what its checkpoint saves.
+        After a change all contents are sent, because the server's checkpoint omits results.
         """
         with self._sending:
             with self._lock:
-                self._pieces = [_Piece(one.kind, one.data) for one in messages]
+                self._parts = [_Part(one.kind, one.data) for one in messages]
             self._sent, self._result = None, self.messages
 
-    def end(self, why: str) -> None:
-        """No more of this is wanted: each further call raises ``ParagraphGoneError``."""
-        self._gone = why
+    def close(self, reason: str) -> None:
+        """Close the output: further calls raise ``ParagraphGoneError`` with the reason."""
+        self._closed = reason
 
     @property
-    def ended(self) -> bool:
-        """Whether ``end`` was called."""
-        return bool(self._gone)
+    def closed(self) -> bool:
+        """Whether ``close`` was called."""
+        return bool(self._closed)
 
     @property
     def size(self) -> int:
-        """Characters that it holds."""
+        """Number of characters in memory."""
         with self._lock:
-            held = sum(piece.size for piece in self._pieces)
+            held = sum(part.size for part in self._parts)
         with self._sending:
-            # What was sent is mostly the same text.
+            # The sent contents are mostly the same strings.
             sent = sum(len(one.data) for one in self._sent or self._result or ())
         return max(held, sent)
 
     @property
     def released(self) -> bool:
-        """Whether it holds nothing because of ``release``."""
+        """Whether ``release`` has discarded the contents."""
         return self._released
 
     def release(self) -> None:
-        """Hold nothing of an output that is saved: what is shown later replaces all of it."""
+        """Discard contents that the server has saved. Later contents replace all of them."""
         with self._sending, self._lock:
-            self._pieces, self._sent, self._result, self._released = [], None, None, True
+            self._parts, self._sent, self._result, self._released = [], None, None, True
 
-    def forget_sent(self) -> None:
-        """The server may have lost what it was sent: send all of it the next time."""
+    def invalidate(self) -> None:
+        """Send all contents the next time, because the server may have lost them."""
         self._sent = None
 
     def flush(self, *, save: bool = False) -> bool:
-        """Bring the server's output to what it is to be.
+        """Send the changes to the server.
 
         Returns
         -------
         bool
-            Whether all of it is saved too; else flush again in ``SAVE_EVERY`` seconds.
+            Whether all contents are saved. If not, flush again after ``SAVE_EVERY`` seconds.
 
         Raises
         ------
-        ServerAwayError, EventRefusedError
-            As the event client has them; what the server has is not known then.
+        ServerUnavailableError, EventRefusedError
+            If a call fails. The contents on the server are then unknown.
         """
         with self._sending:
-            if self.ended or self._released:
+            if self.closed or self._released:
                 return True
             wanted = self.messages
             if wanted == self._result:
@@ -177,7 +177,7 @@ class ParagraphOutput(Output):
             return True
 
     def _send(self, wanted: list[Message], had: list[Message] | None) -> bool:
-        """Send the difference; whether nothing but text at the end was added."""
+        """Send the difference, and return whether only text was appended at the end."""
         note, paragraph = self.context.note_id, self.context.paragraph_id
         if had == wanted:
             return self._unsaved and self._streams(wanted)
@@ -191,7 +191,7 @@ class ParagraphOutput(Output):
             if before == message:
                 continue
             last = index == len(wanted) - 1
-            if last and before is not None and _grown(before, message):
+            if last and before is not None and _is_extended(before, message):
                 self._events.append(note, paragraph, index, message.data[len(before.data) :])
             else:
                 self._events.update(note, paragraph, index, message)
@@ -210,46 +210,46 @@ class ParagraphOutput(Output):
         self._saved_at = time.monotonic()
 
     def _check(self) -> None:
-        if self._gone:
-            raise ParagraphGoneError(self._gone)
+        if self._closed:
+            raise ParagraphGoneError(self._closed)
 
 
-def _grown(before: Message, after: Message) -> bool:
+def _is_extended(before: Message, after: Message) -> bool:
     return before.kind is after.kind is Kind.TEXT and after.data.startswith(before.data)
 
 
-class _Piece:
-    """A message that grows; never much longer than the limit."""
+class _Part:
+    """A message that grows, up to the limit."""
 
     def __init__(self, kind: Kind, data: str) -> None:
         self.kind = kind
-        self._parts = [data] if data else []
+        self._texts = [data] if data else []
         self._size = len(data)
         self._cut = 0
 
     def add(self, text: str, limit: int) -> None:
-        """Add text at the end; of plain text too much is dropped at its beginning.
+        """Append text. If plain text exceeds the limit, drop text at its beginning.
 
-        A quarter of the limit at once, so that what is shown can be added to until the next time.
+        A quarter of the limit is dropped at once, so that the next appends need no cut.
         """
-        self._parts.append(text)
+        self._texts.append(text)
         self._size += len(text)
         if self.kind is Kind.TEXT and self._size > limit - 200:
-            whole = "".join(self._parts)
-            tail = tail_of_lines(whole, limit * 3 // 4)
+            whole = "".join(self._texts)
+            tail = last_lines(whole, limit * 3 // 4)
             self._cut += len(whole) - len(tail)
-            self._parts, self._size = [tail], len(tail)
+            self._texts, self._size = [tail], len(tail)
 
     @property
     def size(self) -> int:
-        """Its characters."""
+        """Number of characters."""
         return self._size
 
     def message(self) -> Message:
-        """What it is now."""
-        if len(self._parts) > 1:
-            self._parts = ["".join(self._parts)]
-        data = self._parts[0] if self._parts else ""
+        """Current contents as a message."""
+        if len(self._texts) > 1:
+            self._texts = ["".join(self._texts)]
+        data = self._texts[0] if self._texts else ""
         if self._cut:
-            data = f"[{self._cut:,} characters were cut here: the newest are below]\n{data}"
+            data = f"[{self._cut:,} earlier characters were cut]\n{data}"
         return Message(self.kind, data)

@@ -1,6 +1,8 @@
-"""The one thread that sends outputs to the server, each at most a few times a second.
+"""Send outputs to the server in one thread, each at most a few times a second.
 
-It knows which output is current for a paragraph: what an earlier run writes later is not wanted.
+The result that ``interpret`` returns replaces streamed output, and a later checkpoint replaces the
+result. A successful run therefore saves its output first and returns ``KEEP``; any other result is
+recorded in the output, so that later updates start from it.
 """
 
 from __future__ import annotations
@@ -9,72 +11,115 @@ import logging
 import threading
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from submarine_zeppelin.execution.output import SAVE_EVERY, ParagraphOutput
-from submarine_zeppelin.interface import DEFAULT_LIMIT, Context, ParagraphGoneError, Place
-from submarine_zeppelin.thrift import EventClient, EventRefusedError, ServerAwayError
+from submarine_zeppelin.interface import (
+    DEFAULT_LIMIT,
+    Code,
+    Context,
+    Kind,
+    Message,
+    ParagraphGoneError,
+    ParagraphKey,
+    Result,
+    fit,
+)
+from submarine_zeppelin.thrift import EventClient, EventRefusedError, ServerUnavailableError
 
 log = logging.getLogger(__name__)
-#: Seconds between two sendings of one output.
+#: Minimum seconds between two updates of an output.
 INTERVAL = 0.4
-#: Seconds from a first change to its sending: what comes in a burst goes together.
-GATHER = 0.05
-LONGEST_PAUSE = 30.0
-#: Characters and number of outputs whose runs have ended and that are saved; the oldest are
-#: released. Zeppelin's server has them.
-MAX_HELD, MAX_OUTPUTS = 16 << 20, 100
+#: Seconds from a change to its transmission, so that bursts are sent together.
+BATCH_DELAY = 0.05
+MAX_PAUSE = 30.0
+#: Maximum size in characters and number of saved outputs of ended runs in memory. The oldest are
+#: released; Zeppelin's server has them.
+MAX_SIZE, MAX_OUTPUTS = 16 << 20, 100
 
 
-class Outputs:
-    """The outputs of all paragraphs of this process."""
+class OutputWriter:
+    """Outputs of all paragraphs of this process."""
 
     def __init__(self, events: EventClient) -> None:
         self.limit = DEFAULT_LIMIT
         self._events = events
         self._condition = threading.Condition()
-        # One that nothing else uses is not needed for the sake of its paragraph.
-        self._current: WeakValueDictionary[Place, ParagraphOutput] = WeakValueDictionary()
+        # Weak: an output that is not used otherwise is not needed here.
+        self._current: WeakValueDictionary[ParagraphKey, ParagraphOutput] = WeakValueDictionary()
         self._held: OrderedDict[ParagraphOutput, int] = OrderedDict()
         self._due: dict[ParagraphOutput, float] = {}
-        # Weak: an output that was let go must not be kept by the time of its last sending.
+        # Weak: the time of the last update must not keep an output in memory.
         self._sent_at: WeakKeyDictionary[ParagraphOutput, float] = WeakKeyDictionary()
         self._failures: dict[ParagraphOutput, int] = {}
         self._thread: threading.Thread | None = None
 
     def begin(self, context: Context) -> ParagraphOutput:
-        """The output of a new run; that of an earlier one of the paragraph has ended."""
+        """Create the output of a new run and close that of an earlier run of the paragraph."""
         output = ParagraphOutput(self._events, context, self._changed, lambda: self.limit)
         with self._condition:
-            before = self._current.get(context.place)
-            self._current[context.place] = output
+            before = self._current.get(context.key)
+            self._current[context.key] = output
         if before is not None:
-            before.end(f"paragraph {context.paragraph_id} was run again")
+            before.close(f"paragraph {context.paragraph_id} was run again")
         return output
 
     def current(self, context: Context) -> ParagraphOutput:
-        """The output of the paragraph's last run, also after it has finished."""
+        """Return the output of a paragraph's last run, also after the run."""
         with self._condition:
-            output = self._current.get(context.place)
+            output = self._current.get(context.key)
         return output if output is not None else self.begin(context)
 
     def finish(self, output: ParagraphOutput) -> None:
-        """Send and save what is left now, in this thread; a server that is away is tried later."""
+        """Send and save an output in this thread. If the server is unavailable, retry later."""
         with self._condition:
             self._due.pop(output, None)
         self._flush(output, save=True)
         self.release_oldest(output)
 
+    def clear(self, output: ParagraphOutput) -> None:
+        """Clear the output at the start of a run."""
+        try:
+            output.clear()
+        except (ServerUnavailableError, EventRefusedError) as error:
+            log.warning("output of %s was not cleared: %s", output.context.paragraph_id, error)
+            output.invalidate()
+
+    def resend(self, output: ParagraphOutput) -> None:
+        """Send an output again, because the server may have cleared it."""
+        output.invalidate()
+        self.finish(output)
+
+    def finish_run(self, output: ParagraphOutput, result: Result) -> Result:
+        """Save the streamed output of a run, or record the result that replaces it."""
+        if result.code is Code.KEEP:
+            self.finish(output)
+            return replace(result, messages=())
+        if result.code is Code.SUCCESS and not result.messages:
+            self.finish(output)
+            return replace(result, code=Code.KEEP)
+        messages = fit(result.messages or output.messages, self.limit)
+        output.set_result(messages)
+        self.release_oldest(output)
+        return replace(result, messages=tuple(messages))
+
+    def abandon_run(self, output: ParagraphOutput, notice: str) -> Result:
+        """Return the result of a run that does not stop: its output so far and a notice."""
+        messages = [*output.messages, Message(Kind.TEXT, notice + "\n")]
+        output.close("the paragraph was cancelled")
+        return Result(Code.ERROR, tuple(fit(messages, self.limit)))
+
     def release_oldest(self, ended: ParagraphOutput) -> None:
-        """Note that a run has ended; let go of the oldest outputs beyond the limits."""
+        """Record that a run has ended, and release the oldest outputs beyond the limits."""
         size = ended.size
         with self._condition:
             self._held[ended] = size
             self._held.move_to_end(ended)
-            room, released = MAX_HELD, []
+            space, released = MAX_SIZE, []
             for number, output in enumerate(reversed(self._held)):
-                room -= self._held[output]
-                over = room < 0 or number >= MAX_OUTPUTS
+                space -= self._held[output]
+                over = space < 0 or number >= MAX_OUTPUTS
                 if over and output not in self._due and output is not ended:
                     released.append(output)
             for output in released:
@@ -82,31 +127,31 @@ class Outputs:
         for output in released:
             output.release()
 
-    def send_rest(self) -> None:
-        """Send and save what still waits, in this thread: the process ends."""
+    def flush_all(self) -> None:
+        """Send and save all waiting outputs in this thread, before the process ends."""
         with self._condition:
             outputs = list(self._due)
         for output in outputs:
             self.finish(output)
 
-    def send_all_again(self) -> None:
-        """A server that has come back may lack what its predecessor was sent."""
+    def resend_all(self) -> None:
+        """Send all outputs to a restarted server, which may not have them."""
         with self._condition:
-            outputs = [one for one in self._current.values() if not (one.ended or one.released)]
+            outputs = [one for one in self._current.values() if not (one.closed or one.released)]
         for output in outputs:
-            output.forget_sent()
+            output.invalidate()
             self._plan(output, 0)
 
     def _changed(self, output: ParagraphOutput) -> None:
         with self._condition:
             if output in self._due and output not in self._failures:
                 return
-        self._plan(output, GATHER)
+        self._plan(output, BATCH_DELAY)
 
     def _plan(self, output: ParagraphOutput, delay: float) -> None:
         with self._condition:
             earliest = self._sent_at.get(output, 0.0) + INTERVAL
-            pause = min(2.0 ** self._failures.get(output, 0) - 1, LONGEST_PAUSE)
+            pause = min(2.0 ** self._failures.get(output, 0) - 1, MAX_PAUSE)
             due = max(time.monotonic() + max(delay, pause), earliest)
             self._due[output] = min(due, self._due.get(output, due))
             if self._thread is None:
@@ -133,7 +178,7 @@ class Outputs:
     def _flush(self, output: ParagraphOutput, *, save: bool = False) -> None:
         try:
             saved = output.flush(save=save)
-        except ServerAwayError as error:
+        except ServerUnavailableError as error:
             self._failed(output, error)
         except EventRefusedError as error:
             self._refused(output, error)
@@ -143,17 +188,17 @@ class Outputs:
                 self._sent_at[output] = time.monotonic()
             if not saved:
                 self._plan(output, SAVE_EVERY)
-        if output.ended:
-            self._forget(output)
+        if output.closed:
+            self._remove(output)
 
     def _refused(self, output: ParagraphOutput, error: EventRefusedError) -> None:
         context = output.context
         try:
-            self._events.check_there(context.note_id, context.paragraph_id, context.user)
+            self._events.check_exists(context.note_id, context.paragraph_id, context.user)
         except ParagraphGoneError as gone:
-            output.end(str(gone))
-        except (ServerAwayError, EventRefusedError) as away:
-            self._failed(output, away)
+            output.close(str(gone))
+        except (ServerUnavailableError, EventRefusedError) as failure:
+            self._failed(output, failure)
         else:
             self._failed(output, error)
 
@@ -162,12 +207,12 @@ class Outputs:
             failures = self._failures[output] = self._failures.get(output, 0) + 1
         if failures == 1:
             where = output.context.paragraph_id
-            log.warning("the output of %s cannot be sent, trying again: %s", where, error)
+            log.warning("the output of %s cannot be sent and is retried: %s", where, error)
         self._plan(output, 0)
 
-    def _forget(self, output: ParagraphOutput) -> None:
+    def _remove(self, output: ParagraphOutput) -> None:
         with self._condition:
             for table in (self._due, self._sent_at, self._failures, self._held):
                 table.pop(output, None)
-            if self._current.get(output.context.place) is output:
-                del self._current[output.context.place]
+            if self._current.get(output.context.key) is output:
+                del self._current[output.context.key]

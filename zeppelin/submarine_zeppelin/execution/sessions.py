@@ -1,4 +1,4 @@
-"""The interpreters that the server asked for: one for each session and entry of the group."""
+"""Interpreters that the server created, by session and class name."""
 
 from __future__ import annotations
 
@@ -6,79 +6,79 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
-from submarine_zeppelin.interface import Interpreter, Server, entries as interpreters
+from submarine_zeppelin.interface import Interpreter, Server, make_interpreter
 
 log = logging.getLogger(__name__)
 
 
-class NotCreatedError(Exception):
-    """The server speaks of an interpreter that it did not create here."""
+class UnknownInterpreterError(Exception):
+    """The server refers to an interpreter that was not created in this process."""
 
 
-class Sessions:
-    """Interpreters by session and class name; safe from any thread.
+class InterpreterSessions:
+    """Interpreters by session and class name. Thread-safe.
 
     Parameters
     ----------
-    learn
-        Told the properties of each, which may hold secrets.
+    on_properties
+        Called with the properties of each new interpreter, which may contain secrets.
     """
 
-    def __init__(self, server: Server, learn: Callable[[Mapping[str, str]], None]) -> None:
+    def __init__(self, server: Server, on_properties: Callable[[Mapping[str, str]], None]) -> None:
         self._server = server
-        self._learn = learn
+        self._on_properties = on_properties
         self._lock = threading.Lock()
-        self._made: dict[tuple[str, str], Interpreter] = {}
+        self._interpreters: dict[tuple[str, str], Interpreter] = {}
 
     def create(self, session: str, class_name: str, properties: Mapping[str, str]) -> None:
-        """Make an interpreter; one that is there stays, since the server may ask again.
+        """Create an interpreter. An existing one is kept, because the server may repeat the call.
 
         Raises
         ------
-        NotCreatedError
-            If the group has no entry of that class name.
+        UnknownInterpreterError
+            If the group has no interpreter with that class name.
         """
-        self._learn(properties)
+        self._on_properties(properties)
         with self._lock:
-            if (session, class_name) in self._made:
+            if (session, class_name) in self._interpreters:
                 return
             try:
-                made = interpreters.make(class_name, dict(properties), self._server, session)
+                made = make_interpreter(class_name, dict(properties), self._server, session)
             except KeyError:
-                raise NotCreatedError(
-                    f"The group has no entry {class_name[:120]!r}: install it anew with "
-                    "`submarine zeppelin install`."
+                raise UnknownInterpreterError(
+                    f"The group has no interpreter {class_name[:120]!r}. Run `submarine zeppelin "
+                    "install` again."
                 ) from None
-            self._made[session, class_name] = made
+            self._interpreters[session, class_name] = made
 
     def get(self, session: str, class_name: str) -> Interpreter:
-        """An interpreter that was created.
+        """Return an interpreter that was created.
 
         Raises
         ------
-        NotCreatedError
-            If it was not, or was closed.
+        UnknownInterpreterError
+            If it was not created, or was closed.
         """
         with self._lock:
-            found = self._made.get((session, class_name))
+            found = self._interpreters.get((session, class_name))
         if found is None:
-            raise NotCreatedError(
-                f"The session {session[:80]!r} has no interpreter {class_name[:120]!r}: restart "
+            raise UnknownInterpreterError(
+                f"The session {session[:80]!r} has no interpreter {class_name[:120]!r}. Restart "
                 "the interpreter."
             )
         return found
 
     def close(self, session: str, class_name: str) -> None:
-        """End one, if it is there."""
+        """Close an interpreter if it exists."""
         with self._lock:
-            made = self._made.pop((session, class_name), None)
+            made = self._interpreters.pop((session, class_name), None)
         if made is not None:
             _close(made)
 
     def close_all(self) -> None:
-        """End all of them, side by side: one may be slow."""
+        """Close all interpreters in parallel."""
         with self._lock:
-            made, self._made = list(self._made.values()), {}
+            made, self._interpreters = list(self._interpreters.values()), {}
         threads = [threading.Thread(target=_close, args=(one,), daemon=True) for one in made]
         for thread in threads:
             thread.start()

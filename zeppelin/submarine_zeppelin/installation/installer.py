@@ -1,7 +1,7 @@
-"""Puts the group into a Zeppelin installation, and takes it out again.
+"""Install the interpreter group in Zeppelin, and remove it.
 
-Touches ``interpreter/submarine`` of the installation and nothing else. Zeppelin's own file of
-settings, ``conf/interpreter.json``, is its server's: it is read for what has to be said about it.
+Only ``interpreter/submarine`` of the installation is changed. ``conf/interpreter.json``, in which
+Zeppelin's server saves settings, is only read.
 """
 
 from __future__ import annotations
@@ -15,11 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_zeppelin.installation import setting_file
-from submarine_zeppelin.installation.setting_file import FILE_NAME, GROUP, MODULE
+from submarine_zeppelin.installation.setting_file import (
+    FILE_NAME,
+    GROUP,
+    MODULE,
+    file_entries,
+    read_file,
+    runner_command,
+    write_file,
+)
 
-#: Where the jars of Zeppelin's former interpreter are put, out of the sight of its server.
-FORMER = "submarine-interpreter-of-zeppelin"
+#: Directory for the jars of Zeppelin's former Submarine interpreter while this group replaces it.
+REPLACED = "submarine-interpreter-of-zeppelin"
 
 
 @dataclass(frozen=True)
@@ -30,114 +37,114 @@ class Installation:
 
     @property
     def folder(self) -> Path:
-        """Where the group lies; its name has to be the group's."""
+        """Directory of the group, which must have the group's name."""
         return self.home / "interpreter" / GROUP
 
     @property
     def setting(self) -> Path:
-        """The file by which the server knows the group."""
+        """File that defines the group for the server."""
         return self.folder / FILE_NAME
 
     @property
-    def former(self) -> Path:
-        """Where jars that were in the group's directory wait for an uninstall."""
-        return self.home / FORMER
+    def replaced(self) -> Path:
+        """Directory that keeps replaced jars until the group is uninstalled."""
+        return self.home / REPLACED
 
     def jars(self) -> list[Path]:
-        """Jars in the group's directory: their setting would win over ours."""
+        """Return jars in the group's directory, whose settings would take precedence."""
         return sorted(self.folder.glob("*.jar"))
 
 
-def installation(directory: str | Path) -> Installation:
-    """The installation that a person named.
+def find_installation(directory: str | Path) -> Installation:
+    """Return the installation in a directory.
 
     Raises
     ------
     UsageError
-        If there is none.
+        If the directory is not an installation.
     """
     home = Path(directory).expanduser().absolute()
     if not (home / "interpreter").is_dir():
         raise UsageError(
-            f"{home} is no Zeppelin installation: it has no directory `interpreter`.",
-            "Name the directory in which Zeppelin's bin, conf and interpreter lie.",
+            f"{home} is not a Zeppelin installation: it has no directory `interpreter`.",
+            "Name the directory that contains Zeppelin's bin, conf and interpreter.",
         )
     return Installation(home)
 
 
 def install(
-    where: Installation, python: str | None, wanted: Mapping[str, str], *, replace: bool
+    where: Installation, python: str | None, values: Mapping[str, str], *, replace: bool
 ) -> tuple[bool, list[str]]:
-    """Install the group, or bring it up to date.
+    """Install or update the group.
 
     Returns
     -------
     bool, list of str
-        Whether anything was changed, and what the administrator has to know.
+        Whether a file was changed, and notices for the administrator.
 
     Raises
     ------
     SubmarineError
-        If it cannot be.
+        If the installation fails.
     """
-    runner = setting_file.runner_of(_python(python))
+    runner = runner_command(_python(python))
     if jars := where.jars():
         if not replace:
             raise UsageError(
-                f"{where.folder} holds Zeppelin's former interpreter ({jars[0].name}), and its "
-                "server would go on to take that one.",
-                f"With --replace its jars are moved to {where.former}; uninstall puts them back.",
+                f"{where.folder} contains Zeppelin's former interpreter ({jars[0].name}), which "
+                "its server would continue to use.",
+                f"Use --replace to move its jars to {where.replaced}; uninstall restores them.",
             )
-        _move(jars, where.former)
-    contents = setting_file.entries(runner, wanted, setting_file.read(where.setting))
-    changed = setting_file.write(where.setting, contents)
-    return changed or bool(jars), _to_know(where, contents, wanted)
+        _move(jars, where.replaced)
+    contents = file_entries(runner, values, read_file(where.setting))
+    changed = write_file(where.setting, contents)
+    return changed or bool(jars), _notices(where, contents, values)
 
 
 def uninstall(where: Installation) -> list[Path]:
-    """Remove the group, and put a former interpreter's jars back; what was removed.
+    """Remove the group, restore replaced jars and return the removed files.
 
     Raises
     ------
     UsageError
-        If it is not installed.
+        If the group is not installed.
     """
-    if not is_ours(setting_file.read(where.setting)):
+    if not is_ours(read_file(where.setting)):
         raise UsageError(
             f"Submarine is not installed in {where.home}: {where.setting} is "
-            + ("not ours." if where.setting.exists() else "not there."),
+            + ("of another interpreter." if where.setting.exists() else "missing."),
         )
     try:
         where.setting.unlink()
-        if where.former.is_dir():
-            _move(sorted(where.former.glob("*.jar")), where.folder)
-            where.former.rmdir()
+        if where.replaced.is_dir():
+            _move(sorted(where.replaced.glob("*.jar")), where.folder)
+            where.replaced.rmdir()
         if not any(where.folder.iterdir()):
             where.folder.rmdir()
     except OSError as error:
-        raise _cannot(error) from None
+        raise _write_error(error) from None
     return [where.setting]
 
 
 def is_ours(contents: list[dict[str, Any]]) -> bool:
-    """Whether a file of settings starts our module."""
+    """Whether a settings file starts this package."""
     return bool(contents) and all(MODULE in runner_in(entry).split() for entry in contents)
 
 
 def runner_in(entry: Mapping[str, Any]) -> str:
-    """The command that an entry of the file starts."""
+    """Return the command that an entry of the file starts."""
     runner = entry.get("runner")
     return str(runner.get("linux", "")) if isinstance(runner, dict) else ""
 
 
 def _python(named: str | None) -> str:
-    """The interpreter to start: not resolved, since a virtual environment's is a link."""
+    """Return the Python to start. Links are kept, because virtual environments use them."""
     if named is None:
         return sys.executable
     found = shutil.which(named)
     if found is None:
         raise UsageError(
-            f"There is no program {named[:200]!r}.", "Give --python the path of a Python."
+            f"There is no program {named[:200]!r}.", "Use --python with the path of a Python."
         )
     return str(Path(found).absolute())
 
@@ -148,37 +155,37 @@ def _move(files: list[Path], target: Path) -> None:
         for file in files:
             shutil.move(str(file), str(target / file.name))
     except OSError as error:
-        raise _cannot(error) from None
+        raise _write_error(error) from None
 
 
-def _cannot(error: OSError) -> SubmarineError:
+def _write_error(error: OSError) -> SubmarineError:
     return SubmarineError(
         f"{error.filename} cannot be changed: {error.strerror}.",
         "Run this as the account that owns Zeppelin's directory.",
     )
 
 
-def _to_know(
-    where: Installation, contents: list[dict[str, Any]], wanted: Mapping[str, str]
+def _notices(
+    where: Installation, contents: list[dict[str, Any]], values: Mapping[str, str]
 ) -> list[str]:
-    """What Zeppelin's server does not take over by itself."""
+    """Return notices about steps that the administrator must take."""
     saved = saved_properties(where)
     if saved is None:
-        return ["Restart Zeppelin, and bind the interpreter to a note."]
+        return ["Restart Zeppelin, then bind the interpreter to a note."]
     ours = {name for entry in contents for name in entry["properties"]}
-    said = ["Restart Zeppelin, or the interpreter on its page Interpreters."]
-    held = {name for name in wanted if name in saved and saved[name] != wanted[name]}
-    new = sorted(ours - saved.keys()) + sorted(held)
+    notices = ["Restart Zeppelin, or the interpreter on its page Interpreters."]
+    changed_values = {name for name in values if name in saved and saved[name] != values[name]}
+    new = sorted(ours - saved.keys()) + sorted(changed_values)
     if new:
-        said.append(
-            "Zeppelin has settings of this group already and takes no new ones from here: set "
+        notices.append(
+            "Zeppelin has saved settings of this group and ignores new defaults: set "
             f"{', '.join(new)} on its page Interpreters."
         )
-    return said
+    return notices
 
 
 def saved_properties(where: Installation) -> dict[str, str] | None:
-    """The group's properties as Zeppelin's server has them; None: it has none yet."""
+    """Return the properties that Zeppelin's server has saved for the group; None if none."""
     try:
         found = json.loads((where.home / "conf" / "interpreter.json").read_text(encoding="utf-8"))
         settings = found["interpreterSettings"].values()
@@ -194,16 +201,16 @@ def saved_properties(where: Installation) -> dict[str, str] | None:
     }
 
 
-def properties_in_force(where: Installation) -> dict[str, str]:
-    """The values with which a process of the group is started: what the server has comes first.
+def effective_properties(where: Installation) -> dict[str, str]:
+    """Return the properties with which a process starts. Saved ones override those of the file.
 
     Raises
     ------
     SubmarineError
-        If the file of settings cannot be read.
+        If the settings file cannot be read.
     """
     found: dict[str, str] = {}
-    for entry in setting_file.read(where.setting):
+    for entry in read_file(where.setting):
         for name, one in (entry.get("properties") or {}).items():
             if isinstance(one, dict):
                 found[name] = _as_text(one.get("defaultValue"))

@@ -1,7 +1,6 @@
-"""``interpreter-setting.json``: the file by which Zeppelin's server knows the group.
+"""Read and write ``interpreter-setting.json``, which defines the group for Zeppelin's server.
 
-What an administrator has changed in it stays, when it is written again. Finds no directories and
-asks nobody (``installing`` does).
+Changes that an administrator has result in the file are kept when it is written again.
 """
 
 from __future__ import annotations
@@ -14,105 +13,106 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_zeppelin.interface import ENTRIES, PROPERTIES, Entry, check_given, flag
+from submarine_zeppelin.interface import ENTRIES, Entry
+from submarine_zeppelin.interface.properties import PROPERTIES, check_value, flag
 
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"
 MODULE = "submarine_zeppelin"
-#: Titles are names of files, but those of commands say nothing. Zeppelin's pages run a paragraph
-#: as soon as a list of its form has changed, unless told not to: the dashboard's would run its job
-#: before the fields are filled in.
+#: Titles are file names and are shown, except for commands. ``runOnSelectionChange``: otherwise
+#: Zeppelin's pages run a paragraph when a list in its form changes, and the dashboard would start
+#: its job before the fields are complete.
 _CONFIG = {"title": True, "runOnSelectionChange": False}
-#: Its server runs no empty paragraph unless told to; %submarine alone shows the help.
+#: ``checkEmpty``: otherwise the server does not run an empty %submarine, which shows the help.
 _CONFIG_OF = {GROUP: {"checkEmpty": False, "title": False}}
 
 
-def runner_of(python: str) -> str:
-    """The command that starts a process of the group.
+def runner_command(python: str) -> str:
+    """Return the command that starts an interpreter process.
 
     Raises
     ------
     UsageError
-        If Zeppelin, which takes quotes literally, could not run it.
+        If Zeppelin, which does not interpret quotes, cannot run the command.
     """
     if any(not char.isprintable() or char in " \"'\\$`" for char in python):
         raise UsageError(
-            f"Zeppelin cannot start {python[:200]!r}: its runners take no blanks and no quotes.",
-            "Name another with --python, or a symbolic link to it.",
+            f"Zeppelin cannot start {python[:200]!r}: runners must not contain blanks or quotes.",
+            "Use another path with --python, such as a symbolic link.",
         )
     return f"{python} -m {MODULE}"
 
 
-def entries(
-    runner: str, wanted: Mapping[str, str], before: list[dict[str, Any]]
+def file_entries(
+    runner: str, values: Mapping[str, str], before: list[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """The contents of the file.
+    """Return the contents of the file.
 
     Parameters
     ----------
-    wanted
-        Values of properties, in place of defaults and of those before.
+    values
+        Values of properties, which override defaults and existing values.
     before
-        The contents that it has now: values, properties and words of an administrator stay.
+        Existing contents. Changes of the administrator are kept.
     """
-    _check_names(wanted)
+    _check_names(values)
     known = {str(entry.get("name")): entry for entry in before if isinstance(entry, dict)}
     own_names = {item.name for item in PROPERTIES}
-    made = []
+    result = []
     for entry in ENTRIES:
-        had = known.get(entry.name, {})
-        properties = _properties(entry, had.get("properties"), wanted)
-        if entry.name == GROUP:  # what is not ours goes where all of the group see it
-            for name in sorted(set(wanted) - own_names):
-                properties[name] = _property(name, wanted[name], "Set by the administrator.")
-        made.append(
+        existing = known.get(entry.name, {})
+        properties = _properties(entry, existing.get("properties"), values)
+        if entry.name == GROUP:  # all interpreters of the group get these
+            for name in sorted(set(values) - own_names):
+                properties[name] = _property(name, values[name], "Set by the administrator.")
+        result.append(
             {
                 "group": GROUP,
                 "name": entry.name,
                 "className": entry.class_name,
                 "defaultInterpreter": entry.name == GROUP,
                 "properties": properties,
-                "editor": had.get("editor") or _editor(entry),
+                "editor": existing.get("editor") or _editor(entry),
                 "config": {
                     **_CONFIG,
                     **_CONFIG_OF.get(entry.name, {}),
-                    **(had.get("config") or {}),
+                    **(existing.get("config") or {}),
                 },
-                # The last entry's is taken, in any version.
+                # All versions of Zeppelin use the runner of the last entry.
                 "runner": {"linux": runner},
-                **({"option": had["option"]} if "option" in had else {}),
+                **({"option": existing["option"]} if "option" in existing else {}),
             }
         )
-    return made
+    return result
 
 
-def _check_names(wanted: Mapping[str, str]) -> None:
-    for name, value in wanted.items():
+def _check_names(values: Mapping[str, str]) -> None:
+    for name, value in values.items():
         if not name or any(char.isspace() or not char.isprintable() for char in name):
             raise UsageError(
-                f"{name[:60]!r} cannot be a property's name.", "Write --set NAME=VALUE."
+                f"{name[:60]!r} is not a valid property name.", "Write --set NAME=VALUE."
             )
-        check_given(name, value)
+        check_value(name, value)
 
 
-def _properties(entry: Entry, had: object, wanted: Mapping[str, str]) -> dict[str, Any]:
-    before = had if isinstance(had, dict) else {}
-    made: dict[str, Any] = {}
+def _properties(entry: Entry, existing: object, values: Mapping[str, str]) -> dict[str, Any]:
+    before = existing if isinstance(existing, dict) else {}
+    result: dict[str, Any] = {}
     for item in PROPERTIES:
         if item.entry != entry.name:
             continue
         value: Any = item.value
         if isinstance(old := before.get(item.name), dict):
             value = old.get("defaultValue", value)
-        if item.name in wanted:
-            value = wanted[item.name]
+        if item.name in values:
+            value = values[item.name]
             value = flag({item.name: value}, item.name) if item.kind == "checkbox" else value
-        made[item.name] = _property(item.name, value, item.description, item.kind)
+        result[item.name] = _property(item.name, value, item.description, item.kind)
     for name, old in before.items():
-        if name not in made and isinstance(old, dict):
-            value = wanted.get(name, old.get("defaultValue", ""))
-            made[name] = {**old, "defaultValue": value}
-    return made
+        if name not in result and isinstance(old, dict):
+            value = values.get(name, old.get("defaultValue", ""))
+            result[name] = {**old, "defaultValue": value}
+    return result
 
 
 def _property(name: str, value: Any, description: str, kind: str = "string") -> dict[str, Any]:
@@ -137,13 +137,13 @@ def _editor(entry: Entry) -> dict[str, Any]:
     }
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The contents of a file that may not be there.
+def read_file(path: Path) -> list[dict[str, Any]]:
+    """Return the contents of a file, or an empty list if it does not exist.
 
     Raises
     ------
     SubmarineError
-        If it cannot be read, or is not one of Zeppelin's.
+        If it cannot be read or has another format.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -153,22 +153,22 @@ def read(path: Path) -> list[dict[str, Any]]:
         raise SubmarineError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise SubmarineError(
-            f"{path} is not JSON ({error}).", "Correct it, or remove it and install again."
+            f"{path} is not valid JSON ({error}).", "Correct it, or remove it and install again."
         ) from None
     if not isinstance(found, list):
         raise SubmarineError(
-            f"{path} has no list of interpreters in it.", "Remove it and install again."
+            f"{path} does not contain a list of interpreters.", "Remove it and install again."
         )
     return [entry for entry in found if isinstance(entry, dict)]
 
 
-def write(path: Path, contents: list[dict[str, Any]]) -> bool:
-    """Write the file, whole or not at all; whether it has changed.
+def write_file(path: Path, contents: list[dict[str, Any]]) -> bool:
+    """Replace the file atomically and return whether its contents changed.
 
     Raises
     ------
     SubmarineError
-        If it cannot be written.
+        If the file cannot be written.
     """
     text = json.dumps(contents, indent=2) + "\n"
     try:
@@ -177,7 +177,7 @@ def write(path: Path, contents: list[dict[str, Any]]) -> bool:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
             draft.write(text)
-        # The server may be another account's process; a default may hold no secret.
+        # The server may run as another account. Defaults contain no secrets.
         Path(draft.name).chmod(0o644)
         os.replace(draft.name, path)
     except OSError as error:

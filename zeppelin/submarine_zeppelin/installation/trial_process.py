@@ -1,6 +1,6 @@
-"""A process of the group started as Zeppelin starts it, with no Zeppelin: for checks and figures.
+"""Start an interpreter process without Zeppelin, for checks, tests and benchmarks.
 
-Plays the server: takes the registration, calls a few methods, asks for the end.
+A minimal event service takes the registration of the process in place of Zeppelin's server.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import Any
 from thriftpy2.thrift import TClient, TProcessor
 
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.thrift import BoundSocket, ThriftServer, connected, protocol
+from submarine_zeppelin.thrift import BoundSocket, ThriftServer, open_protocol, protocol
 
-GROUP = "submarine-rehearsal"
+GROUP = "submarine-trial"
 LOOPBACK = "127.0.0.1"
 
 
 class EventService:
-    """The server's side of a rehearsal; a subclass adds the calls of the protocol that it takes."""
+    """Event service that accepts a registration; subclasses add other calls of the protocol."""
 
     def __init__(self) -> None:
         self.registered = threading.Event()
         self.port = 0
 
-    def registerInterpreterProcess(self, info: Any) -> None:  # noqa: N802  (Zeppelin's name)
-        """Note where the process listens."""
+    def registerInterpreterProcess(self, info: Any) -> None:  # noqa: N802  (name in Zeppelin's protocol)
+        """Record the port of the process."""
         self.port = info.port
         self.registered.set()
 
 
 @dataclass
-class Started:
+class TrialProcess:
     """A process that has registered.
 
     Attributes
     ----------
     seconds
-        From its start to its registration.
+        Time from the start to the registration.
     client
-        Calls its methods.
+        Thrift client of the process.
     """
 
     pid: int
@@ -55,45 +55,45 @@ class Started:
 
 
 @contextmanager
-def rehearsal(
+def start_trial_process(
     runner: Sequence[str],
     environ: Mapping[str, str] | None = None,
     *,
     timeout: float = 60.0,
     events: EventService | None = None,
-) -> Iterator[Started]:
-    """Start the command of a runner; it is ended when the block is left.
+) -> Iterator[TrialProcess]:
+    """Start a process for the duration of the block.
 
     Raises
     ------
     SubmarineError
-        If it ends, or does not register in time; with the last line that it printed.
+        If the process ends or does not register in time; with its last line of output.
     """
     events = EventService() if events is None else events
     bound = BoundSocket(LOOPBACK, range(0))
     server = ThriftServer(TProcessor(protocol.RemoteInterpreterEventService, events), bound)
     server.start()
     words = [*runner, "-d", "/", "-c", LOOPBACK, "-p", str(bound.port), "-r", ":", "-i", GROUP]
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as log:
         began = time.monotonic()
         try:
             process = subprocess.Popen(
                 words,
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=log,
+                stderr=log,
                 env=dict(os.environ if environ is None else environ),
             )
         except OSError as error:
             server.stop()
             raise SubmarineError(f"{runner[0]} cannot be started: {error.strerror}.") from None
         try:
-            _await_registration(events, process, said, began + timeout)
+            _await_registration(events, process, log, began + timeout)
             seconds = time.monotonic() - began
-            wire = connected(LOOPBACK, events.port, timeout=timeout)
+            wire = open_protocol(LOOPBACK, events.port, timeout=timeout)
             client = TClient(protocol.RemoteInterpreterService, wire)
             try:
-                yield Started(process.pid, seconds, client)
+                yield TrialProcess(process.pid, seconds, client)
             finally:
                 client.close()
         finally:
@@ -102,16 +102,16 @@ def rehearsal(
 
 
 def _await_registration(
-    events: EventService, process: subprocess.Popen[bytes], said: Any, until: float
+    events: EventService, process: subprocess.Popen[bytes], log: Any, deadline: float
 ) -> None:
     while not events.registered.wait(0.01):
         ended = process.poll() is not None
-        if ended or time.monotonic() > until:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").strip().splitlines()
+        if ended or time.monotonic() > deadline:
+            log.seek(0)
+            lines = log.read().decode(errors="replace").strip().splitlines()
             what = f"ended with code {process.returncode}" if ended else "did not register in time"
             last = f": {lines[-1][:300]}" if lines else ""
-            raise SubmarineError(f"A process of the group {what}{last}")
+            raise SubmarineError(f"The interpreter process {what}{last}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

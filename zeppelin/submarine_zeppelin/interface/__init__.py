@@ -1,12 +1,17 @@
-"""Interfaces between the interpreter process and the interpreters."""
+"""Interface between the Zeppelin process and the interpreters, and their settings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_zeppelin.interface.entries import ENTRIES as ENTRIES, Entry as Entry
+    from submarine_zeppelin.interface.entries import (
+        ENTRIES as ENTRIES,
+        Entry as Entry,
+        make_interpreter as make_interpreter,
+    )
     from submarine_zeppelin.interface.interpreter import (
+        ANONYMOUS as ANONYMOUS,
         Code as Code,
         Completion as Completion,
         Context as Context,
@@ -16,22 +21,16 @@ if TYPE_CHECKING:
         NoteParagraph as NoteParagraph,
         Output as Output,
         ParagraphGoneError as ParagraphGoneError,
-        Place as Place,
+        ParagraphKey as ParagraphKey,
         Result as Result,
         Server as Server,
     )
-    from submarine_zeppelin.interface.output_limit import (
+    from submarine_zeppelin.interface.output_limits import (
         DEFAULT_LIMIT as DEFAULT_LIMIT,
         LIMIT_PROPERTY as LIMIT_PROPERTY,
         fit as fit,
-        limit_of as limit_of,
-        tail_of_lines as tail_of_lines,
-    )
-    from submarine_zeppelin.interface.properties import (
-        PROPERTIES as PROPERTIES,
-        check_given as check_given,
-        flag as flag,
-        text as text,
+        last_lines as last_lines,
+        output_limit as output_limit,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -39,8 +38,9 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "entries": ("ENTRIES", "Entry"),
+            "entries": ("ENTRIES", "Entry", "make_interpreter"),
             "interpreter": (
+                "ANONYMOUS",
                 "Code",
                 "Completion",
                 "Context",
@@ -50,11 +50,16 @@ else:
                 "NoteParagraph",
                 "Output",
                 "ParagraphGoneError",
-                "Place",
+                "ParagraphKey",
                 "Result",
                 "Server",
             ),
-            "output_limit": ("DEFAULT_LIMIT", "LIMIT_PROPERTY", "fit", "limit_of", "tail_of_lines"),
-            "properties": ("PROPERTIES", "check_given", "flag", "text"),
+            "output_limits": (
+                "DEFAULT_LIMIT",
+                "LIMIT_PROPERTY",
+                "fit",
+                "last_lines",
+                "output_limit",
+            ),
         },
     )

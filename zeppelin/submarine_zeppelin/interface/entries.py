@@ -1,6 +1,6 @@
-"""The three entries of the group: ``%submarine``, ``%submarine.python``, ``%submarine.sh``.
+"""The interpreters of the group: ``%submarine``, ``%submarine.python``, ``%submarine.sh``.
 
-What each needs is imported when its first paragraph comes: the process must be ready at once.
+Import the module of an interpreter on its creation, so that the process starts fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submarine_zeppelin.interface.interpreter import Interpreter, Server
 
 
 class Entry(NamedTuple):
-    """One entry of the group: its name, the key by which Zeppelin asks for it, where it lives."""
+    """One interpreter of the group: name, Zeppelin's key, Python module, language of the editor."""
 
     name: str
     class_name: str
@@ -31,27 +31,28 @@ ENTRIES = (
     Entry("python", "submarine_zeppelin.Python", "submarine_zeppelin.local.python", "python"),
     Entry("sh", "submarine_zeppelin.Shell", "submarine_zeppelin.local.shell", "sh"),
 )
-#: The class names of Zeppelin's former interpreter: settings that were made for it go on to work.
-FORMER = {
+#: Class names of Zeppelin's former Submarine interpreter, so that settings made for it still work.
+LEGACY_CLASSES = {
     "org.apache.zeppelin.submarine.SubmarineInterpreter": "submarine",
     "org.apache.zeppelin.submarine.PySubmarineInterpreter": "python",
     "org.apache.zeppelin.submarine.SubmarineShellInterpreter": "sh",
 }
-_BY_CLASS = {entry.class_name: entry.name for entry in ENTRIES} | FORMER
+_BY_CLASS = {entry.class_name: entry.name for entry in ENTRIES} | LEGACY_CLASSES
 
 
-def make(
+def make_interpreter(
     class_name: str, properties: Mapping[str, str], server: Server, session: str
 ) -> Interpreter:
-    """The interpreter of a class name, for one session; cheap.
+    """Create the interpreter of a class name for one session.
 
     Raises
     ------
     KeyError
-        If there is none of that name.
+        If the group has no such class name.
     """
     name = _BY_CLASS[class_name]
     entry = next(entry for entry in ENTRIES if entry.name == name)
-    found = import_module(entry.module).INTERPRETER
-    made: Interpreter = found(properties, server, session)
-    return made
+    # Jobs and kernels are not imported before an interpreter needs them.
+    interpreter_class = import_module(entry.module).INTERPRETER
+    interpreter: Interpreter = interpreter_class(properties, server, session)
+    return interpreter

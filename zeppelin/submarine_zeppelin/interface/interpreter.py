@@ -1,7 +1,7 @@
-"""What an interpreter is given and what it gives back; knows nothing of thrift.
+"""Base class of interpreters, with the types of their arguments and results.
 
-The server side (``serving``) turns Zeppelin's calls into these; the interpreters of the group
-(``interpreters``) see nothing else of Zeppelin, so that they are tested without one.
+Interpreters depend on nothing else of Zeppelin and are tested without it. ``thrift`` and
+``execution`` convert Zeppelin's calls to these types.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 
 class Kind(enum.StrEnum):
-    """Zeppelin's types of output that we use; ``HTML`` is trusted by its pages: escape all text."""
+    """Output types of Zeppelin. Its pages do not sanitize ``HTML``: escape all text."""
 
     TEXT = "TEXT"
     HTML = "HTML"
@@ -22,8 +22,10 @@ class Kind(enum.StrEnum):
     IMG = "IMG"
 
 
-#: The ids of a note and of one of its paragraphs.
-Place = tuple[str, str]
+#: User of a paragraph where Zeppelin has no authentication; Zeppelin's own name.
+ANONYMOUS = "anonymous"
+#: Ids of a note and of one of its paragraphs.
+ParagraphKey = tuple[str, str]
 
 
 class Code(enum.StrEnum):
@@ -31,13 +33,13 @@ class Code(enum.StrEnum):
 
     SUCCESS = "SUCCESS"
     ERROR = "ERROR"
-    #: What was streamed and saved stays as it is.
+    #: Success; the output that was streamed and saved is kept.
     KEEP = "KEEP_PREVIOUS_RESULT"
 
 
 @dataclass(frozen=True)
 class Message:
-    """One piece of a paragraph's output."""
+    """One part of a paragraph's output."""
 
     kind: Kind
     data: str
@@ -45,12 +47,12 @@ class Message:
 
 @dataclass(frozen=True)
 class Result:
-    """What an execution gives back; ``messages`` replace what was streamed, unless ``KEEP``.
+    """Result of a run. ``messages`` replace the streamed output unless the code is ``KEEP``.
 
     Attributes
     ----------
     forms
-        Zeppelin's dynamic forms (``gui``): ``{"params": {...}, "forms": {...}}``; None: unchanged.
+        Zeppelin's dynamic forms (``gui``): ``{"params": {...}, "forms": {...}}``. None keeps them.
     """
 
     code: Code
@@ -60,23 +62,23 @@ class Result:
 
 @dataclass(frozen=True)
 class Context:
-    """Where and for whom a paragraph runs.
+    """Paragraph, user and options of a run.
 
     Attributes
     ----------
     title
-        The paragraph's title: for ``%submarine.python`` the name of its file; empty: none.
+        Title of the paragraph, for ``%submarine.python`` the name of its file; may be empty.
     user
-        Who runs it, as Zeppelin authenticated them; ``anonymous`` where it does not.
+        User that Zeppelin authenticated; ``anonymous`` without authentication.
     options
-        Words in brackets after the interpreter's name: ``%submarine.python(only)`` has
-        ``{"only": "only"}`` or as the server sends it.
+        Words in parentheses after the interpreter's name: ``{"only": "only"}`` for
+        ``%submarine.python(only)``.
     params
         Values of the dynamic forms.
     config
-        The paragraph's settings, to be given back unchanged.
+        Settings of the paragraph, which are returned unchanged.
     recovering
-        The server reconnects to a paragraph that was running: attach, start nothing.
+        The server reconnects to a running paragraph: attach to it and start nothing.
     """
 
     note_id: str
@@ -84,7 +86,7 @@ class Context:
     note_name: str = ""
     title: str = ""
     text: str = ""
-    user: str = "anonymous"
+    user: str = ANONYMOUS
     roles: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
@@ -92,14 +94,14 @@ class Context:
     recovering: bool = False
 
     @property
-    def place(self) -> Place:
-        """The paragraph itself: a clone or an import of a note has the ids of its paragraphs."""
+    def key(self) -> ParagraphKey:
+        """Note id and paragraph id; copies of a note have the same paragraph ids."""
         return self.note_id, self.paragraph_id
 
 
 @dataclass(frozen=True)
 class NoteParagraph:
-    """A paragraph of a note as the server has it now; ``text`` with its ``%interpreter`` line."""
+    """A paragraph as the server has it; ``text`` includes the ``%interpreter`` line."""
 
     note_id: str
     paragraph_id: str
@@ -109,9 +111,9 @@ class NoteParagraph:
 
 @dataclass(frozen=True)
 class Completion:
-    """One proposal: what is shown, what is put in, and a word on its kind.
+    """One completion: displayed text, inserted text and kind.
 
-    Zeppelin's classic page shows no list at all where proposals have such a word.
+    Zeppelin's classic page does not show a list if completions have a kind.
     """
 
     name: str
@@ -120,58 +122,58 @@ class Completion:
 
 
 class Output(Protocol):
-    """A paragraph's output while it runs and after; every call is safe from any thread.
+    """Output of a paragraph, during its run and afterwards. Methods are thread-safe.
 
     Raises
     ------
     ParagraphGoneError
-        By each method, where the paragraph or its note was deleted, or the paragraph was run
-        again and this is the output of the run before: stop writing then.
+        By each method, if the paragraph or its note was deleted, or if the paragraph was run again
+        and this is the output of an earlier run.
     """
 
     def show(self, messages: Sequence[Message]) -> None:
-        """Replace the whole output, and save it so that a reload shows the same."""
+        """Replace the output and save it with the note."""
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
-        """Add to the last piece if it is of this kind, else begin a new one; not saved yet."""
+        """Append to the last message if it has this kind, else add a message. Saved later."""
 
     def link(self, label: str, url: str, tooltip: str = "") -> None:
-        """The job's link below the paragraph; only http and https."""
+        """Set the job link below the paragraph; only http and https."""
 
 
 class Server(Protocol):
-    """What an interpreter may ask of Zeppelin's server; each call has a time limit.
+    """Calls of an interpreter to Zeppelin's server. Each call has a timeout.
 
     Attributes
     ----------
     group
-        The id under which the server knows this process.
+        The server's id of this process.
     """
 
     group: str = ""
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
-        """All paragraphs of a note in their order."""
+        """Return all paragraphs of a note in order."""
 
     def output(self, context: Context) -> Output:
-        """The output of a paragraph, also after it has finished."""
+        """Return the output of a paragraph, also after its run."""
 
 
 class ParagraphGoneError(Exception):
-    """The paragraph or its note is no longer there, or shows a later run."""
+    """The paragraph or its note was deleted, or shows a later run."""
 
 
 class Interpreter(ABC):
-    """One entry of the group in one session; made once, used from several threads.
+    """Interpreter of one session. Methods are called from several threads.
 
     Parameters
     ----------
     properties
-        The settings that Zeppelin's administrator made; may hold secrets: never log them.
+        Settings from Zeppelin's administrator. They may contain secrets and must not be logged.
     server
-        Zeppelin.
+        Zeppelin's server.
     session
-        The session's id: one for all (shared), a note's or a user's (scoped, isolated).
+        Id of the session: one for all (shared), or per note or user (scoped, isolated).
     """
 
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
@@ -181,34 +183,34 @@ class Interpreter(ABC):
 
     @abstractmethod
     def interpret(self, text: str, context: Context, output: Output) -> Result:
-        """Run a paragraph; blocks until it has ended or was cancelled.
+        """Run a paragraph until it ends or is cancelled.
 
-        Never raises for what a user or a cluster does: that is a ``Result`` of code ``ERROR``.
+        Errors of the user or the cluster are returned as a ``Result`` with code ``ERROR``.
         """
 
     @abstractmethod
     def cancel(self, context: Context) -> None:
-        """Ask a running paragraph to stop; returns at once."""
+        """Request that a running paragraph stops, and return at once."""
 
-    def lane(self, context: Context) -> str:
-        """Paragraphs of one lane run one after the other, those of others beside them."""
+    def serial_key(self, context: Context) -> str:
+        """Return a key: paragraphs with the same key run in sequence, others in parallel."""
         return context.note_id
 
     def active(self, context: Context) -> bool:
-        """Whether what the paragraph began goes on although ``interpret`` has returned.
+        """Whether work that the paragraph started continues after ``interpret`` has returned.
 
-        Then the same text is not run again, whatever Zeppelin asks for: the output stays and goes
-        on. Asked before each run of a text that has been run; tells what is known already.
+        In this case the same text is not run again and the output stays. Called before each
+        repeated run of a text; must not block.
         """
         return False
 
     def progress(self, context: Context) -> int:
-        """Percent of a running paragraph; asked every half second: tells what is known already."""
+        """Return the progress of a running paragraph in percent. Called often; must not block."""
         return 0
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        """Proposals for what stands before ``cursor`` in ``text``."""
+        """Return completions for the text before ``cursor``."""
         return []
 
-    def close(self) -> None:  # noqa: B027  (most hold nothing)
-        """The session ends: release what it holds. Jobs live on."""
+    def close(self) -> None:  # noqa: B027  (most interpreters hold no resources)
+        """Release the resources of the session. Jobs continue."""

@@ -1,7 +1,6 @@
-"""The interpreters' settings: names, defaults, what each means; and how their values are read.
+"""Settings of the interpreters: names, defaults, descriptions and conversion of values.
 
-The names of Zeppelin's former submarine interpreter are kept, so that an installation's settings go
-on to mean what they meant. Writes no file (``install`` does) and decides nothing by itself.
+Names of Zeppelin's former Submarine interpreter are kept, so that existing settings still apply.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 
-#: Characters of output that Zeppelin takes for one paragraph, where its server does not say.
-OUTPUT_LIMIT = 102_400
-#: What Stop does, and what it may be.
+#: Setting of the action on Stop, and its values.
 STOP, STOPS = "submarine.stop", ("cancel", "detach")
 _TRUE, _FALSE = ("true", "yes", "on", "1"), ("false", "no", "off", "0", "")
 
@@ -26,9 +23,9 @@ class Property:
     Parameters
     ----------
     kind
-        As Zeppelin's page of settings wants it: ``string``, ``number`` or ``checkbox``.
+        Type on Zeppelin's settings page: ``string``, ``number`` or ``checkbox``.
     entry
-        Entry of the group in whose settings it stands: ``submarine``, ``python`` or ``sh``.
+        Interpreter of the group to which the setting belongs: ``submarine``, ``python`` or ``sh``.
     """
 
     name: str
@@ -39,7 +36,7 @@ class Property:
 
     @property
     def value(self) -> str | bool:
-        """The default as the settings' file has it."""
+        """Default value in the settings file."""
         return self.default == "true" if self.kind == "checkbox" else self.default
 
 
@@ -47,113 +44,120 @@ PROPERTIES = (
     Property(
         "submarine.profile",
         "",
-        "Profile of submarine.toml to use; empty: its default, or what HADOOP_CONF_DIR says.",
+        "Profile of submarine.toml. Empty: the default profile, or the cluster of HADOOP_CONF_DIR.",
     ),
     Property(
         STOP,
         "cancel",
-        "What Stop does to the job that a paragraph waits for: cancel (end it) or detach (leave "
-        "it running).",
+        "Effect of Stop on the job that a paragraph waits for: cancel (stop the job) or detach "
+        "(leave it running).",
     ),
     Property(
         "submarine.wait",
         "false",
-        "Let a paragraph of run last until its job has ended, as run --wait does; scheduled runs "
-        "always do.",
+        "A paragraph with run waits until its job has ended, as with run --wait. Scheduled runs "
+        "always wait.",
         "checkbox",
     ),
     Property(
         "submarine.allow.service.user",
         "false",
-        "Let jobs of everybody run as the account of Zeppelin; without logins none run else.",
+        "Run the jobs of all users as Zeppelin's account. Required without logins.",
         "checkbox",
     ),
     Property(
         "submarine.recovery.hours",
         "24",
-        "Where Zeppelin recovers its interpreters: hours that they wait for a server to come back.",
+        "If Zeppelin recovers interpreters: hours that they wait for a restart of the server.",
         "number",
     ),
     Property(
         "submarine.driver.idle.minutes",
         "15",
-        "Minutes without a submit after which the Java process ends that a user's submits take on "
-        "this machine, if the interpreter has not ended before; 2 or more. The next submit starts "
-        "another.",
+        "Minutes without a submission after which the Java process that submits a user's jobs "
+        "ends, unless the interpreter ends before; at least 2. The next submission starts it "
+        "again.",
         "number",
     ),
     Property(
-        "submarine.yarn.queue", "", "Queue of the jobs; empty: the profile's, or the cluster's own."
+        "submarine.yarn.queue",
+        "",
+        "Queue of the jobs. Empty: the profile's queue, or the cluster's default.",
     ),
     Property(
         "SUBMARINE_HADOOP_CONF_DIR",
         "",
-        "Directory with core-site.xml and yarn-site.xml; empty: the profile's.",
+        "Directory with core-site.xml and yarn-site.xml. Empty: the profile's directory.",
     ),
     Property(
         "submarine.algorithm.hdfs.path",
         "",
-        "Where job directories with the program are put (job_root); ${username} stands for who "
-        "runs the paragraph. Empty: the profile's.",
+        "Parent of the job directories (job_root). ${username} is replaced by the paragraph's "
+        "user. Empty: the profile's job_root.",
     ),
     Property(
         "tf.checkpoint.path",
         "",
-        "Checkpoints of the dashboard's jobs go below this path, one directory a note; "
-        "${username} stands for who runs the paragraph.",
+        "Parent of the checkpoint directories of the dashboard's jobs, one for each note. "
+        "${username} is replaced by the paragraph's user.",
     ),
     Property(
         "machinelearning.distributed.enable",
         "false",
-        "Whether the dashboard's jobs have parameter servers and more than one worker.",
+        "The dashboard's jobs have parameter servers and more than one worker.",
         "checkbox",
     ),
-    Property("tf.worker.services.num", "1", "Workers of the dashboard's jobs.", "number"),
-    Property("tf.worker.services.memory", "4G", "Memory of each of those workers."),
-    Property("tf.worker.services.cpu", "2", "Virtual cores of each of those workers.", "number"),
-    Property("tf.worker.services.gpu", "0", "GPUs of each of those workers.", "number"),
+    Property("tf.worker.services.num", "1", "Number of workers of the dashboard's jobs.", "number"),
+    Property("tf.worker.services.memory", "4G", "Memory of each worker."),
+    Property("tf.worker.services.cpu", "2", "Virtual cores of each worker.", "number"),
+    Property("tf.worker.services.gpu", "0", "GPUs of each worker.", "number"),
     Property(
-        "tf.worker.services.docker.image", "", "Docker image of those workers; empty: no Docker."
+        "tf.worker.services.docker.image", "", "Docker image of the workers. Empty: no Docker."
     ),
     Property(
-        "tf.parameter.services.num", "1", "Parameter servers of the dashboard's jobs.", "number"
+        "tf.parameter.services.num",
+        "1",
+        "Number of parameter servers of the dashboard's jobs.",
+        "number",
     ),
-    Property("tf.parameter.services.memory", "2G", "Memory of each of those servers."),
-    Property("tf.parameter.services.cpu", "2", "Virtual cores of each of those servers.", "number"),
-    Property("tf.parameter.services.gpu", "0", "GPUs of each of those servers.", "number"),
+    Property("tf.parameter.services.memory", "2G", "Memory of each parameter server."),
+    Property("tf.parameter.services.cpu", "2", "Virtual cores of each parameter server.", "number"),
+    Property("tf.parameter.services.gpu", "0", "GPUs of each parameter server.", "number"),
     Property(
-        "tf.parameter.services.docker.image", "", "Docker image of those servers; empty: no Docker."
+        "tf.parameter.services.docker.image",
+        "",
+        "Docker image of the parameter servers. Empty: no Docker.",
     ),
     Property(
         "tf.tensorboard.enable",
         "false",
-        "Whether the dashboard's jobs bring a TensorBoard of their own.",
+        "The dashboard's jobs have a TensorBoard.",
         "checkbox",
     ),
     Property(
         "zeppelin.python",
         "",
-        "Python that runs %submarine.python paragraphs here, which needs ipykernel; empty: the "
-        "interpreter's own.",
+        "Python that runs %submarine.python paragraphs on this machine; requires ipykernel. Empty: "
+        "the interpreter's own Python.",
         entry="python",
     ),
     Property(
         "zeppelin.python.maxResult",
         "1000",
-        "Rows of a DataFrame that a table shows.",
+        "Maximum number of DataFrame rows in a table.",
         "number",
         "python",
     ),
     Property(
         "shell.command.timeout.millisecs",
         "0",
-        "Milliseconds after which a %submarine.sh paragraph is ended; 0: never.",
+        "Milliseconds after which a %submarine.sh paragraph is stopped. 0: no limit.",
         "number",
         "sh",
     ),
 )
-#: Spellings under which the former interpreter had some of them too.
-_OTHER_NAMES = {
+#: Alternative names in Zeppelin's former interpreter.
+_ALTERNATIVE_NAMES = {
     "machinelearning.distributed.enable": "machinelearing.distributed.enable",
     "SUBMARINE_HADOOP_CONF_DIR": "submarine.hadoop.conf.dir",
 }
@@ -161,8 +165,8 @@ _BY_NAME = {item.name: item for item in PROPERTIES}
 
 
 def text(properties: Mapping[str, str], name: str) -> str:
-    """The value of a setting, or its default, without blanks around it."""
-    for key in (name, _OTHER_NAMES.get(name, name)):
+    """Return the value of a setting without surrounding blanks, or its default."""
+    for key in (name, _ALTERNATIVE_NAMES.get(name, name)):
         found = str(properties.get(key) or "").strip()
         if found:
             return found
@@ -170,12 +174,12 @@ def text(properties: Mapping[str, str], name: str) -> str:
 
 
 def flag(properties: Mapping[str, str], name: str) -> bool:
-    """The value of a checkbox.
+    """Return the value of a checkbox.
 
     Raises
     ------
     UsageError
-        If it is neither true nor false.
+        If the value is neither true nor false.
     """
     found = text(properties, name).lower()
     if found not in (*_TRUE, *_FALSE):
@@ -186,12 +190,12 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
 
 
 def number(properties: Mapping[str, str], name: str) -> int:
-    """The value of a whole number of 0 or more.
+    """Return the value of a non-negative integer.
 
     Raises
     ------
     UsageError
-        If it is none.
+        If the value is not a non-negative integer.
     """
     found = text(properties, name)
     if not found.isdecimal() or not found.isascii() or len(found) > 12:
@@ -202,12 +206,12 @@ def number(properties: Mapping[str, str], name: str) -> int:
 
 
 def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
-    """The value of a setting that is one of ``words``.
+    """Return the value of a setting that is one of ``words``.
 
     Raises
     ------
     UsageError
-        If it is none of them.
+        If the value is not one of them.
     """
     found = text(properties, name).lower()
     if found not in words:
@@ -218,20 +222,24 @@ def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> 
     return found
 
 
-def check_given(name: str, value: str) -> None:
-    """Refuse a value that somebody gives to a setting and that would be complained of later.
+def check_value(name: str, value: str) -> None:
+    """Check the name and value of a setting before it is written.
 
     Raises
     ------
     UsageError
-        If there is no such setting, or the value is none that it takes.
+        If there is no such setting, or the value is not valid.
     """
     item = _BY_NAME.get(name)
     if item is None:
         near = difflib.get_close_matches(name, _BY_NAME, 1, 0.8)
         if not near and (name.upper() == name or name.startswith("zeppelin.")):
-            return  # a variable of the process, or one of the server's own
-        hint = f"Did you mean {near[0]}?" if near else "Variables of its process are in capitals."
+            return  # an environment variable of the process, or a setting of the server
+        hint = (
+            f"Did you mean {near[0]}?"
+            if near
+            else "Names of environment variables are in capitals."
+        )
         raise UsageError(f"The interpreter has no setting {name[:80]}.", hint)
     if item.kind == "checkbox":
         flag({name: value}, name)
@@ -239,11 +247,3 @@ def check_given(name: str, value: str) -> None:
         number({name: value}, name)
     elif name == STOP:
         choice({name: value}, name, STOPS)
-
-
-def output_limit(properties: Mapping[str, str]) -> int:
-    """Characters that a paragraph's output may have, as Zeppelin's server is configured."""
-    found = str(properties.get("zeppelin.interpreter.output.limit") or "").strip()
-    if found.isdecimal() and found.isascii() and len(found) < 10:
-        return max(int(found), 4096)
-    return OUTPUT_LIMIT

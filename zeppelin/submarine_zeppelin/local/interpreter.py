@@ -1,7 +1,4 @@
-"""What ``%submarine.python`` and ``%submarine.sh`` share: a paragraph runs here and is stopped.
-
-Says how a paragraph begins, is stopped and fails; what running is, the two say themselves.
-"""
+"""Base class of ``%submarine.python`` and ``%submarine.sh``: options, cancellation, errors."""
 
 from __future__ import annotations
 
@@ -19,20 +16,26 @@ from submarine_zeppelin.interface import (
     Message,
     Output,
     ParagraphGoneError,
-    Place,
+    ParagraphKey,
     Result,
     Server,
 )
-from submarine_zeppelin.notes import Paragraph, check_options, read_note, sentence, spellings_of
+from submarine_zeppelin.notes import (
+    Paragraph,
+    check_options,
+    error_text,
+    interpreter_names,
+    read_note,
+)
 
 
 class LocalInterpreter(Interpreter):
-    """An entry whose paragraphs run on Zeppelin's machine.
+    """Interpreter that runs paragraphs on Zeppelin's machine.
 
     Attributes
     ----------
     entry
-        Its name in the group: ``python``, ``sh``.
+        Name in the group: ``python`` or ``sh``.
     """
 
     entry: ClassVar[str]
@@ -40,34 +43,34 @@ class LocalInterpreter(Interpreter):
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
         self._lock = threading.Lock()
-        self._stops: dict[Place, threading.Event] = {}
+        self._stops: dict[ParagraphKey, threading.Event] = {}
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
-        """Run a paragraph's text; ``(only)`` and a recovered one are not run."""
-        spellings_of(context.note_id).learn(self.entry, context.text)
+        """Run a paragraph, unless it has the option ``only`` or is recovered."""
+        interpreter_names(context.note_id).learn(self.entry, context.text)
         stop = threading.Event()
         with self._lock:
-            self._stops[context.place] = stop
+            self._stops[context.key] = stop
         try:
             if context.recovering:
-                return _said("The interpreter was started again; run this paragraph once more.")
+                return _text_result("The interpreter was restarted. Run this paragraph again.")
             found = self.server.paragraphs(context.note_id, context.user)
-            note = read_note(found, spellings_of(context.note_id))
-            mine = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
+            note = read_note(found, interpreter_names(context.note_id))
+            own = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
             check_options(
                 self.entry, (k if v in ("", k) else f"{k}={v}" for k, v in context.options.items())
             )
             if "only" in context.options:
-                return _said(self._collected(mine))
-            return self._run(text, context, output, note, mine, stop)
+                return _text_result(self._describe_collected(own))
+            return self._run(text, context, output, note, own, stop)
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except SubmarineError as error:
-            return Result(Code.ERROR, (Message(Kind.TEXT, sentence(error)),))
+            return Result(Code.ERROR, (Message(Kind.TEXT, error_text(error)),))
         finally:
             with self._lock:
-                if self._stops.get(context.place) is stop:
-                    del self._stops[context.place]
+                if self._stops.get(context.key) is stop:
+                    del self._stops[context.key]
 
     @abstractmethod
     def _run(
@@ -76,19 +79,19 @@ class LocalInterpreter(Interpreter):
         context: Context,
         output: Output,
         note: list[Paragraph],
-        mine: Paragraph | None,
+        own: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
-        """Run ``text`` until it ends or ``stop`` is set; ``mine`` is its place in the note."""
+        """Run ``text`` until it ends or ``stop`` is set; ``own`` is its paragraph in the note."""
 
     @abstractmethod
-    def _collected(self, mine: Paragraph | None) -> str:
-        """What is said of a paragraph that is collected and not run."""
+    def _describe_collected(self, own: Paragraph | None) -> str:
+        """Return the message for a paragraph that is part of the program and is not run."""
 
     def cancel(self, context: Context) -> None:
-        """Stop the paragraph, or keep it from starting."""
+        """Stop a paragraph, or prevent its start."""
         with self._lock:
-            stop = self._stops.get(context.place)
+            stop = self._stops.get(context.key)
         if stop is not None:
             stop.set()
 
@@ -99,5 +102,5 @@ class LocalInterpreter(Interpreter):
                 stop.set()
 
 
-def _said(text: str) -> Result:
+def _text_result(text: str) -> Result:
     return Result(Code.SUCCESS, (Message(Kind.TEXT, text),))

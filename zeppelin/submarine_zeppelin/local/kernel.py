@@ -1,44 +1,45 @@
-"""One Python session of a note: an ipykernel process of its own, run to the end of each execution.
+"""Execute code in an ipykernel process, with interrupt, completion and rich output.
 
-Interrupt, completion and rich output are ipykernel's. The process is started with the first
-execution, listens on private sockets only, and is gone with its owner, however that ends. Does not
-know paragraphs; what the messages mean is ``python``'s matter.
+The process starts with the first execution, listens on private sockets and ends with this process.
+``kernel_messages`` converts its messages.
 """
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import signal
+import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.local.kernel_client import complete
-from submarine_zeppelin.local.kernel_process import KernelProcess
-from submarine_zeppelin.local.worker import Worker
+from submarine_zeppelin.local.kernel_process import KernelProcess, complete
 
-Hear = Callable[[str, Mapping[str, Any]], None]
-#: Seconds between two looks for a message, a wish to stop and a death.
-_LOOK = 0.1
-#: Seconds of silence after the answer: then the word that all is over was lost in a flood.
-_LOST = 2.0
+T = TypeVar("T")
+MessageHandler = Callable[[str, Mapping[str, Any]], None]
+#: Seconds between two checks for messages, interrupts and the end of the process.
+_POLL_INTERVAL = 0.1
+#: Seconds without messages after the reply, after which a missing idle status counts as lost.
+_IDLE_TIMEOUT = 2.0
 
 
 class KernelDiedError(SubmarineError):
-    """The session's process has ended, so its variables are gone."""
+    """The process of the session has ended, and its variables are lost."""
 
 
 class Kernel:
-    """One Python process.
+    """A Python session in an ipykernel process.
 
     Parameters
     ----------
     python
-        Its interpreter, which has ipykernel; empty: our own.
+        Python with ipykernel; empty: the Python of this process.
     rows
-        Rows that a table shows.
+        Maximum number of rows in a table.
     """
 
     def __init__(self, python: str, rows: int) -> None:
@@ -49,41 +50,46 @@ class Kernel:
 
     @property
     def modules(self) -> Path | None:
-        """Directory of modules that the session can import; None before the start."""
+        """Directory from which the session imports modules; None before the start."""
         directory = self._process.directory
         return directory / "modules" if directory is not None else None
 
     @property
     def running(self) -> bool:
-        """Whether the process runs, and so has variables."""
+        """Whether the process runs."""
         return not self._closed and self._process.alive
 
     def start(self) -> bool:
-        """Start the process unless it runs; whether it was started now.
+        """Start the process unless it runs, and return whether it was started.
 
         Raises
         ------
         UsageError
-            If that Python is not there or has no ipykernel.
+            If the Python does not exist or has no ipykernel.
         """
-        return self._worker.do(self._start)
+        return self._worker.run(self._start)
 
     def run(
-        self, code: str, hear: Hear, stopped: Callable[[], bool], *, silent: bool = False
+        self,
+        code: str,
+        handler: MessageHandler,
+        stopped: Callable[[], bool],
+        *,
+        silent: bool = False,
     ) -> Mapping[str, Any]:
-        """Execute ``code``; ``hear`` gets type and content of each message about it.
+        """Execute ``code``. ``handler`` receives type and content of each message.
 
         Returns
         -------
         Mapping
-            Content of the reply: ``status``, ``execution_count`` and, of an error, its parts.
+            Content of the reply: ``status``, ``execution_count``, and the error if there is one.
 
         Raises
         ------
         KernelDiedError
-            If the process ends meanwhile.
+            If the process ends during the execution.
         """
-        return self._worker.do(lambda: self._run(code, hear, stopped, silent=silent))
+        return self._worker.run(lambda: self._run(code, handler, stopped, silent=silent))
 
     def _start(self) -> bool:
         if self._closed:
@@ -96,7 +102,7 @@ class Kernel:
         return True
 
     def _run(
-        self, code: str, hear: Hear, stopped: Callable[[], bool], *, silent: bool
+        self, code: str, handler: MessageHandler, stopped: Callable[[], bool], *, silent: bool
     ) -> Mapping[str, Any]:
         client = self._process.client
         message_id = client.execute(
@@ -104,29 +110,29 @@ class Kernel:
         )
         begun, interrupted, idle = silent, False, False
         reply: Mapping[str, Any] | None = None
-        heard_at = time.monotonic()
-        while not idle and (reply is None or time.monotonic() - heard_at < _LOST):
+        last_message_at = time.monotonic()
+        while not idle and (reply is None or time.monotonic() - last_message_at < _IDLE_TIMEOUT):
             if stopped() and begun and not interrupted:
                 interrupted = True
                 self.interrupt()
             message = self._next(client.get_iopub_msg)
             if message is None:
-                hear("tick", {})
+                handler("tick", {})
                 if reply is None and (reply := self._reply(message_id)) is not None:
-                    heard_at = time.monotonic()
+                    last_message_at = time.monotonic()
                 continue
-            heard_at = time.monotonic()
+            last_message_at = time.monotonic()
             if message["parent_header"].get("msg_id") == message_id:
                 kind, content = message["msg_type"], message["content"]
                 begun = begun or kind == "execute_input"
                 idle = kind == "status" and content["execution_state"] == "idle"
-                hear(kind, content)
+                handler(kind, content)
         while reply is None:
             reply = self._reply(message_id)
         return reply
 
     def _reply(self, message_id: str) -> Mapping[str, Any] | None:
-        """The answer to an execution, if it is there."""
+        """Return the reply to an execution if it has arrived."""
         found = self._next(self._process.client.get_shell_msg)
         if found is None or found["parent_header"].get("msg_id") != message_id:
             return None
@@ -134,46 +140,93 @@ class Kernel:
         return content if isinstance(content, dict) else {}
 
     def complete(self, code: str, cursor: int) -> Mapping[str, Any]:
-        """The kernel's proposals; none while it is busy for long."""
+        """Return the kernel's completions; none if it does not reply in time."""
         manager = self._process.manager
         if manager is None:
             return {}
         worker = Worker("submarine-completion")
         try:
-            return worker.do(lambda: complete(manager, code, cursor))
+            return worker.run(lambda: complete(manager, code, cursor))
         finally:
-            worker.end()
+            worker.stop()
 
     def interrupt(self) -> None:
-        """What Ctrl-C does in a terminal: to the program and whatever it has started."""
+        """Send SIGINT to the program and its child processes, as Ctrl-C does in a terminal."""
         self._process.signal(signal.SIGINT)
 
-    def finish(self) -> None:
-        """End the process: its program asked for that. The next execution starts another."""
-        self._worker.do(self._process.end)
+    def end_process(self) -> None:
+        """End the process. The next execution starts a new one."""
+        self._worker.run(self._process.end)
 
     def close(self) -> None:
-        """End the process and all that it has left running; more than once is no error."""
+        """End the process and its child processes. May be called again."""
         self._closed = True
-        self._worker.do(self._process.end)
-        self._worker.end()
+        self._worker.run(self._process.end)
+        self._worker.stop()
 
     def _next(self, get: Callable[..., Any]) -> Any:
         try:
-            return get(timeout=_LOOK)
+            return get(timeout=_POLL_INTERVAL)
         except queue.Empty:
             pass
         if not self.running:
             raise KernelDiedError(
-                "The Python process of this note has ended, and its variables are gone.",
-                "Run the paragraphs again; the next one starts a new process.",
+                "The Python process of this note has ended, and its variables are lost.",
+                "Run the paragraphs again; the next run starts a new process.",
             )
         return None
 
     def _prepare(self) -> None:
-        text = Path(__file__).with_name("in_kernel.py").read_text("utf-8")
+        text = Path(__file__).with_name("kernel_setup.py").read_text("utf-8")
         code = (
             f"exec(compile({text!r}, '<submarine>', 'exec'), {{'ROWS': {self._rows}}})\n"
             f"import sys; sys.path.insert(1, {str(self.modules)!r}); del sys"
         )
         self._run(code, lambda kind, content: None, lambda: False, silent=True)
+
+
+class Worker:
+    """Thread that runs functions in sequence and closes its event loop.
+
+    ``jupyter_client`` creates an event loop in each thread that calls it and does not close it. The
+    thread starts with the first call. It is a daemon, so it does not delay the exit of the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._lock = threading.Lock()
+        self._work: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = (
+            queue.SimpleQueue()
+        )
+        self._thread: threading.Thread | None = None
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Run a function in the thread, wait, and return its result or raise its exception."""
+        done: Future[T] = Future()
+        with self._lock:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(target=self._run, daemon=True, name=self._name)
+                self._thread.start()
+        self._work.put((work, done))
+        return done.result()
+
+    def stop(self) -> None:
+        """Stop the thread after pending calls. A later call starts a new thread."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._work.put(None)
+            thread.join()
+
+    def _run(self) -> None:
+        while (item := self._work.get()) is not None:
+            work, done = item
+            try:
+                done.set_result(work())
+            except BaseException as error:
+                done.set_exception(error)
+            del item, work, done
+        with contextlib.suppress(Exception):
+            from jupyter_core.utils import ensure_event_loop
+
+            ensure_event_loop().close()

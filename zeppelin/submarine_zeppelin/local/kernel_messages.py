@@ -1,7 +1,6 @@
-"""What the messages of a kernel become in a paragraph: text, tables, pictures, tracebacks.
+"""Convert messages of a kernel to a paragraph's output: text, tables, images, tracebacks.
 
-Tracebacks name paragraphs and their lines in the place of IPython's numbers of executions. Runs
-nothing (``kernel``) and decides nothing of when a paragraph runs (``python``).
+Tracebacks contain paragraph names and lines in place of IPython's execution numbers.
 """
 
 from __future__ import annotations
@@ -13,88 +12,88 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.text import one_line
-from submarine_zeppelin.display import Screen, terminal_html
-from submarine_zeppelin.interface import Kind, properties as settings
+from submarine_zeppelin.display import OutputBuffer, terminal_html
+from submarine_zeppelin.interface import DEFAULT_LIMIT, Kind
 from submarine_zeppelin.local.kernel import Kernel
 
 TABLE = "application/vnd.submarine.table+json"
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _COLOURS = re.compile(_COLOUR)
-#: IPython's name of an execution in a traceback, in colours or without.
+#: IPython's name of an execution in a traceback, with or without colors.
 _PLACE = re.compile(rf"Cell{_COLOUR} {_COLOUR}In{_COLOUR}\s?{_COLOUR}\[{_COLOUR}(\d+){_COLOUR}\]")
-_MAX_PLACES = 2000
+_MAX_NAMES = 2000
 
 
-class Session:
-    """The Python session of one note."""
+class PythonSession:
+    """The Python session of a note."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        #: One paragraph at a time.
-        self.turn = threading.Lock()
-        #: Number of an execution -> what the paragraph is called.
-        self.places: OrderedDict[int, str] = OrderedDict()
+        #: Held while a paragraph runs.
+        self.lock = threading.Lock()
+        #: Execution number -> name of the paragraph.
+        self.paragraph_names: OrderedDict[int, str] = OrderedDict()
         self.modules: dict[str, str] = {}
 
     def remember(self, count: object, name: str) -> None:
-        """Which paragraph an execution was."""
+        """Record the name of the paragraph of an execution."""
         if isinstance(count, int):
-            self.places[count] = name
-            while len(self.places) > _MAX_PLACES:
-                self.places.popitem(last=False)
+            self.paragraph_names[count] = name
+            while len(self.paragraph_names) > _MAX_NAMES:
+                self.paragraph_names.popitem(last=False)
 
-    def named(self, text: str) -> str:
-        """A traceback with paragraphs in the place of numbers of executions."""
-        return _PLACE.sub(lambda m: self.places.get(int(m[1]), m[0]), text)
+    def replace_numbers(self, text: str) -> str:
+        """Replace execution numbers in a traceback by paragraph names."""
+        return _PLACE.sub(lambda m: self.paragraph_names.get(int(m[1]), m[0]), text)
 
 
-class Shown:
-    """What the messages of one execution become."""
+class ExecutionOutput:
+    """Writes the messages of one execution to an output buffer."""
 
-    def __init__(self, screen: Screen, session: Session) -> None:
-        self.screen = screen
-        self.name = ""
+    def __init__(self, output: OutputBuffer, session: PythonSession, name: str) -> None:
+        self.output = output
+        self._name = name
         self._session = session
 
-    def hear(self, kind: str, content: Mapping[str, Any]) -> None:
-        """One message of the kernel."""
+    def handle(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Handle a message of the kernel."""
         if kind == "stream":
-            self.screen.text(str(content.get("text", "")))
+            self.output.write(str(content.get("text", "")))
         elif kind == "execute_input":
-            self._session.remember(content.get("execution_count"), self.name)
+            self._session.remember(content.get("execution_count"), self._name)
         elif kind in ("display_data", "execute_result", "update_display_data"):
             self._display(kind, content)
         elif kind == "clear_output":
-            self.screen.clear(wait=bool(content.get("wait")))
+            self.output.clear(wait=bool(content.get("wait")))
         elif kind == "error":
             self._error(content)
         else:
-            self.screen.tick()
+            self.output.refresh()
 
-    def payload(self, items: object) -> bool:
-        """What a reply carries besides: help that ``?`` asked for; whether the program is to end.
+    def handle_payload(self, items: object) -> bool:
+        """Show help from ``?`` in a reply's payload, and return whether the process must end.
 
-        Other payloads, which edit cells, mean nothing in a note.
+        Other payloads, which edit cells, are ignored.
         """
         ends = False
         for item in items if isinstance(items, list) else ():
             source = item.get("source") if isinstance(item, dict) else None
             if source == "page" and isinstance(item.get("data"), dict):
                 words = item["data"].get("text/plain")
-                self.screen.text(f"{words}\n" if isinstance(words, str) else "")
+                self.output.write(f"{words}\n" if isinstance(words, str) else "")
             elif source == "ask_exit":
                 ends = not item.get("keepkernel")
         return ends
 
-    def raised(self, reply: Mapping[str, Any]) -> str:
-        """What an execution raised, ``ValueError in line 3``; empty: nothing."""
+    def describe_error(self, reply: Mapping[str, Any]) -> str:
+        """Describe the exception of an execution, ``ValueError in line 3``; empty if none."""
         if reply.get("status") != "error":
             return ""
         lines = reply.get("traceback")
         text = "\n".join(str(line) for line in lines) if isinstance(lines, list) else ""
-        named = _COLOURS.sub("", self._session.named(text))
-        places = re.findall(rf"{re.escape(self.name)}, line (\d{{1,9}})", named)
-        where = f" in line {places[-1]}" if self.name and places else ""
+        named = _COLOURS.sub("", self._session.replace_numbers(text))
+        places = re.findall(rf"{re.escape(self._name)}, line (\d{{1,9}})", named)
+        where = f" in line {places[-1]}" if self._name and places else ""
         return f"{one_line(str(reply.get('ename')), 100)}{where}"
 
     def _display(self, kind: str, content: Mapping[str, Any]) -> None:
@@ -102,24 +101,24 @@ class Shown:
         if not isinstance(data, dict):
             return
         display = str((content.get("transient") or {}).get("display_id") or "")
-        for made, words in of_bundle(data):
+        for output_kind, text in convert_mime_bundle(data):
             if kind == "update_display_data":
-                self.screen.renew(display, made, words)
-            elif made is Kind.TEXT:
-                self.screen.text(words if words.endswith("\n") else words + "\n")
+                self.output.update(display, output_kind, text)
+            elif output_kind is Kind.TEXT:
+                self.output.write(text if text.endswith("\n") else text + "\n")
             else:
-                self.screen.put(made, words, display)
+                self.output.add(output_kind, text, display)
 
     def _error(self, content: Mapping[str, Any]) -> None:
         lines = content.get("traceback")
         text = "\n".join(str(line) for line in lines) if isinstance(lines, list) else ""
         text = text or f"{content.get('ename')}: {content.get('evalue')}"
-        page = terminal_html(self._session.named(text), settings.OUTPUT_LIMIT)
-        self.screen.put(Kind.HTML, page)
+        page = terminal_html(self._session.replace_numbers(text), DEFAULT_LIMIT)
+        self.output.add(Kind.HTML, page)
 
 
-def of_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
-    """The form of a MIME bundle that Zeppelin shows best."""
+def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
+    """Convert a MIME bundle to the output types that Zeppelin shows best."""
     table = data.get(TABLE)
     if isinstance(table, dict) and isinstance(table.get("table"), str):
         found = [(Kind.TABLE, table["table"])]

@@ -1,8 +1,7 @@
-"""``%submarine.python``: a paragraph runs here, in the one Python session of its note.
+"""The interpreter ``%submarine.python``, which runs paragraphs in the Python session of their note.
 
-So that code can be tried before it is a job. The same paragraphs are the program of
-``%submarine run``, whether they ran or not; ``(only)`` does not run them here. What a paragraph
-prints and shows is the user's own, and is shown as Jupyter shows it. Keeps no cells (``notes``).
+The same paragraphs form the program of ``%submarine run``, run or not. Output is shown as in
+Jupyter; HTML of the user's code is not escaped.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.program import PROGRAM, merge_cells, package_files
-from submarine_zeppelin.display import Screen
+from submarine_zeppelin.display import OutputBuffer
 from submarine_zeppelin.interface import (
     Code,
     Completion,
@@ -23,32 +22,33 @@ from submarine_zeppelin.interface import (
     Output,
     Result,
     Server,
+    output_limit,
     properties as settings,
 )
 from submarine_zeppelin.local import values
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.local.kernel import Kernel, KernelDiedError
-from submarine_zeppelin.local.kernel_messages import Session, Shown
-from submarine_zeppelin.notes import Paragraph, collect, note_raised
+from submarine_zeppelin.local.kernel_messages import ExecutionOutput, PythonSession
+from submarine_zeppelin.notes import Paragraph, collect_cells, record_exception
 
 _MAX_COMPLETIONS = 100
-_LEFT = (
-    "The Python process of this note has ended, as was asked, and its variables are gone. The next "
-    "paragraph starts a new one.\n"
+_EXITED = (
+    "The Python process of this note has exited as requested, and its variables are lost. The next "
+    "paragraph starts a new process.\n"
 )
 
 
 class PythonInterpreter(LocalInterpreter):
-    """The entry ``python`` of one of Zeppelin's sessions: a process for each of its notes."""
+    """Interpreter of one Zeppelin session, with a Python process for each note."""
 
     entry = "python"
 
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, PythonSession] = {}
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        """What the note's session proposes; nothing before it has started."""
+        """Return the completions of the note's session; none before its start."""
         with self._lock:
             session = self._sessions.get(context.note_id)
         if session is None:
@@ -56,7 +56,7 @@ class PythonInterpreter(LocalInterpreter):
         found = session.kernel.complete(text, cursor)
         start = found.get("cursor_start", cursor)
         typed = text[start:cursor]
-        # Zeppelin puts in what follows the last dot.
+        # Zeppelin inserts the text after the last dot.
         skip = typed.rfind(".") + 1
         words = [str(word) for word in found.get("matches") or ()]
         return [
@@ -66,7 +66,7 @@ class PythonInterpreter(LocalInterpreter):
         ]
 
     def close(self) -> None:
-        """End the processes of all notes."""
+        """End the processes of all notes in parallel."""
         super().close()
         with self._lock:
             sessions, self._sessions = list(self._sessions.values()), {}
@@ -76,7 +76,7 @@ class PythonInterpreter(LocalInterpreter):
         for thread in threads:
             thread.join()
 
-    def _session(self, note_id: str) -> Session:
+    def _session(self, note_id: str) -> PythonSession:
         with self._lock:
             found = self._sessions.get(note_id)
             if found is None:
@@ -84,13 +84,13 @@ class PythonInterpreter(LocalInterpreter):
                     settings.text(self.properties, "zeppelin.python"),
                     settings.number(self.properties, "zeppelin.python.maxResult"),
                 )
-                found = self._sessions[note_id] = Session(kernel)
-                values.remember(self.session, note_id, found)
+                found = self._sessions[note_id] = PythonSession(kernel)
+                values.register_session(self.session, note_id, found)
             return found
 
-    def _collected(self, mine: Paragraph | None) -> str:
-        file = mine.file if mine is not None else PROGRAM
-        return f"This paragraph is part of {file or PROGRAM}; it did not run here."
+    def _describe_collected(self, own: Paragraph | None) -> str:
+        file = own.file if own is not None else PROGRAM
+        return f"This paragraph is part of {file or PROGRAM} and was not run here."
 
     def _run(
         self,
@@ -98,39 +98,39 @@ class PythonInterpreter(LocalInterpreter):
         context: Context,
         output: Output,
         note: list[Paragraph],
-        mine: Paragraph | None,
+        own: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
         session = self._session(context.note_id)
-        while not session.turn.acquire(timeout=0.1):
+        while not session.lock.acquire(timeout=0.1):
             if stop.is_set():
-                return Result(Code.ERROR, (Message(Kind.TEXT, "Stopped before it had started."),))
+                return Result(Code.ERROR, (Message(Kind.TEXT, "Stopped before the start."),))
         try:
             if session.kernel.start():
-                session.places.clear()
+                session.paragraph_names.clear()
                 session.modules.clear()
-            self._bring_modules(session, note)
-            shown = Shown(Screen(output, settings.output_limit(self.properties)), session)
-            shown.name = _name(mine, context)
+            self._write_modules(session, note)
+            buffer = OutputBuffer(output, output_limit(self.properties))
+            execution = ExecutionOutput(buffer, session, _name(own, context))
             try:
-                reply = session.kernel.run(as_typed(text), shown.hear, stop.is_set)
+                reply = session.kernel.run(align_lines(text), execution.handle, stop.is_set)
                 good = reply.get("status") == "ok"
-                if mine is not None:
-                    note_raised(context.place, mine.body, shown.raised(reply))
-                if shown.payload(reply.get("payload")):
-                    session.kernel.finish()
-                    shown.screen.text(_LEFT)
+                if own is not None:
+                    record_exception(context.key, own.body, execution.describe_error(reply))
+                if execution.handle_payload(reply.get("payload")):
+                    session.kernel.end_process()
+                    execution.output.write(_EXITED)
             except KernelDiedError as died:
-                shown.screen.text(f"{died}\n")
+                execution.output.write(f"{died}\n")
                 good = False
-            return Result(Code.SUCCESS if good else Code.ERROR, shown.screen.messages())
+            return Result(Code.SUCCESS if good else Code.ERROR, execution.output.messages())
         finally:
-            session.turn.release()
+            session.lock.release()
 
-    def _bring_modules(self, session: Session, note: list[Paragraph]) -> None:
-        """Let the session import the note's files, as the job will."""
+    def _write_modules(self, session: PythonSession, note: list[Paragraph]) -> None:
+        """Write the note's files for import in the session, as in a job."""
         try:
-            cells = collect([item for item in note if item.entry == "python" and item.file])
+            cells = collect_cells([item for item in note if item.entry == "python" and item.file])
             files: dict[str, list[Any]] = {}
             for cell in cells.cells():
                 files.setdefault(cell.filename, []).append(cell)
@@ -138,7 +138,7 @@ class PythonInterpreter(LocalInterpreter):
                 name: merge_cells(group).text for name, group in files.items() if name != PROGRAM
             }
         except SubmarineError:
-            return  # `run` says what is wrong; here the paragraph itself may still be right
+            return  # `run` reports the error; this paragraph may still be valid
         texts |= dict.fromkeys(package_files(set(texts)), "")
         directory = session.kernel.modules
         if texts == session.modules or directory is None:
@@ -151,14 +151,14 @@ class PythonInterpreter(LocalInterpreter):
             (directory / name).write_text(texts[name], "utf-8", "replace")
         session.modules = texts
         modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in changed]
-        session.kernel.run(_forget(modules), lambda kind, content: None, _never, silent=True)
+        session.kernel.run(_reload_code(modules), lambda kind, content: None, _never, silent=True)
 
 
-def as_typed(text: str) -> str:
-    """A paragraph's text so that line numbers are those of the paragraph.
+def align_lines(text: str) -> str:
+    """Change a paragraph's text so that line numbers are those of the paragraph.
 
-    IPython drops blank lines at the top. The line that names the interpreter is such a line; as a
-    comment it stays. A cell magic must be first, so there the numbers begin with it.
+    IPython removes blank lines at the top, such as the one in place of the interpreter's name, so
+    this line becomes a comment. A cell magic must come first, so lines are counted from it.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not text.startswith("\n"):
@@ -166,14 +166,14 @@ def as_typed(text: str) -> str:
     return text if text.lstrip().startswith("%%") else "#" + text
 
 
-def _name(mine: Paragraph | None, context: Context) -> str:
-    if mine is not None:
-        title = f' "{mine.title}"' if mine.title else ""
-        return f"Paragraph {mine.number}{title}"
+def _name(own: Paragraph | None, context: Context) -> str:
+    if own is not None:
+        title = f' "{own.title}"' if own.title else ""
+        return f"Paragraph {own.number}{title}"
     return f'Paragraph "{context.title}"' if context.title else "This paragraph"
 
 
-def _forget(modules: list[str]) -> str:
+def _reload_code(modules: list[str]) -> str:
     return (
         "import importlib, sys\n"
         f"for _name in {modules!r}: sys.modules.pop(_name, None)\n"

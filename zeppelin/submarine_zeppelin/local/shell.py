@@ -1,7 +1,7 @@
-"""``%submarine.sh``: a paragraph runs here in a bash of its own, streamed, and ended as a whole.
+"""The interpreter ``%submarine.sh``, which runs each paragraph in its own bash process.
 
-One that is titled with the name of a shell file (``prepare.sh``) is that file in the program's
-directory besides; ``(only)`` does not run it here. Nothing that it has started outlives it.
+A paragraph with the title of a shell file, such as ``prepare.sh``, is also a file of the program.
+All processes that a paragraph starts end with it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,26 @@ import subprocess
 import threading
 import time
 
-from submarine_zeppelin.display import Screen
-from submarine_zeppelin.interface import Code, Context, Output, Result, properties as settings
+from submarine_zeppelin.display import OutputBuffer
+from submarine_zeppelin.interface import (
+    Code,
+    Context,
+    Output,
+    Result,
+    output_limit,
+    properties as settings,
+)
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.notes import Paragraph
 
-_LOOK = 0.1
-#: Seconds between asking a stopped script to end and killing it.
-_PATIENCE = 3.0
-_PIECE = 1 << 16
+_POLL_INTERVAL = 0.1
+#: Seconds between SIGTERM and SIGKILL for a stopped script.
+_GRACE = 3.0
+_CHUNK_SIZE = 1 << 16
 
 
 class ShellInterpreter(LocalInterpreter):
-    """The entry ``sh`` of one of Zeppelin's sessions."""
+    """Interpreter of one Zeppelin session."""
 
     entry = "sh"
 
@@ -38,41 +45,41 @@ class ShellInterpreter(LocalInterpreter):
         context: Context,
         output: Output,
         note: list[Paragraph],
-        mine: Paragraph | None,
+        own: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
-        name = f"Paragraph {mine.number}" if mine is not None else "Paragraph"
-        screen = Screen(output, settings.output_limit(self.properties))
+        name = f"Paragraph {own.number}" if own is not None else "Paragraph"
+        buffer = OutputBuffer(output, output_limit(self.properties))
         limit = settings.number(self.properties, "shell.command.timeout.millisecs") / 1000
-        until = time.monotonic() + limit if limit else None
-        why = ""
+        deadline = time.monotonic() + limit if limit else None
+        reason = ""
         with _Script(text, name) as script:
-            while (piece := script.read()) is not None:
-                screen.text(piece)
-                screen.tick()
+            while (chunk := script.read()) is not None:
+                buffer.write(chunk)
+                buffer.refresh()
                 if stop.is_set():
-                    why = why or "Stopped."
-                elif until is not None and time.monotonic() > until:
-                    why = why or f"Ended after {limit:g} s (shell.command.timeout.millisecs)."
-                if why:
-                    script.end()
+                    reason = reason or "Stopped."
+                elif deadline is not None and time.monotonic() > deadline:
+                    reason = reason or f"Ended after {limit:g} s (shell.command.timeout.millisecs)."
+                if reason:
+                    script.terminate()
             code = script.code
-        if not why and code:
-            why = f"Exit code {code}." if code > 0 else f"Ended by signal {-code}."
-        if why:
-            screen.text(f"{why}\n")
-        return Result(Code.ERROR if why else Code.SUCCESS, screen.messages())
+        if not reason and code:
+            reason = f"Exit code {code}." if code > 0 else f"Ended by signal {-code}."
+        if reason:
+            buffer.write(f"{reason}\n")
+        return Result(Code.ERROR if reason else Code.SUCCESS, buffer.messages())
 
-    def _collected(self, mine: Paragraph | None) -> str:
-        file = mine.file if mine is not None else ""
+    def _describe_collected(self, own: Paragraph | None) -> str:
+        file = own.file if own is not None else ""
         if file:
-            return f"This paragraph is {file} of the program; it did not run here."
-        title = "Title it with a name such as prepare.sh to have it in the program."
-        return f"It did not run here. {title}"
+            return f"This paragraph is the file {file} of the program and was not run here."
+        hint = "Give it a title such as prepare.sh to make it a file of the program."
+        return f"This paragraph was not run here. {hint}"
 
 
 class _Script:
-    """A bash with a script in a file that has no name: a process list shows nothing of it."""
+    """A bash process with its script in an anonymous file, which process lists do not show."""
 
     def __init__(self, text: str, name: str) -> None:
         self._script = os.memfd_create("paragraph", os.MFD_CLOEXEC)
@@ -90,7 +97,7 @@ class _Script:
         assert self._process.stdout is not None
         self._pipe = self._process.stdout.fileno()
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._asked_at = 0.0
+        self._terminated_at = 0.0
 
     def __enter__(self) -> _Script:
         return self
@@ -104,28 +111,28 @@ class _Script:
 
     @property
     def code(self) -> int:
-        """Its exit code, once ``read`` has said that it is over."""
+        """Exit code, after ``read`` has returned None."""
         return self._process.wait()
 
     def read(self) -> str | None:
-        """What it has printed since, maybe nothing; None after its end.
+        """Return new output, possibly empty; None after the end of the script.
 
-        What it has left running in the background is not waited for.
+        Does not wait for processes in the background.
         """
-        if select.select([self._pipe], [], [], _LOOK)[0]:
-            data = os.read(self._pipe, _PIECE)
+        if select.select([self._pipe], [], [], _POLL_INTERVAL)[0]:
+            data = os.read(self._pipe, _CHUNK_SIZE)
             if data:
                 return self._decoder.decode(data).replace(self._place, self._name)
         elif self._process.poll() is None:
-            if self._asked_at and time.monotonic() > self._asked_at + _PATIENCE:
+            if self._terminated_at and time.monotonic() > self._terminated_at + _GRACE:
                 self._signal(signal.SIGKILL)
             return ""
         return None
 
-    def end(self) -> None:
-        """Ask it to end; it is killed when it does not."""
-        if not self._asked_at:
-            self._asked_at = time.monotonic()
+    def terminate(self) -> None:
+        """Send SIGTERM; ``read`` sends SIGKILL later."""
+        if not self._terminated_at:
+            self._terminated_at = time.monotonic()
             self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> None:

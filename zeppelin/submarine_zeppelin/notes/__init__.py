@@ -1,4 +1,4 @@
-"""Notes of Zeppelin: paragraphs, export, legacy formats."""
+"""Notes as programs: paragraphs, command lines, notebook export, wording of messages."""
 
 from __future__ import annotations
 
@@ -6,36 +6,40 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_zeppelin.notes.command_lines import (
-        body_of as body_of,
-        lines_of as lines_of,
-        plain as plain,
-        words_of as words_of,
+        normalize_newlines as normalize_newlines,
+        parse_cell_verb as parse_cell_verb,
+        split_commands as split_commands,
+        split_words as split_words,
     )
     from submarine_zeppelin.notes.note import (
         Paragraph as Paragraph,
+        build_note_bundle as build_note_bundle,
         check_options as check_options,
-        collect as collect,
-        note_raised as note_raised,
+        collect_cells as collect_cells,
+        interpreter_names as interpreter_names,
+        mark_raised as mark_raised,
+        other_python_cells as other_python_cells,
         read_note as read_note,
-        spellings_of as spellings_of,
+        record_exception as record_exception,
+        shell_files as shell_files,
     )
     from submarine_zeppelin.notes.note_file import read_note_file as read_note_file
     from submarine_zeppelin.notes.note_folder import (
         NOTEBOOK as NOTEBOOK,
-        folder_of_note as folder_of_note,
-        keep as keep,
-        stem_of as stem_of,
+        note_directory as note_directory,
+        notebook_stem as notebook_stem,
+        write_notebook as write_notebook,
     )
     from submarine_zeppelin.notes.notebook_export import (
         check_replaceable as check_replaceable,
-        export as export,
+        export_notebook as export_notebook,
     )
     from submarine_zeppelin.notes.wording import (
-        OWNERS as OWNERS,
-        STANDS_STILL as STANDS_STILL,
-        help_in_note as help_in_note,
-        in_note as in_note,
-        sentence as sentence,
+        PAUSED_NOTICE as PAUSED_NOTICE,
+        TERMINAL_VERBS as TERMINAL_VERBS,
+        error_text as error_text,
+        reword as reword,
+        reword_help as reword_help,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -43,18 +47,27 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "command_lines": ("body_of", "lines_of", "plain", "words_of"),
+            "command_lines": (
+                "normalize_newlines",
+                "parse_cell_verb",
+                "split_commands",
+                "split_words",
+            ),
             "note": (
                 "Paragraph",
+                "build_note_bundle",
                 "check_options",
-                "collect",
-                "note_raised",
+                "collect_cells",
+                "interpreter_names",
+                "mark_raised",
+                "other_python_cells",
                 "read_note",
-                "spellings_of",
+                "record_exception",
+                "shell_files",
             ),
             "note_file": ("read_note_file",),
-            "note_folder": ("NOTEBOOK", "folder_of_note", "keep", "stem_of"),
-            "notebook_export": ("check_replaceable", "export"),
-            "wording": ("OWNERS", "STANDS_STILL", "help_in_note", "in_note", "sentence"),
+            "note_folder": ("NOTEBOOK", "note_directory", "notebook_stem", "write_notebook"),
+            "notebook_export": ("check_replaceable", "export_notebook"),
+            "wording": ("PAUSED_NOTICE", "TERMINAL_VERBS", "error_text", "reword", "reword_help"),
         },
     )

@@ -1,7 +1,4 @@
-"""What a ``%submarine`` paragraph holds: commands, a line each, or a verb and the text below it.
-
-Works on text alone; what the commands do is ``lines``' matter.
-"""
+"""Parse a ``%submarine`` paragraph: one command per line, or a verb with a text below it."""
 
 from __future__ import annotations
 
@@ -12,13 +9,13 @@ from submarine_jobs.commands import CellBody
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import cell_verbs
 
-#: How a text begins that is none of commands: YAML, or the first job file of several.
-_BELOW = re.compile(r"\s*(?:[\w.]+\s*[:=]|[-{\[]|#\s*[\w.-]+\.job\s*$)")
+#: Start of a text that does not consist of commands: YAML, or the first of several job files.
+_BODY_START = re.compile(r"\s*(?:[\w.]+\s*[:=]|[-{\[]|#\s*[\w.-]+\.job\s*$)")
 
 
-def lines_of(text: str) -> list[str]:
-    """The commands of a paragraph: a line each, joined where one ends in a backslash."""
-    joined = plain(text).replace("\\\n", " ")
+def split_commands(text: str) -> list[str]:
+    """Return the commands of a paragraph, one per line; a backslash continues a line."""
+    joined = normalize_newlines(text).replace("\\\n", " ")
     lines = [line.strip() for line in joined.split("\n")]
     found = [line for line in lines if line and not line.startswith("#")]
     if not found:
@@ -26,53 +23,53 @@ def lines_of(text: str) -> list[str]:
     return found
 
 
-def body_of(text: str, first_line: int, label: str) -> tuple[list[str], CellBody] | None:
-    """A verb of ``cell_verbs`` and the text below its line; None where the lines are commands.
+def parse_cell_verb(text: str, first_line: int, label: str) -> tuple[list[str], CellBody] | None:
+    """Return a verb of ``cell_verbs`` and the text below it; None if the lines are commands.
 
     Parameters
     ----------
     first_line
-        The number that the editor shows for the first line of ``text``.
+        Line number of the first line of ``text`` in the editor.
     label
-        What a person calls the paragraph.
+        Label of the paragraph.
     """
-    lines = plain(text).split("\n")
+    lines = normalize_newlines(text).split("\n")
     for number, line in enumerate(lines):
-        said = line.strip()
-        if not said or said.startswith("#"):
+        command = line.strip()
+        if not command or command.startswith("#"):
             continue
         below = lines[number + 1 :]
-        if said.split()[0] not in cell_verbs() or not _is_text(below):
+        if command.split()[0] not in cell_verbs() or not _is_text(below):
             return None
         body = CellBody("\n".join(below), first_line + number + 1, label, "Paragraph")
-        return words_of(said), body
+        return split_words(command), body
     return None
 
 
 def _is_text(below: list[str]) -> bool:
-    """Whether lines are no commands: a verb of cells may also be one of those."""
+    """Whether lines are not commands. A verb of cells may also be used as a command."""
     for line in below:
-        if _BELOW.match(line):
+        if _BODY_START.match(line):
             return True
         if line.strip() and not line.lstrip().startswith("#"):
             return False
     return False
 
 
-def words_of(line: str) -> list[str]:
-    """The words of a command.
+def split_words(line: str) -> list[str]:
+    """Split a command into words.
 
     Raises
     ------
     UsageError
-        If its quotes do not close.
+        If a quotation mark is missing.
     """
     try:
         return shlex.split(line)
     except ValueError:
-        raise UsageError(f"The quotes in {line[:80]!r} do not close.") from None
+        raise UsageError(f"A closing quotation mark is missing in {line[:80]!r}.") from None
 
 
-def plain(text: str) -> str:
-    """With one kind of line ends."""
+def normalize_newlines(text: str) -> str:
+    """Replace all line ends by newlines."""
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,7 +1,7 @@
-"""What users of Zeppelin's former submarine interpreter know: its words, its form, its properties.
+"""Commands and form of Zeppelin's former Submarine interpreter, as command lines of ``run``.
 
-Turns them into words of our own grammar; runs nothing. Its commands were buttons of a page and
-values of a list; here they are lines of a paragraph and an entry of a Zeppelin form.
+That interpreter has buttons and a list on a page; here they are lines of a paragraph and fields of
+a Zeppelin form.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from submarine_zeppelin.interface import Context, properties as settings
 DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
 JOB_RUN, JOB_STOP = "JOB_RUN", "JOB_STOP"
 TENSORBOARD_RUN, TENSORBOARD_STOP = "TENSORBOARD_RUN", "TENSORBOARD_STOP"
-#: What the form's list does, with the words that it shows.
+#: Actions in the list of the form, with their labels.
 ACTIONS = {
     "SHOW": "Show",
     JOB_RUN: "Run the job",
@@ -34,17 +34,17 @@ _WORDS = {
 }
 _VERBS = {"JOB_LIST": ["list"], "JOB_SHOW": ["show", "last"]}
 _UNFIT = re.compile(r"[^a-z0-9-]+")
-#: A checkpoint path with so few parts may hold more than checkpoints.
-SHALLOW = 3
+#: A checkpoint path with at most this number of parts may contain other files.
+MIN_PARTS = 3
 
 
-def word_of(line: str) -> str | None:
-    """The former command that a whole line is, in any case, with a blank or ``_``."""
+def parse_command(line: str) -> str | None:
+    """Return the command of a line, in any case and with a blank or ``_``; None if it is none."""
     return _WORDS.get("_".join(line.upper().split()))
 
 
-def ours(words: Sequence[str]) -> list[str]:
-    """A command line of the Submarine launcher, or of ours, as words of our grammar."""
+def translate_command_line(words: Sequence[str]) -> list[str]:
+    """Convert a command line of the Submarine launcher to this project's command line."""
     found = list(words)
     if found[:2] == ["yarn", "jar"]:
         found = found[3:]
@@ -58,8 +58,8 @@ def ours(words: Sequence[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Fields:
-    """What the form holds."""
+class FormFields:
+    """Values of the form."""
 
     action: str = "SHOW"
     input_path: str = ""
@@ -68,8 +68,8 @@ class Fields:
     clean_checkpoint: bool = False
 
     @classmethod
-    def of(cls, params: Mapping[str, Any]) -> Fields:
-        """Read the values that Zeppelin sends; what is missing or odd counts as empty."""
+    def of(cls, params: Mapping[str, Any]) -> FormFields:
+        """Read the values that Zeppelin sends. Missing and malformed values are empty."""
 
         def text(name: str) -> str:
             value = params.get(name)
@@ -86,7 +86,7 @@ class Fields:
         )
 
     def form(self, *, distributed: bool, checkpoint: str) -> dict[str, Any]:
-        """The form for Zeppelin; the action is not kept, so that it is not done again."""
+        """Return the form. It does not keep the action, so that the action is not repeated."""
         params: dict[str, Any] = {
             "command": "SHOW",
             "checkpoint_path": checkpoint,
@@ -95,7 +95,7 @@ class Fields:
         }
         forms = {
             "command": _select("command", "Command", ACTIONS),
-            "checkpoint_path": _box("checkpoint_path", "Checkpoint path (of the settings)"),
+            "checkpoint_path": _box("checkpoint_path", "Checkpoint path (from the settings)"),
             "input_path": _box("input_path", "Input path (%input_path%)"),
             "worker_launch_cmd": _box("worker_launch_cmd", "Worker launch command"),
         }
@@ -117,12 +117,12 @@ class Fields:
 
 
 def job_name(context: Context) -> str:
-    """The name of a note's dashboard job: user and note, as the former interpreter had it."""
+    """Return the name of a note's dashboard job, from user and note as in Zeppelin."""
     return _name(f"{context.user}-{context.note_id}")
 
 
-def board_name(context: Context) -> str:
-    """The name of a user's TensorBoard."""
+def tensorboard_name(context: Context) -> str:
+    """Return the job name of a user's TensorBoard."""
     return _name(f"{context.user}-tb")
 
 
@@ -132,34 +132,34 @@ def distributed(properties: Mapping[str, str]) -> bool:
 
 
 def checkpoint_path(properties: Mapping[str, str], context: Context) -> str:
-    """Where the checkpoints of a note's dashboard job go; empty: into its job directory."""
+    """Return the checkpoint directory of a note's dashboard job; empty: the job directory."""
     base = settings.text(properties, "tf.checkpoint.path").replace("${username}", context.user)
     return f"{base.rstrip('/')}/{context.note_id}" if base else ""
 
 
 def check_cleanable(path: str) -> None:
-    """Refuse to remove what may be more than a checkpoint directory.
+    """Reject a path that may contain more than checkpoints.
 
     Raises
     ------
     UsageError
-        If the path has at most ``SHALLOW`` parts.
+        If the path has at most ``MIN_PARTS`` parts.
     """
     parts = [part for part in posixpath.normpath(urlsplit(path).path).split("/") if part]
-    if len(parts) <= SHALLOW or ".." in parts:
+    if len(parts) <= MIN_PARTS or ".." in parts:
         raise UsageError(
-            f"The checkpoint path {path[:200]} is not cleaned: it has {len(parts)} parts, and at "
-            f"least {SHALLOW + 1} are wanted, so that nothing else is removed.",
-            "Set tf.checkpoint.path to a deeper directory, or untick the box.",
+            f"The checkpoint path {path[:200]} is not cleaned: it has {len(parts)} parts and needs "
+            f"at least {MIN_PARTS + 1}, so that no other files are removed.",
+            "Set tf.checkpoint.path to a deeper directory, or clear the checkbox.",
         )
 
 
-def run_words(properties: Mapping[str, str], fields: Fields, context: Context) -> list[str]:
-    """The words of ``run`` that the form and the properties mean."""
+def run_words(properties: Mapping[str, str], fields: FormFields, context: Context) -> list[str]:
+    """Return the command line of ``run`` for the form and the settings."""
     if not fields.worker_launch_cmd:
         raise UsageError(
             "The form has no worker launch command.",
-            "For example: python main.py, with the note's paragraphs as main.py.",
+            "Enter one, such as python main.py; main.py consists of the note's paragraphs.",
         )
     words = ["run", f"--name={job_name(context)}"]
     for option, value in (
@@ -178,9 +178,9 @@ def run_words(properties: Mapping[str, str], fields: Fields, context: Context) -
     return words
 
 
-def board_words(context: Context) -> list[str]:
-    """The words of ``run`` for a TensorBoard over all jobs of the user."""
-    return ["run", f"--name={board_name(context)}", "--num_workers=0", "--tensorboard"]
+def tensorboard_words(context: Context) -> list[str]:
+    """Return the command line of ``run`` for a TensorBoard of all the user's jobs."""
+    return ["run", f"--name={tensorboard_name(context)}", "--num_workers=0", "--tensorboard"]
 
 
 def _role(role: str, service: str, properties: Mapping[str, str], command: str) -> list[str]:

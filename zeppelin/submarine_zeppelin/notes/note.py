@@ -1,9 +1,8 @@
-"""A note's paragraphs as the cells of a program, by Zeppelin's own rule and ours.
+"""Read the paragraphs of a note as the cells of a program.
 
-Only paragraphs of this group count, run or not, in the order of the note. One that is titled with
-the name of a Python or shell file belongs to that file, every other Python paragraph to the main
-program. Does not merge or judge (``submarine_jobs.program.job_bundle``, ``checks``) and talks to
-no server.
+The program consists of the paragraphs of this group, run or not, in the order of the note. The
+title of a paragraph may name a Python or shell file of the program; other Python paragraphs belong
+to the main program. ``submarine_jobs`` merges and checks the cells.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ from submarine_jobs.program import (
     check_file_name,
 )
 from submarine_jobs.text import one_line
-from submarine_zeppelin.interface import NoteParagraph, Place
+from submarine_zeppelin.interface import NoteParagraph, ParagraphKey
 
-#: Before a paragraph's number where a cell's label is wanted; ``wording`` makes a word of it.
+#: Prefix of a paragraph's number in a cell's label; ``wording`` replaces it in messages.
 MARK = "¶"
 GROUP = "submarine"
-#: Words in brackets behind the interpreter's name.
+#: Words in parentheses after the interpreter's name.
 OPTIONS = ("only", "local")
-_HEAD = re.compile(r"[ \t\r\n]*%([A-Za-z_][\w-]*(?:\.[\w-]+)*)(\([^)\n]*\))?")
+_HEADER = re.compile(r"[ \t\r\n]*%([A-Za-z_][\w-]*(?:\.[\w-]+)*)(\([^)\n]*\))?")
 _SHELL_FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*\.sh")
 _PYTHONS = ("python", "ipython", "pyspark", "ipyspark", "jupyter")
 _MAX_NOTES = 500
 
 
 @dataclass(frozen=True)
-class Head:
-    """What stands before a paragraph's body; ``name`` is empty where nothing does."""
+class Header:
+    """Interpreter name, options and body of a paragraph; ``name`` may be empty."""
 
     name: str = ""
     body: str = ""
@@ -48,32 +47,32 @@ class Head:
     options: frozenset[str] = frozenset()
 
 
-def head_of(text: str) -> Head:
-    """Split a paragraph into the name of its interpreter and its body."""
+def parse_header(text: str) -> Header:
+    """Split a paragraph into interpreter name, options and body."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    match = _HEAD.match(text)
+    match = _HEADER.match(text)
     if match is None:
-        return Head(body=text)
+        return Header(body=text)
     line = text[: match.end()].count("\n") + 1
     rest = text[match.end() :]
     same, newline, below = rest.partition("\n")
     options = frozenset(word.strip() for word in (match[2] or "").strip("()").split(","))
     if newline and not same.strip():
-        return Head(match[1], below, line + 1, options)
-    return Head(match[1], rest.lstrip(" \t"), line, options)
+        return Header(match[1], below, line + 1, options)
+    return Header(match[1], rest.lstrip(" \t"), line, options)
 
 
 @dataclass
-class Spellings:
-    """By which names a note calls this group: it may have been set up under another one."""
+class InterpreterNames:
+    """Names of this group in a note. The group may be configured under other names."""
 
     groups: set[str] = field(default_factory=lambda: {GROUP})
-    #: Whether the group is the note's default, so that ``%python`` is ours as well.
+    #: Whether the group is the default of the note, so that it also has the name ``%python``.
     bare: bool = False
 
     def learn(self, entry: str, text: str) -> None:
-        """Take note of how a paragraph that came to us for ``entry`` is spelled."""
-        name = head_of(text).name
+        """Learn the names from a paragraph that Zeppelin sent to the interpreter ``entry``."""
+        name = parse_header(text).name
         group, dot, last = name.rpartition(".")
         if dot and last == entry:
             self.groups.add(group)
@@ -83,7 +82,7 @@ class Spellings:
             self.bare = True
 
     def entry_of(self, name: str) -> str | None:
-        """The entry that a name means: ``submarine``, ``python``, ``sh``; None: not ours."""
+        """Return ``submarine``, ``python`` or ``sh`` for a name; None for other interpreters."""
         group, dot, last = name.rpartition(".")
         if dot:
             return last if group in self.groups and last in (GROUP, "python", "sh") else None
@@ -94,34 +93,34 @@ class Spellings:
         return None
 
 
-_SPELLINGS: OrderedDict[str, Spellings] = OrderedDict()
+_NAMES: OrderedDict[str, InterpreterNames] = OrderedDict()
 
 
-def spellings_of(note_id: str) -> Spellings:
-    """What is known of one note, in this process."""
-    found = _SPELLINGS.setdefault(note_id, Spellings())
-    _SPELLINGS.move_to_end(note_id)
-    while len(_SPELLINGS) > _MAX_NOTES:
-        _SPELLINGS.popitem(last=False)
+def interpreter_names(note_id: str) -> InterpreterNames:
+    """Return the names that this process has learned for a note."""
+    found = _NAMES.setdefault(note_id, InterpreterNames())
+    _NAMES.move_to_end(note_id)
+    while len(_NAMES) > _MAX_NOTES:
+        _NAMES.popitem(last=False)
     return found
 
 
-#: Note and paragraph -> the text whose last run raised an exception, and which.
-_RAISED: OrderedDict[Place, tuple[str, str]] = OrderedDict()
+#: Paragraph -> text and description of an exception that the last run of the text raised.
+_RAISED: OrderedDict[ParagraphKey, tuple[str, str]] = OrderedDict()
 _MAX_RAISED = 2000
 
 
-def note_raised(place: Place, body: str, raised: str) -> None:
-    """Remember that the last run of a paragraph raised ``raised``; empty: it raised nothing."""
-    _RAISED.pop(place, None)
+def record_exception(key: ParagraphKey, body: str, raised: str) -> None:
+    """Record the exception of a paragraph's last run; an empty string means none."""
+    _RAISED.pop(key, None)
     if raised:
-        _RAISED[place] = (body, raised)
+        _RAISED[key] = (body, raised)
         while len(_RAISED) > _MAX_RAISED:
             _RAISED.popitem(last=False)
 
 
 def mark_raised(collection: CellCollection, note_id: str, note: Sequence[Paragraph]) -> None:
-    """Mark the collected paragraphs whose present text raised an exception when it ran last."""
+    """Mark collected paragraphs whose current text raised an exception in its last run."""
     for item in note:
         body, raised = _RAISED.get((note_id, item.paragraph_id), ("", ""))
         if raised and body == item.body:
@@ -130,12 +129,12 @@ def mark_raised(collection: CellCollection, note_id: str, note: Sequence[Paragra
 
 @dataclass(frozen=True)
 class Paragraph:
-    """One paragraph of a note; ``entry`` None where it belongs to another interpreter.
+    """A paragraph of a note. ``entry`` is None for other interpreters.
 
     Attributes
     ----------
     options
-        Words in brackets: ``only`` is collected and not run, ``local`` is run and not collected.
+        ``only``: part of the program, not run here. ``local``: run here, not part of the program.
     """
 
     number: int
@@ -149,22 +148,22 @@ class Paragraph:
 
     @property
     def local(self) -> bool:
-        """It runs here only: no part of the program."""
+        """Whether the paragraph runs here only and is not part of the program."""
         return "local" in self.options
 
     @property
     def label(self) -> str:
-        """What names it where a cell would be named."""
+        """Label of the paragraph in place of a cell's label."""
         return f"{MARK}{self.number}"
 
     @property
     def file(self) -> str:
-        """The file of the program that it belongs to; empty: to none.
+        """File of the program to which the paragraph belongs; empty if none.
 
         Raises
         ------
         UsageError
-            If its title is the name of a file that no program may have.
+            If the title is an invalid file name.
         """
         title = self.title.strip()
         if self.entry == "python":
@@ -173,27 +172,27 @@ class Paragraph:
             try:
                 return check_file_name(title)
             except UsageError as error:
-                wrong = error.message.replace(f'--file "{title[:80]}"', "its title", 1)
-                raise self._wrong(wrong, error.fix) from None
+                message = error.message.replace(f'--file "{title[:80]}"', "its title", 1)
+                raise self._title_error(message, error.fix) from None
         if self.entry == "sh" and title.endswith(".sh"):
             if not _SHELL_FILE.fullmatch(title) or len(title) > 200:
-                raise self._wrong(
-                    "its title cannot be a file of a program.",
+                raise self._title_error(
+                    "its title is not a valid file name.",
                     "Use letters, digits, _ and -, such as prepare.sh.",
                 )
             return title
         return ""
 
-    def _wrong(self, what: str, fix: str) -> UsageError:
-        return UsageError(f"Paragraph {self.number}, {one_line(self.title, 80)!r}: {what}", fix)
+    def _title_error(self, message: str, fix: str) -> UsageError:
+        return UsageError(f"Paragraph {self.number}, {one_line(self.title, 80)!r}: {message}", fix)
 
 
-def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list[Paragraph]:
-    """The paragraphs of a note as they are now."""
+def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> list[Paragraph]:
+    """Return the current paragraphs of a note."""
     found = []
     for number, item in enumerate(paragraphs, start=1):
-        head = head_of(item.text or "")
-        entry = spellings.entry_of(head.name)
+        head = parse_header(item.text or "")
+        entry = names.entry_of(head.name)
         found.append(
             Paragraph(
                 number,
@@ -210,28 +209,28 @@ def read_note(paragraphs: Iterable[NoteParagraph], spellings: Spellings) -> list
 
 
 def check_options(entry: str, options: Iterable[str], where: str = "") -> None:
-    """Refuse a misspelt word in the brackets: it would run, or be collected, against the wish.
+    """Reject unknown words in the parentheses, such as misspelled options.
 
     Raises
     ------
     UsageError
-        If there is one that means nothing; ``name=value`` is Zeppelin's own matter.
+        If there is an unknown word. ``name=value`` is an option of Zeppelin.
     """
     for word in options:
         near = difflib.get_close_matches(word.partition("=")[0].lower(), OPTIONS, 1)
         if word and word not in OPTIONS and (near or "=" not in word):
-            hint = f"Did you mean ({near[0]})?" if near else f"It takes ({') or ('.join(OPTIONS)})."
-            raise UsageError(f"{where}%submarine.{entry} takes no ({word[:40]}).", hint)
+            hint = f"Did you mean ({near[0]})?" if near else f"Use ({') or ('.join(OPTIONS)})."
+            raise UsageError(f"{where}%submarine.{entry} has no option ({word[:40]}).", hint)
 
 
-def collect(note: Sequence[Paragraph]) -> CellCollection:
-    """The Python paragraphs as collected cells.
+def collect_cells(note: Sequence[Paragraph]) -> CellCollection:
+    """Collect the Python paragraphs as cells.
 
     Raises
     ------
     UsageError
-        If a title is no file name, a paragraph holds what a program cannot, or a word in its
-        brackets means nothing.
+        If a title is not a file name, a paragraph cannot be part of a program, or its options
+        contain an unknown word.
     """
     collection = CellCollection()
     for item in note:
@@ -246,8 +245,8 @@ def collect(note: Sequence[Paragraph]) -> CellCollection:
     return collection
 
 
-def elsewhere(note: Sequence[Paragraph]) -> list[DocumentCell]:
-    """Python paragraphs outside the program: where a name that is missing may be defined."""
+def other_python_cells(note: Sequence[Paragraph]) -> list[DocumentCell]:
+    """Return Python paragraphs outside the program, which may define missing names."""
     return [
         DocumentCell(item.paragraph_id, item.body, item.label)
         for item in note
@@ -257,7 +256,7 @@ def elsewhere(note: Sequence[Paragraph]) -> list[DocumentCell]:
 
 
 def shell_files(note: Sequence[Paragraph]) -> dict[str, bytes]:
-    """The files that shell paragraphs make: those of the same title joined in their order."""
+    """Return the files of shell paragraphs. Paragraphs with the same title form one file."""
     parts: dict[str, list[str]] = {}
     for item in note:
         if item.entry == "sh" and not item.local and item.body.strip() and (name := item.file):
@@ -265,7 +264,9 @@ def shell_files(note: Sequence[Paragraph]) -> dict[str, bytes]:
     return {name: "\n".join(texts).encode("utf-8", "replace") for name, texts in parts.items()}
 
 
-def bundle_of(note: Sequence[Paragraph], collection: CellCollection, program: str) -> Bundle:
-    """The program of a note, its shell files beside the Python ones."""
+def build_note_bundle(
+    note: Sequence[Paragraph], collection: CellCollection, program: str
+) -> Bundle:
+    """Build the bundle of a note, with its Python and shell files."""
     bundle = build_bundle(collection.cells(), program=program)
     return replace(bundle, files={**shell_files(note), **bundle.files})

@@ -1,7 +1,6 @@
-"""A note from a file: Zeppelin's own format, ``.zpln`` or the older ``note.json``.
+"""Read a note from a file in Zeppelin's format, ``.zpln`` or the older ``note.json``.
 
-Reads what the server has saved or its page exports; untrusted. What is made of it is
-``exporting``'s matter.
+The contents of the file are untrusted.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.interface import NoteParagraph
-from submarine_zeppelin.notes.note import GROUP, Paragraph, Spellings, read_note
+from submarine_zeppelin.notes.note import GROUP, InterpreterNames, Paragraph, read_note
 
-_MOST = 64 << 20
+_MAX_SIZE = 64 << 20
 
 
 class NoteFile(NamedTuple):
-    """A note as its file has it."""
+    """Id, name and paragraphs of a note."""
 
     note_id: str
     name: str
@@ -26,26 +25,26 @@ class NoteFile(NamedTuple):
 
 
 def read_note_file(path: Path) -> NoteFile:
-    """The note in a file.
+    """Read the note in a file.
 
     Raises
     ------
     UsageError
-        If it cannot be read, or is no note.
+        If the file cannot be read or is not a note.
     """
     try:
-        if path.stat().st_size > _MOST:
-            raise UsageError(f"{path} is larger than {_MOST >> 20} MiB.", "Clear its outputs.")
+        if path.stat().st_size > _MAX_SIZE:
+            raise UsageError(f"{path} is larger than {_MAX_SIZE >> 20} MiB.", "Clear its outputs.")
         found = json.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError):
-        raise _none(path) from None
+        raise _format_error(path) from None
     listed = found.get("paragraphs") if isinstance(found, dict) else None
     if not isinstance(listed, list):
-        raise _none(path)
+        raise _format_error(path)
     note_id = _text(found.get("id")) or path.stem
-    spellings = Spellings(bare=_text(found.get("defaultInterpreterGroup")) == GROUP)
+    names = InterpreterNames(bare=_text(found.get("defaultInterpreterGroup")) == GROUP)
     paragraphs = [
         NoteParagraph(
             note_id,
@@ -57,11 +56,11 @@ def read_note_file(path: Path) -> NoteFile:
         if isinstance(one, dict)
     ]
     name = _text(found.get("name")) or path.stem
-    return NoteFile(note_id, name, read_note(paragraphs, spellings))
+    return NoteFile(note_id, name, read_note(paragraphs, names))
 
 
-def _none(path: Path) -> UsageError:
-    return UsageError(f"{path} is no note of Zeppelin.", "Name a .zpln file, or export the note.")
+def _format_error(path: Path) -> UsageError:
+    return UsageError(f"{path} is not a Zeppelin note.", "Use a .zpln file, or export the note.")
 
 
 def _text(value: Any) -> str:

@@ -1,7 +1,6 @@
-"""A note's place on Zeppelin's machine: its notebook, and the workflows of its paragraphs.
+"""Directory of a note on Zeppelin's machine, with its exported notebook and workflows.
 
-What a workflow runs of a note is its notebook, as the note was when the workflow was last looked at
-from it. Says where it lies; what is in it is ``exporting``'s matter.
+A workflow runs the notebook, which is exported each time a paragraph runs a workflow command.
 """
 
 from __future__ import annotations
@@ -13,30 +12,30 @@ from pathlib import Path
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.notes.notebook_export import Exported
+from submarine_zeppelin.notes.notebook_export import ExportedNotebook
 
 _UNFIT = re.compile(r"[^\w.-]+")
 NOTEBOOK = ".ipynb"
 
 
-def folder_of_note(state_dir: Path, note_id: str) -> Path:
-    """Where the files of a note lie."""
+def note_directory(state_dir: Path, note_id: str) -> Path:
+    """Return the directory of a note."""
     return state_dir / "notes" / (_UNFIT.sub("-", note_id).strip(".") or "note")
 
 
-def stem_of(note_name: str, note_id: str) -> str:
-    """The name of a note's notebook: the last part of the note's own."""
+def notebook_stem(note_name: str, note_id: str) -> str:
+    """Return the name of a note's notebook without suffix: the last part of the note's name."""
     name = note_name.rstrip("/").rpartition("/")[2]
     return _UNFIT.sub("-", name).strip("-.")[:100] or note_id
 
 
-def keep(exported: Exported, folder: Path, stem: str) -> Path:
-    """Write a note's notebook, and its files beside it; what is the same is not written again.
+def write_notebook(exported: ExportedNotebook, folder: Path, stem: str) -> Path:
+    """Write a notebook and its files, except those that have not changed.
 
     Raises
     ------
     UsageError
-        If it cannot be written.
+        If a file cannot be written.
     """
     path = folder / (stem + NOTEBOOK)
     try:

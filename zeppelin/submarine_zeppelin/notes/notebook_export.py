@@ -1,8 +1,7 @@
-"""A note as a Jupyter notebook, so that it runs where no Zeppelin is: headless, in a workflow.
+"""Export a note as a Jupyter notebook, which runs headless or in a workflow without Zeppelin.
 
-The same note gives the same bytes. Collected paragraphs become cells with Submarine's tags,
-commands become lines of ``%submarine``; what has no meaning outside a Zeppelin is left out, and
-told. Writes no file (``interpreters.note_folder``).
+Paragraphs of the program become cells with Submarine's tags, and commands become ``%submarine``
+lines. Paragraphs that only work in Zeppelin are left out and reported. The export is deterministic.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import MAGIC, ONLY_TAG, PROGRAM, cell_verbs
-from submarine_zeppelin.notes import legacy as former
-from submarine_zeppelin.notes.command_lines import body_of, lines_of
+from submarine_zeppelin.notes import legacy
+from submarine_zeppelin.notes.command_lines import parse_cell_verb, split_commands
 from submarine_zeppelin.notes.note import Paragraph, shell_files
 
 _LOAD = "%load_ext submarine_magics"
-#: The title of the paragraph whose values a run may replace: papermill's tag.
+#: Title of the paragraph with parameters, which is papermill's tag.
 PARAMETERS = "parameters"
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
 _RUNS = ("run",)
 
 
 @dataclass(frozen=True)
-class Exported:
-    """A note as a notebook.
+class ExportedNotebook:
+    """A notebook that was exported from a note.
 
     Attributes
     ----------
     document
-        The notebook, in format 4.5.
+        Notebook in format 4.5.
     files
-        Shell paragraphs that are files of the program: they lie beside the notebook.
+        Shell files of the program, in the directory of the notebook.
     left_out
-        A sentence for each paragraph that it does not have.
+        A message for each paragraph that is not exported.
     """
 
     document: dict[str, Any]
@@ -47,18 +46,18 @@ class Exported:
     left_out: tuple[str, ...] = ()
 
     def to_bytes(self) -> bytes:
-        """The notebook's file."""
+        """Return the contents of the notebook file."""
         text = json.dumps(self.document, ensure_ascii=False, indent=1) + "\n"
         return text.encode("utf-8", "surrogatepass")
 
 
-def export(note: Sequence[Paragraph], note_id: str) -> Exported:
-    """The notebook of a note.
+def export_notebook(note: Sequence[Paragraph], note_id: str) -> ExportedNotebook:
+    """Export a note as a notebook.
 
     Raises
     ------
     UsageError
-        If a title cannot be the name of a file of a program.
+        If a title is an invalid file name.
     """
     files = shell_files(note)
     cells = [_cell("code", "submarine-load", _LOAD)]
@@ -68,16 +67,16 @@ def export(note: Sequence[Paragraph], note_id: str) -> Exported:
         cells += made
         if not made and paragraph.body.strip():
             left_out.append(_left_out(paragraph))
-    return Exported(_document(_unique(cells), note_id), files, tuple(left_out))
+    return ExportedNotebook(_document(_unique(cells), note_id), files, tuple(left_out))
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to write over a notebook that somebody may have written by hand.
+    """Raise an error if a file exists that was not exported from a note.
 
     Raises
     ------
     UsageError
-        If a file is there that was not exported from a note.
+        If such a file exists.
     """
     try:
         found = json.loads(path.read_bytes())
@@ -91,8 +90,8 @@ def check_replaceable(path: Path) -> None:
         ours = False
     if not ours:
         raise UsageError(
-            f"{path} is there already, and was not exported from a note.",
-            "Name another file with -o, or write over it with --force.",
+            f"{path} exists and was not exported from a note.",
+            "Use another file with -o, or overwrite it with --force.",
         )
 
 
@@ -123,41 +122,41 @@ def _tags(paragraph: Paragraph) -> list[str]:
 
 
 def _commands(body: str, files: Sequence[str]) -> str:
-    """The commands as magics; nothing of what only a Zeppelin has, and no workflow in itself."""
-    if body_of(body, 1, "") is not None:
+    """Convert commands to magics, without Zeppelin's own commands and workflow commands."""
+    if parse_cell_verb(body, 1, "") is not None:
         return ""
     lines = []
-    for line in lines_of(body):
-        if former.word_of(line) is not None:
+    for line in split_commands(body):
+        if legacy.parse_command(line) is not None:
             continue
         try:
             typed = shlex.split(line)
         except ValueError:
-            typed = []  # the kernel says what is wrong with it
-        words = former.ours(typed)
+            typed = []  # the kernel reports the error
+        words = legacy.translate_command_line(typed)
         if words[:1] and words[0] in cell_verbs():
-            continue  # else a run of a workflow could start the workflow again
-        said = line if words == typed else shlex.join(words)
+            continue  # otherwise a run of the workflow could start the workflow again
+        command = line if words == typed else shlex.join(words)
         if words[:1] and words[0] in _RUNS and files:
-            brought = " ".join(f"--file {shlex.quote(f'./{name}')}" for name in files)
-            verb, _, rest = said.partition(" ")
-            said = f"{verb} {brought} {rest}".rstrip()
-        lines.append(f"%{MAGIC} {said}")
+            options = " ".join(f"--file {shlex.quote(f'./{name}')}" for name in files)
+            verb, _, rest = command.partition(" ")
+            command = f"{verb} {options} {rest}".rstrip()
+        lines.append(f"%{MAGIC} {command}")
     return "\n".join(lines)
 
 
 def _left_out(paragraph: Paragraph) -> str:
     words = paragraph.body.split(maxsplit=1)
     if paragraph.entry == "sh":
-        why = "it is a file beside the program, which it is here too"
+        why = "it is a file of the program and is exported as a file"
     elif paragraph.entry == "submarine" and words and words[0] in cell_verbs():
-        why = "it says what runs, and is not run by itself"
+        why = "it defines a workflow"
     elif paragraph.entry == "submarine":
-        why = "only a Zeppelin has its form"
+        why = "its form works in Zeppelin only"
     else:
-        why = f"it is one of %{paragraph.name}" if paragraph.name else "it has no interpreter"
+        why = f"it belongs to %{paragraph.name}" if paragraph.name else "it has no interpreter"
     title = f" {paragraph.title!r}" if paragraph.title else ""
-    return f"Paragraph {paragraph.number}{title} is no cell: {why}."
+    return f"Paragraph {paragraph.number}{title} is not exported: {why}."
 
 
 def _cell(
@@ -173,14 +172,14 @@ def _cell(
 
 
 def _unique(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Ids that differ, whatever the note's were."""
-    seen: set[str] = set()
+    """Make the ids of cells unique."""
+    used: set[str] = set()
     for cell in cells:
         name, number = cell["id"], 1
-        while cell["id"] in seen:
+        while cell["id"] in used:
             number += 1
             cell["id"] = f"{name[:58]}-{number}"
-        seen.add(cell["id"])
+        used.add(cell["id"])
     return cells
 
 

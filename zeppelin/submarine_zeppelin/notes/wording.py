@@ -1,6 +1,6 @@
-"""What the core says of cells, in the words of a note: paragraphs, and how one is collected.
+"""Reword messages of ``submarine_jobs`` for notes: paragraphs instead of cells.
 
-Works on sentences alone; what it does not know stays as it is.
+Other text is not changed.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from submarine_zeppelin.notes.note import MARK
 
 _PLACE = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
 _NUMBER = re.compile(rf"{MARK}(\d+)")
-#: What a card ends with, as HTML, once nothing moves it any more.
-STANDS_STILL = (
-    "<br>Zeppelin's interpreter has ended, so this stands still; the job goes on. The next "
-    "paragraph of %submarine that you run moves it again."
+#: Notice at the end of a card that is no longer updated, as HTML.
+PAUSED_NOTICE = (
+    "<br>Zeppelin's interpreter has stopped, so this card is not updated; the job continues. "
+    "Updates resume when you run a %submarine paragraph."
 )
-#: Verbs of a terminal of Zeppelin's machine.
-OWNERS = ("kernel", "minicluster", "zeppelin")
-TERMINAL = "|".join(OWNERS)
+#: Verbs that are only available in a terminal on Zeppelin's machine.
+TERMINAL_VERBS = ("kernel", "minicluster", "zeppelin")
+TERMINAL = "|".join(TERMINAL_VERBS)
 _OTHERS = (
     (
         re.compile(r"Add %%submarine to (paragraph \d+) and run it"),
@@ -42,7 +42,7 @@ _OTHERS = (
         "Begin a paragraph with %submarine.python; it need not be run.",
     ),
     (re.compile(r"`submarine --help`"), "`%submarine help`"),
-    # Else what is for a terminal would be typed into a paragraph.
+    # Commands for a terminal are not changed.
     (re.compile(rf"`submarine (?!(?:{TERMINAL})\b)"), "`%submarine "),
     (re.compile(r"^Usage: submarine\b"), "Usage: %submarine"),
     (re.compile(r"\b(no|a) collected cell\b"), r"\1 %submarine.python paragraph"),
@@ -55,25 +55,25 @@ _OTHERS = (
     (re.compile(r"%%submarine\b"), "%submarine.python"),
 )
 _PARAGRAPHS = """\
-  %submarine.python         Code of the program, and run here. Titled model.py it is that file.
+  %submarine.python         Code of the program, also run here. Title: its file, as model.py.
   %submarine.python(only)   Code of the program, not run here.
-  %submarine.python(local)  Run here, and no code of the program.
-  %submarine.sh             Bash, run here. Titled prepare.sh it lies beside the program.
+  %submarine.python(local)  Code that runs here and is not part of the program.
+  %submarine.sh             Bash, run here. Title: its file in the program, as prepare.sh.
 """
-#: In the help of all verbs.
+#: Replacements in the help of all verbs.
 _HELP = (
     (r"^Notebook cells:$", f"Paragraphs:\n{_PARAGRAPHS.rstrip()}"),
     (r"\bRun notebook cells and\b", "Run a note's paragraphs and"),
     (r"^(  cells +)Show which cells are collected\b", r"\1Show which paragraphs make the program"),
     (
         r"^(  run +.*\n)",
-        r"\1  dashboard    A form that runs a job, as of the former interpreter.\n",
+        r"\1  dashboard    A form that runs a job, as in the former interpreter.\n",
     ),
 )
 
 
-def in_note(text: str) -> str:
-    """A sentence, or a page, with paragraphs where the core names cells."""
+def reword(text: str) -> str:
+    """Reword a message or an HTML page."""
     text = _PLACE.sub(lambda match: f"{'P' if match[1] == 'C' else 'p'}aragraph{match[2]} ", text)
     text = _NUMBER.sub(r"\1", text)
     for pattern, words in _OTHERS:
@@ -81,8 +81,8 @@ def in_note(text: str) -> str:
     return text
 
 
-def help_in_note(text: str) -> str:
-    """The help of all verbs without what is for a terminal."""
+def reword_help(text: str) -> str:
+    """Reword the help of all verbs, and remove commands for a terminal."""
     text = re.sub(rf"(?m)^  (?:{TERMINAL}) .*\n", "", text)
     text = re.sub(r"(?s)\n?^The first minute:\n.*", "", text, flags=re.MULTILINE)
     text = re.sub(r"(?m)^  clear .*\n", "", text)
@@ -91,6 +91,6 @@ def help_in_note(text: str) -> str:
     return text
 
 
-def sentence(error: SubmarineError) -> str:
-    """An error as a paragraph shows it."""
-    return in_note(str(error))
+def error_text(error: SubmarineError) -> str:
+    """Return the reworded message of an error."""
+    return reword(str(error))

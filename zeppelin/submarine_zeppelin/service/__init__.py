@@ -1,11 +1,10 @@
-"""The thrift service that Zeppelin calls."""
+"""The interpreter process that Zeppelin starts: start, thrift methods, log, shutdown."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_zeppelin.service.handler import FORM_TYPE as FORM_TYPE, Handler as Handler
     from submarine_zeppelin.service.process import main as main
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -13,7 +12,6 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "handler": ("FORM_TYPE", "Handler"),
             "process": ("main",),
         },
     )

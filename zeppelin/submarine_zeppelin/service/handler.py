@@ -1,11 +1,11 @@
-"""What Zeppelin's server calls: each method answers, whatever happens.
+"""Methods that Zeppelin's server calls. Each method returns an answer, also after an error.
 
-An exception that the protocol does not declare drops the connection, and the server then calls up
-to three times; one that it declares is shown to users as a stack of Java. So nothing of either
-leaves here. Applications, resources and Angular objects of other interpreters we have none of.
+An exception that the protocol does not declare closes the connection, and the server repeats the
+call up to three times; a declared exception is shown to users as a Java stack trace. Applications,
+resources and Angular objects are not supported.
 """
 
-# ruff: noqa: D102, N802, N815  (names and meanings are Zeppelin's)
+# ruff: noqa: D102, N802, N815  (Zeppelin defines the names and meanings)
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from submarine_zeppelin.execution import UNKNOWN, Execution, Executions, NotCreatedError, Sessions
+from submarine_zeppelin.execution import (
+    UNKNOWN,
+    Execution,
+    Executions,
+    InterpreterSessions,
+    UnknownInterpreterError,
+)
 from submarine_zeppelin.interface import Code, Kind, Message, Result
-from submarine_zeppelin.thrift import context_of, protocol, wire_completion, wire_result
+from submarine_zeppelin.thrift import FORM_TYPE, context_of, protocol, wire_completion, wire_result
 
 log = logging.getLogger(__name__)
 Method = TypeVar("Method", bound=Callable[..., Any])
-#: Values of ``${...}`` are left in the code: it is the user's. Forms are ours to give.
-FORM_TYPE = "NATIVE"
 
 
 def _answers(default: Any) -> Callable[[Method], Method]:
-    """A method whose failure is logged, and answered with ``default``."""
+    """Decorate a method: log its exceptions and return ``default`` for them."""
 
     def decorate(method: Method) -> Method:
         @functools.wraps(method)
         def safely(self: Handler, *arguments: Any) -> Any:
             try:
                 return method(self, *arguments)
-            except NotCreatedError as error:
+            except UnknownInterpreterError as error:
                 log.warning("%s: %s", method.__name__, error)
             except Exception:
                 log.exception("%s failed", method.__name__)
@@ -45,36 +49,36 @@ def _answers(default: Any) -> Callable[[Method], Method]:
 
 
 class Handler:
-    """The methods of Zeppelin's RemoteInterpreterService, by their names there.
+    """Methods of Zeppelin's RemoteInterpreterService, under the names of the service.
 
     Parameters
     ----------
-    initialised
-        Told the server's properties, which may hold secrets.
-    reconnected
-        Told where a server is that has come back.
-    shut_down
-        Asked to end this process; returns at once.
+    on_init
+        Called with the server's properties, which may contain secrets.
+    on_reconnect
+        Called with the address of a restarted server.
+    on_shutdown
+        Requests the end of this process and returns at once.
     """
 
     def __init__(
         self,
-        sessions: Sessions,
+        sessions: InterpreterSessions,
         executions: Executions,
-        initialised: Callable[[Mapping[str, str]], None],
-        reconnected: Callable[[str, int], None],
-        shut_down: Callable[[], None],
+        on_init: Callable[[Mapping[str, str]], None],
+        on_reconnect: Callable[[str, int], None],
+        on_shutdown: Callable[[], None],
     ) -> None:
         self._sessions = sessions
         self._executions = executions
-        self._initialised = initialised
-        self._reconnected = reconnected
-        self._shut_down = shut_down
+        self._on_init = on_init
+        self._on_reconnect = on_reconnect
+        self._on_shutdown = on_shutdown
         self._local = threading.local()
 
     @_answers(None)
     def init(self, properties: dict[str, str] | None) -> None:
-        self._initialised(properties or {})
+        self._on_init(properties or {})
 
     @_answers(None)
     def createInterpreter(
@@ -85,22 +89,22 @@ class Handler:
         properties: dict[str, str] | None,
         user: str,
     ) -> None:
-        # Where this fails, the paragraph says so.
+        # After a failure the paragraph shows the error.
         self._sessions.create(session, class_name, properties or {})
 
     @_answers(None)
     def open(self, session: str, class_name: str) -> None:
-        """Nothing: what is needed is opened by the first paragraph."""
+        """Do nothing: the first paragraph opens what it needs."""
 
     @_answers(None)
     def close(self, session: str, class_name: str) -> None:
         log.info("%s of session %s is closed", class_name, session)
-        self._executions.closing(self._sessions.get(session, class_name))
+        self._executions.expect_close(self._sessions.get(session, class_name))
         self._sessions.close(session, class_name)
 
     @_answers(None)
     def reconnect(self, host: str, port: int) -> None:
-        self._reconnected(host, port)
+        self._on_reconnect(host, port)
 
     def interpret(self, session: str, class_name: str, text: str | None, wire: Any) -> Any:
         self._local.execution = None
@@ -109,23 +113,23 @@ class Handler:
             execution = self._executions.run(interpreter, text or "", context_of(wire))
             self._local.execution = execution
             return wire_result(execution.result or Result(Code.ERROR), wire)
-        except NotCreatedError as error:
-            said = str(error)
+        except UnknownInterpreterError as error:
+            message = str(error)
         except Exception:
             log.exception("a paragraph could not be run")
-            said = "Submarine failed inside itself; the interpreter's log says where."
-        return wire_result(Result(Code.ERROR, (Message(Kind.TEXT, said + "\n"),)), wire)
+            message = "Internal error in Submarine. See the interpreter's log."
+        return wire_result(Result(Code.ERROR, (Message(Kind.TEXT, message + "\n"),)), wire)
 
-    def answered(self, *, reached: bool) -> None:
-        """Whether the answer that this thread gave last has reached the server."""
+    def result_sent(self, *, delivered: bool) -> None:
+        """Record whether the last answer of this thread has reached the server."""
         execution: Execution | None = getattr(self._local, "execution", None)
         self._local.execution = None
         if execution is not None:
-            self._executions.delivered(execution, reached=reached)
+            self._executions.result_sent(execution, delivered=delivered)
 
     @_answers(None)
     def cancel(self, session: str, class_name: str, wire: Any) -> None:
-        log.info("paragraph %s is to stop", wire.paragraphId)
+        log.info("cancelling paragraph %s", wire.paragraphId)
         self._executions.cancel(self._sessions.get(session, class_name), context_of(wire))
 
     @_answers(0)
@@ -152,7 +156,7 @@ class Handler:
 
     @_answers(None)
     def shutdown(self) -> None:
-        self._shut_down()
+        self._on_shutdown()
 
     @_answers(list)
     def resourcePoolGetAll(self) -> list[str]:
@@ -172,7 +176,7 @@ class Handler:
 
     @_answers(None)
     def angularObjectUpdate(self, *_: Any) -> None:
-        """Nothing: none of them is ours."""
+        """Do nothing: the interpreters have no Angular objects."""
 
     angularObjectAdd = angularObjectRemove = angularRegistryPush = angularObjectUpdate
 

@@ -1,7 +1,7 @@
-"""The end of this process: with Zeppelin's server, and with all that it started itself.
+"""Shut down this process and its child processes, at the latest with Zeppelin's server.
 
-Zeppelin ends an interpreter by ``shutdown`` or a signal; where its server is killed nobody does,
-so that the parent is watched. Jobs are not ours to end: they are in no process group of ours.
+Zeppelin stops an interpreter by ``shutdown`` or a signal. If the server is killed, neither happens,
+so this process watches its parent. Jobs are not in the process group and continue.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 log = logging.getLogger(__name__)
-#: Seconds in which interpreters close what they hold, before it is killed.
-TO_CLOSE = 2.0
-#: Hours that a process waits for a server which recovers its interpreters.
+#: Seconds in which interpreters release their resources before child processes are killed.
+CLOSE_TIMEOUT = 2.0
+#: Setting: hours to wait for the restart of a server that recovers its interpreters.
 RECOVERY_HOURS = "submarine.recovery.hours"
 _HOURS = 24.0
 _STORAGE = "zeppelin.recovery.storage.class"
 _NO_STORAGE = "NullRecoveryStorage"
-#: Seconds between two looks whether the server has come back.
-LOOK = 5.0
+#: Seconds between two checks whether the server has restarted.
+POLL_INTERVAL = 5.0
 
 
-def own_group() -> None:
-    """Be the leader of a process group, so that all of it can be ended."""
-    with contextlib.suppress(OSError):  # of a session's leader, which has one already
+def become_group_leader() -> None:
+    """Become the leader of a process group, so that child processes can be terminated."""
+    with contextlib.suppress(OSError):  # a session leader already leads a group
         os.setpgid(0, 0)
 
 
-class Ending:
-    """How this process ends, once.
+class ProcessShutdown:
+    """Shuts down this process, once.
 
     Parameters
     ----------
     close
-        Closes what the process holds; may block, and is given ``TO_CLOSE`` seconds.
+        Releases the resources of the process. It may block and has ``CLOSE_TIMEOUT`` seconds.
     """
 
     def __init__(self, close: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ class Ending:
         self._hours = _HOURS
 
     def configure(self, properties: Mapping[str, str]) -> None:
-        """Take note whether the server will come back for us, and how long to wait for it."""
+        """Set whether the server recovers this process, and how long to wait for it."""
         if _STORAGE in properties:
             storage = properties[_STORAGE] or _NO_STORAGE
             self._recovers = not storage.endswith(_NO_STORAGE)
@@ -59,26 +59,26 @@ class Ending:
             try:
                 self._hours = max(0.0, float(properties[RECOVERY_HOURS]))
             except ValueError:
-                log.warning("%s is no number: %s hours it is", RECOVERY_HOURS, self._hours)
+                log.warning("%s is not a number; using %s hours", RECOVERY_HOURS, self._hours)
 
-    def request(self, why: str, code: int = 0) -> None:
-        """End the process soon, from any thread; returns at once."""
-        threading.Thread(target=self.end, args=(why, code), daemon=True, name="ending").start()
+    def request(self, reason: str, code: int = 0) -> None:
+        """Shut down in another thread, and return at once."""
+        threading.Thread(target=self.run, args=(reason, code), daemon=True, name="shutdown").start()
 
-    def end(self, why: str, code: int = 0) -> None:
-        """End the process now."""
+    def run(self, reason: str, code: int = 0) -> None:
+        """Shut down and exit."""
         if not self._once.acquire(blocking=False):
             return
-        log.info("ending: %s", why)
+        log.info("shutting down: %s", reason)
         closing = threading.Thread(target=self._close, daemon=True, name="closing")
         closing.start()
-        closing.join(TO_CLOSE)
-        end_group()
+        closing.join(CLOSE_TIMEOUT)
+        terminate_group()
         logging.shutdown()
         os._exit(code)
 
     def on_signals(self) -> None:
-        """End when asked by a signal; in the main thread, which calls ``wait`` then."""
+        """Shut down on signals. Call this in the main thread, and then ``wait``."""
         self._woken, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake)
@@ -86,20 +86,20 @@ class Ending:
             signal.signal(number, lambda got, _: self.request(signal.strsignal(got) or "a signal"))
 
     def wait(self) -> None:
-        """Wait for signals for good.
+        """Wait for signals, forever.
 
-        Not by ``signal.pause``: one that comes just before it would be noticed by the next only.
+        ``signal.pause`` would miss a signal that arrives just before it.
         """
         while True:
             os.read(self._woken, 64)
 
     def watch(self, parent: int, address: Callable[[], tuple[str, int]]) -> None:
-        """End when the parent has; under recovery, when no server came back in good time.
+        """Shut down when the parent ends; with recovery, if no server restarts in time.
 
         Parameters
         ----------
         address
-            Where the server listens that we belong to now.
+            Returns the current address of the server.
         """
         threading.Thread(
             target=self._watch, args=(parent, address), daemon=True, name="watch"
@@ -108,26 +108,26 @@ class Ending:
     def _watch(self, parent: int, address: Callable[[], tuple[str, int]]) -> None:
         _await_end(parent)
         log.warning("Zeppelin's server, process %s, has ended", parent)
-        seen = time.monotonic()
-        while self._recovers and time.monotonic() < seen + self._hours * 3600:
-            time.sleep(LOOK)
+        last_answer = time.monotonic()
+        while self._recovers and time.monotonic() < last_answer + self._hours * 3600:
+            time.sleep(POLL_INTERVAL)
             if _answers(*address()):
-                seen = time.monotonic()
-        self.end("Zeppelin's server has ended")
+                last_answer = time.monotonic()
+        self.run("Zeppelin's server has ended")
 
 
 def _await_end(pid: int) -> None:
-    """Return when a process that was our parent has ended."""
+    """Return when the parent process has ended."""
     if os.getppid() != pid:
         return
     try:
         descriptor = os.pidfd_open(pid)
-    except OSError:  # an old kernel, or ended just now
+    except OSError:  # an old kernel, or the process has just ended
         while os.getppid() == pid:
             time.sleep(0.5)
         return
     try:
-        if os.getppid() != pid:  # it ended before, and its number may be another's
+        if os.getppid() != pid:  # the parent has ended, and another process may have its pid
             return
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -138,30 +138,30 @@ def _await_end(pid: int) -> None:
 
 def _answers(host: str, port: int) -> bool:
     try:
-        with socket.create_connection((host, port), timeout=LOOK):
+        with socket.create_connection((host, port), timeout=POLL_INTERVAL):
             return True
     except OSError:
         return False
 
 
-def end_group() -> None:
-    """End the other processes of our group: asked first, killed after half a second."""
+def terminate_group() -> None:
+    """Terminate the other processes of this group; kill them after half a second."""
     own = os.getpid()
     if os.getpgid(0) != own:
         return
-    for number, patience in ((signal.SIGTERM, 0.5), (signal.SIGKILL, 0.0)):
+    for number, timeout in ((signal.SIGTERM, 0.5), (signal.SIGKILL, 0.0)):
         members = _group(own)
         for pid in members:
             with contextlib.suppress(OSError):
                 os.kill(pid, number)
-        until = time.monotonic() + patience
-        while members and time.monotonic() < until:
+        deadline = time.monotonic() + timeout
+        while members and time.monotonic() < deadline:
             time.sleep(0.02)
             members = _group(own)
 
 
 def _group(group: int) -> list[int]:
-    """The living processes of a group, its leader left out."""
+    """Return the running processes of a group without its leader."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -1,7 +1,7 @@
-"""The log of this process, in which no secret of the server's configuration ever stands.
+"""Set up the log of this process and mask secrets in it.
 
-Zeppelin hands all its properties to each interpreter, its keystore's password and git's token
-included. Nobody here logs them; should a library or an error's text hold one, it is masked.
+Zeppelin passes all its properties to each interpreter, including the keystore's password and git's
+token. The masks cover messages of libraries and texts of errors that contain a secret.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 _SECRET_NAME = re.compile(
     r"pass|secret|token|credential|private|access.?key|keytab|signing|salt", re.I
 )
-#: Shorter values, and those that are everywhere, are no secrets and would mask half of each line.
+#: Shorter and common values are not treated as secrets: masking them would garble the log.
 _SHORTEST = 4
 _HARMLESS = {"true", "false", "none", "null", "simple", "kerberos", "anonymous", "default"}
 MASK = "******"
@@ -27,15 +27,15 @@ _SIZE, _OLD = 10 << 20, 2
 
 
 class SecretsMask:
-    """The secrets known so far, and texts without them; safe from any thread."""
+    """Collects secrets and masks them in texts. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._secrets: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
-    def learn(self, properties: Mapping[str, str]) -> None:
-        """Take note of the values whose names say that they are secret."""
+    def add(self, properties: Mapping[str, str]) -> None:
+        """Add the values of properties whose names indicate a secret."""
         found = {
             str(value)
             for name, value in properties.items()
@@ -47,27 +47,27 @@ class SecretsMask:
             ordered = sorted(self._secrets, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 
-    def clean(self, text: str) -> str:
-        """A text with each secret masked."""
+    def mask(self, text: str) -> str:
+        """Replace each secret in a text."""
         pattern = self._pattern
         return pattern.sub(MASK, text) if pattern is not None else text
 
 
 class _Formatter(logging.Formatter):
-    """Masks the whole of what is written: message, arguments and stack."""
+    """Masks the complete record: message, arguments and stack trace."""
 
     def __init__(self, mask: SecretsMask) -> None:
         super().__init__(_FORMAT)
         self._mask = mask
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._mask.clean(super().format(record))
+        return self._mask.mask(super().format(record))
 
 
 def set_up_logging(group: str, mask: SecretsMask) -> None:
-    """Log into Zeppelin's directory of logs, a file for each process, else to the error stream.
+    """Log to a file of this process in Zeppelin's log directory, else to standard error.
 
-    Zeppelin takes what a process prints before it is ready for the reason why it did not start.
+    Zeppelin shows the output of a process that does not start as the reason of the failure.
     """
     handler: logging.Handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
@@ -79,7 +79,7 @@ def set_up_logging(group: str, mask: SecretsMask) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             handler = RotatingFileHandler(path, maxBytes=_SIZE, backupCount=_OLD, delay=True)
         except OSError as error:
-            print(f"Submarine logs here: {path}: {error.strerror}", file=sys.stderr)
+            print(f"Submarine logs to standard error: {path}: {error.strerror}", file=sys.stderr)
     handler.setFormatter(_Formatter(mask))
     root = logging.getLogger()
     root.handlers = [handler]

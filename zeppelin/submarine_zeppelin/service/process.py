@@ -1,11 +1,12 @@
-"""One process of the interpreter group from its start to its end.
+"""Run the interpreter process: create its components, register with Zeppelin's server, wait.
 
-Puts the parts of ``serving`` together, tells Zeppelin's server where it listens, and waits for the
-end. Jobs and Python are imported when a paragraph needs them: a start takes a fifth of a second.
+Modules for jobs and kernels are imported when a paragraph needs them, so a start takes 0.2 s.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import logging
 import os
 import sys
@@ -13,112 +14,122 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import started_jobs
 from submarine_jobs.concurrency import stay_small
-from submarine_zeppelin.accounts import drivers
-from submarine_zeppelin.execution import Delivery, Executions, Outputs, Sessions
+from submarine_zeppelin.accounts import release_drivers
+from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter
 from submarine_zeppelin.interface import (
     LIMIT_PROPERTY,
     Context,
     NoteParagraph,
     Output,
     Server,
-    limit_of,
+    output_limit,
 )
 from submarine_zeppelin.service.arguments import Arguments, parse
 from submarine_zeppelin.service.handler import Handler
-from submarine_zeppelin.service.lifecycle import Ending, own_group
+from submarine_zeppelin.service.lifecycle import ProcessShutdown, become_group_leader
 from submarine_zeppelin.service.log import SecretsMask, set_up_logging
-from submarine_zeppelin.service.memory import give_back_freed_memory, load_no_grammar
 from submarine_zeppelin.thrift import (
+    AccessPolicy,
     BoundSocket,
-    Callers,
     EventClient,
     EventRefusedError,
     InterpreterServer,
-    ServerAwayError,
+    ServerUnavailableError,
+    address_towards,
     is_local,
-    own_address,
 )
 
 log = logging.getLogger(__name__)
 LOOPBACK = "127.0.0.1"
-#: Seconds in which the server has to take our registration; it gives up on us after 60.
-TO_REGISTER = 50.0
+#: Timeout of the registration in seconds. The server stops waiting after 60.
+REGISTRATION_TIMEOUT = 50.0
+#: Constants of glibc's malloc.h.
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
+#: Number of malloc arenas. Each arena keeps its peak size.
+ARENAS = 2
+#: Buffers from this size in bytes are mapped. By default glibc raises this size when one is freed.
+MMAP_THRESHOLD = 128 << 10
+#: Optional dependency of jsonschema, which nbformat imports: a grammar of 16 MB for the format
+#: ``iri``, which the schemas of notebooks do not use.
+UNUSED_PACKAGE = "rfc3987_syntax"
 
 
-class ZeppelinServer(Server):
-    """Zeppelin's server, as interpreters see it."""
+class ServerClient(Server):
+    """Zeppelin's server as an interpreter uses it."""
 
-    def __init__(self, events: EventClient, outputs: Outputs, group: str) -> None:
+    def __init__(self, events: EventClient, outputs: OutputWriter, group: str) -> None:
         self.group = group
         self._events = events
         self._outputs = outputs
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
-        """All paragraphs of a note; see ``Server``."""
+        """Return all paragraphs of a note; see ``Server``."""
         return self._events.paragraphs(note_id, user)
 
     def output(self, context: Context) -> Output:
-        """The output of a paragraph's last run; see ``Server``."""
+        """Return the output of a paragraph's last run; see ``Server``."""
         return self._outputs.current(context)
 
 
-class Process:
-    """The parts of one process of the group."""
+class InterpreterProcess:
+    """Components of an interpreter process."""
 
     def __init__(self, arguments: Arguments, mask: SecretsMask) -> None:
-        self.callers = Callers(arguments.host, arguments.port)
+        self.access = AccessPolicy(arguments.host, arguments.port)
         self.events = EventClient(
-            arguments.host, arguments.port, arguments.group, self.callers.trusts_server
+            arguments.host, arguments.port, arguments.group, self.access.trusts_server
         )
-        self.outputs = Outputs(self.events)
-        server = ZeppelinServer(self.events, self.outputs, arguments.group)
-        self.sessions = Sessions(server, self._learn)
-        self.executions = Executions(self.outputs.begin, Delivery(self.outputs))
-        self.ending = Ending(self._close)
+        self.outputs = OutputWriter(self.events)
+        server = ServerClient(self.events, self.outputs, arguments.group)
+        self.sessions = InterpreterSessions(server, self._apply_properties)
+        self.executions = Executions(self.outputs)
+        self.shutdown = ProcessShutdown(self._close)
         self.handler = Handler(
             self.sessions,
             self.executions,
-            self._learn,
-            self._reconnected,
-            lambda: self.ending.request("Zeppelin's server asked for it"),
+            self._apply_properties,
+            self._reconnect,
+            lambda: self.shutdown.request("Zeppelin's server requested it"),
         )
         self._mask = mask
         self._arguments = arguments
 
     def serve(self) -> None:
-        """Listen, and tell the server where.
+        """Listen and register with the server.
 
         Raises
         ------
         OSError
             If no port is free.
-        ServerAwayError, EventRefusedError
-            If the server does not take the registration.
+        ServerUnavailableError, EventRefusedError
+            If the registration fails.
         """
-        host, shown = self._hosts()
+        host, registered = self._hosts()
         bound = BoundSocket(host, self._arguments.ports)
-        InterpreterServer(self.handler, bound, self.callers).start()
-        self._register(shown, bound.port)
+        InterpreterServer(self.handler, bound, self.access).start()
+        self._register(registered, bound.port)
 
     def _hosts(self) -> tuple[str, str]:
-        """Where to listen, and where the server reaches that."""
+        """Return the address to listen on and the address to register."""
         if is_local(self._arguments.host):
             return LOOPBACK, LOOPBACK
-        shown = os.environ.get("ZEPPELIN_LOCAL_IP") or ""
-        own = own_address(self._arguments.host, self._arguments.port)
-        # A name or an address that is not this machine's own: somebody translates it.
-        return (own, own) if not shown or shown == own else ("0.0.0.0", shown)  # noqa: S104
+        registered = os.environ.get("ZEPPELIN_LOCAL_IP") or ""
+        own = address_towards(self._arguments.host, self._arguments.port)
+        # Another address than this machine's is translated on the way: listen on all addresses.
+        if registered and registered != own:
+            return "0.0.0.0", registered  # noqa: S104
+        return own, own
 
     def _register(self, host: str, port: int) -> None:
-        until = time.monotonic() + TO_REGISTER
+        deadline = time.monotonic() + REGISTRATION_TIMEOUT
         pause = 0.1
         while True:
             try:
                 self.events.register(host, port)
-            except ServerAwayError:
-                if time.monotonic() + pause > until:
+            except ServerUnavailableError:
+                if time.monotonic() + pause > deadline:
                     raise
             else:
                 log.info("ready on %s:%s as %s", host, port, self._arguments.group)
@@ -126,53 +137,68 @@ class Process:
             time.sleep(pause)
             pause = min(2 * pause, 5.0)
 
-    def _learn(self, properties: Mapping[str, str]) -> None:
-        """What a process has to know of properties, the server's or an interpreter's."""
-        self._mask.learn(properties)
-        self.ending.configure(properties)
+    def _apply_properties(self, properties: Mapping[str, str]) -> None:
+        """Apply properties of the server or of an interpreter to the process."""
+        self._mask.add(properties)
+        self.shutdown.configure(properties)
         if LIMIT_PROPERTY in properties:
-            self.outputs.limit = limit_of(properties)
+            self.outputs.limit = output_limit(properties)
 
-    def _reconnected(self, host: str, port: int) -> None:
-        log.info("Zeppelin's server is at %s:%s now", host, port)
-        self.callers.move(host, port)
-        self.events.move(host, port)
-        self.outputs.send_all_again()
+    def _reconnect(self, host: str, port: int) -> None:
+        log.info("Zeppelin's server has the address %s:%s", host, port)
+        self.access.set_server(host, port)
+        self.events.set_server(host, port)
+        self.outputs.resend_all()
 
     def _close(self) -> None:
         self.executions.stop()
         self.sessions.close_all()
-        releasing = threading.Thread(target=drivers.release, daemon=True, name="releasing")
-        releasing.start()  # a server that hangs must not keep Java processes
-        self.outputs.send_rest()
+        releasing = threading.Thread(target=release_drivers, daemon=True, name="releasing")
+        releasing.start()  # in parallel, because calls to a server may hang
+        self.outputs.flush_all()
         releasing.join()
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run the process; returns only where it could not start."""
+    """Run the process. Returns an exit code only if the start fails."""
     parent = os.getppid()
-    give_back_freed_memory()
-    load_no_grammar()
+    limit_retained_memory()
+    block_unused_imports()
     stay_small()
-    started.keep_at_most(0)  # each job would keep the page of its paragraph
+    started_jobs.keep_at_most(0)  # a job keeps the page of its paragraph in memory
     arguments = parse(words)
-    own_group()
+    become_group_leader()
     mask = SecretsMask()
     set_up_logging(arguments.group, mask)
-    process = Process(arguments, mask)
-    process.ending.on_signals()
+    process = InterpreterProcess(arguments, mask)
+    process.shutdown.on_signals()
     if is_local(arguments.host) and parent > 1:
-        process.ending.watch(parent, lambda: process.events.address)
+        process.shutdown.watch(parent, lambda: process.events.address)
     where = f"{arguments.host}:{arguments.port}"
     try:
         process.serve()
     except OSError as error:
         ports = arguments.ports
-        told = f"{ports.start}:{ports.stop - 1}" if ports else "any"
-        print(f"Submarine cannot listen ({error}; ports: {told}).", file=sys.stderr)
+        allowed = f"{ports.start}:{ports.stop - 1}" if ports else "any"
+        print(f"Submarine cannot listen ({error}; ports: {allowed}).", file=sys.stderr)
         return 1
-    except (ServerAwayError, EventRefusedError) as error:
-        print(f"Zeppelin's server at {where} took no registration: {error}.", file=sys.stderr)
+    except (ServerUnavailableError, EventRefusedError) as error:
+        print(
+            f"The registration with Zeppelin's server at {where} failed: {error}.", file=sys.stderr
+        )
         return 1
-    process.ending.wait()
+    process.shutdown.wait()
     return 0
+
+
+def limit_retained_memory() -> None:
+    """Configure glibc's malloc to return freed memory; no effect with other C libraries."""
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_M_ARENA_MAX, ARENAS)
+        library.mallopt(_M_MMAP_THRESHOLD, MMAP_THRESHOLD)
+
+
+def block_unused_imports() -> None:
+    """Make a package appear as not installed. Call this before it is imported."""
+    sys.modules.setdefault(UNUSED_PACKAGE, None)  # type: ignore[arg-type]

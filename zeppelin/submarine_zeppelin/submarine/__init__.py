@@ -1,1 +1,1 @@
-"""The ``%submarine`` interpreter."""
+"""The interpreter ``%submarine``: commands, jobs and workflows of a paragraph."""

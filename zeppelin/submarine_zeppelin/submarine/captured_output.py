@@ -1,7 +1,7 @@
-"""What a verb of a plug-in prints, brought into the paragraph in which it was typed.
+"""Capture the standard output of verbs from plug-ins, for each paragraph.
 
-Such a verb may print where the others return: to the output of the process, which has several
-paragraphs at the same time. Sorts it by thread; what other threads print goes where it went.
+These verbs may print instead of returning text, while the process runs several paragraphs. The
+output is therefore captured by thread. Other threads print as usual.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from typing import TextIO
 _local = threading.local()
 
 
-class _ByThread(io.TextIOBase):
-    """The output of the process, but for threads that have one of their own."""
+class _ThreadOutput(io.TextIOBase):
+    """Standard output that captures the output of registered threads."""
 
     def __init__(self, own: TextIO) -> None:
         self.own = own
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Print in this thread's way."""
-        if not isinstance(text, str):  # so that nobody takes it for one of bytes, as click tries
-            raise TypeError("text is wanted")
+        """Capture the text, or print it if this thread is not registered."""
+        if not isinstance(text, str):  # click tests by writing bytes whether a stream is binary
+            raise TypeError("only text can be written")
         lines: list[str] | None = getattr(_local, "pieces", None)
         if lines is None:
             return self.own.write(text)
         lines.append(text)
         if "\n" in text:
-            self._say(lines)
+            self._emit(lines)
         return len(text)
 
     def flush(self) -> None:
-        """Only what is not a paragraph's has to be."""
+        """Flush standard output if this thread is not registered."""
         if getattr(_local, "pieces", None) is None:
             self.own.flush()
 
     def finish(self) -> None:
-        """Say a last line that has no end."""
-        self._say(_local.pieces, last=True)
+        """Emit a last line without line end."""
+        self._emit(_local.pieces, last=True)
 
-    def _say(self, pieces: list[str], *, last: bool = False) -> None:
+    def _emit(self, pieces: list[str], *, last: bool = False) -> None:
         whole, newline, rest = "".join(pieces).rpartition("\n")
         pieces[:] = [] if last or not rest else [rest]
-        said = whole + newline + rest if last else whole
-        if said.strip():
-            _local.say(said.rstrip("\n"))
+        text = whole + newline + rest if last else whole
+        if text.strip():
+            _local.emit(text.rstrip("\n"))
 
 
-class _Installed:
-    """The one of this process, in place of its output while any thread needs it."""
+class _OutputRedirection:
+    """Replaces standard output of the process while any thread is registered."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._output: _ByThread | None = None
+        self._output: _ThreadOutput | None = None
         self._users = 0
 
-    def enter(self) -> _ByThread:
+    def enter(self) -> _ThreadOutput:
         with self._lock:
             if self._output is None:
-                self._output = _ByThread(sys.stdout)
+                self._output = _ThreadOutput(sys.stdout)
                 sys.stdout = self._output
             self._users += 1
             return self._output
@@ -81,17 +81,17 @@ class _Installed:
             self._output = None
 
 
-_installed = _Installed()
+_redirection = _OutputRedirection()
 
 
 @contextlib.contextmanager
-def printed_to(say: Callable[[str], None]) -> Iterator[None]:
-    """Give lines that this thread prints within to ``say``."""
-    output = _installed.enter()
-    _local.say, _local.pieces = say, []
+def capture_prints(emit: Callable[[str], None]) -> Iterator[None]:
+    """Pass the lines that this thread prints to ``emit``."""
+    output = _redirection.enter()
+    _local.emit, _local.pieces = emit, []
     try:
         yield
         output.finish()
     finally:
         _local.pieces = None
-        _installed.leave()
+        _redirection.leave()

@@ -1,8 +1,7 @@
-"""The lines of a ``%submarine`` paragraph: which commands they are, and each of them done.
+"""Run the commands of a ``%submarine`` paragraph.
 
-The verbs are ``submarine_jobs.commands``'s and those of plug-ins; here is what Zeppelin adds to
-them: how long they wait, what Stop does, which of them are for a terminal of its machine only.
-Knows nothing of sessions and their end (``submarine``).
+Verbs come from ``submarine_jobs.commands`` and plug-ins. This module adds options for waiting and
+Stop, and rejects verbs that are reserved for a terminal on Zeppelin's machine.
 """
 
 from __future__ import annotations
@@ -16,154 +15,159 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome
 from submarine_zeppelin.interface import properties as settings
 from submarine_zeppelin.notes import (
-    OWNERS,
-    body_of,
-    help_in_note,
-    legacy as former,
-    lines_of,
-    words_of,
+    TERMINAL_VERBS,
+    legacy,
+    parse_cell_verb,
+    reword_help,
+    split_commands,
+    split_words,
 )
-from submarine_zeppelin.submarine.captured_output import printed_to
+from submarine_zeppelin.submarine.captured_output import capture_prints
 from submarine_zeppelin.submarine.dashboard import Dashboard
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
-from submarine_zeppelin.submarine.tensorboards import LocalBoards
+from submarine_zeppelin.submarine.tensorboards import LocalTensorBoards
 
-#: Verbs that may wait for their job.
-_WAITING = ("run", "rerun")
+#: Verbs that can wait for their job.
+_WAITING_VERBS = ("run", "rerun")
 _RUN = ["workflow", "run"]
 _NO_WAIT = {"--wait", "--wait_job_finish", "--dry-run", "--json", "--help", "-h"}
 
 
-class Lines:
-    """What one run of a paragraph does.
+class CommandRunner:
+    """Runs the commands of one paragraph.
 
     Parameters
     ----------
-    boards
-        TensorBoards of this machine.
+    tensorboards
+        TensorBoards on this machine.
     """
 
     def __init__(
-        self, frontend: ZeppelinFrontend, properties: Mapping[str, str], boards: LocalBoards
+        self,
+        frontend: ZeppelinFrontend,
+        properties: Mapping[str, str],
+        tensorboards: LocalTensorBoards,
     ) -> None:
         self._frontend = frontend
         self._properties = properties
-        self._boards = boards
-        self._mode = settings.choice(properties, settings.STOP, settings.STOPS)
+        self._tensorboards = tensorboards
+        self._stop_action = settings.choice(properties, settings.STOP, settings.STOPS)
 
-    def perform(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
-        """Do one after the other, up to the first that fails.
+    def run(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
+        """Run the commands in order, up to the first that fails.
 
         Returns
         -------
         bool
-            Whether all went well.
+            Whether all commands succeeded.
         Mapping or None
-            The paragraph's form where it has changed.
+            The paragraph's form if it has changed.
         """
         dashboard = Dashboard(self._frontend, self._execute)
-        good, forms = True, None
+        succeeded, forms = True, None
         try:
-            whole = body_of(text, *self._frontend.numbering)
-            if whole is not None:
-                return self._execute(*whole), None
-            for line in lines_of(text):
-                word = former.word_of(line)
-                if word is not None:
-                    good, forms = dashboard.perform(word)
+            cell_verb = parse_cell_verb(text, *self._frontend.numbering)
+            if cell_verb is not None:
+                return self._execute(*cell_verb), None
+            for line in split_commands(text):
+                command = legacy.parse_command(line)
+                if command is not None:
+                    succeeded, forms = dashboard.run(command)
                 else:
-                    good = self._execute(former.ours(words_of(line)))
-                if not good:
+                    words = legacy.translate_command_line(split_words(line))
+                    succeeded = self._execute(words)
+                if not succeeded:
                     break
         except KeyboardInterrupt:
-            if self._mode == "cancel":
-                self._frontend.cancel_cut_off()
+            if self._stop_action == "cancel":
+                self._frontend.cancel_interrupted_submit()
             raise
-        return good, forms
+        return succeeded, forms
 
     def _execute(self, words: Sequence[str], body: CellBody | None = None) -> bool:
-        words = self._waiting(list(words))
-        _check_verb(words)
+        words = self._add_options(list(words))
+        _check_permitted(words)
         asks = bool({"--help", "-h", "--json"} & set(words))
         if words[:1] == ["tensorboard"] and not asks:
-            return self._boards.show(words[1:], self._frontend)
+            return self._tensorboards.show(words[1:], self._frontend)
         if words[:1] == ["clear"] and not asks:
             self._frontend.say(
-                "Nothing had to be cleared: the program is what the note's paragraphs are now. "
-                "Delete a paragraph, or give it another interpreter, to take it out."
+                "There is nothing to clear: the program consists of the note's current paragraphs. "
+                "To remove a paragraph from it, delete the paragraph or change its interpreter."
             )
             return True
         if words[:1] == ["workflow"]:
-            self._frontend.write_notebook()
-        if words[0] in _WAITING and not asks:
-            # Until the cluster has taken a job there is nothing else to see for some seconds.
+            self._frontend.export_note()
+        if words[0] in _WAITING_VERBS and not asks:
+            # There is no other output until the cluster has accepted the job.
             self._frontend.renew("Submitting ...")
         try:
-            with printed_to(self._frontend.say):
+            with capture_prints(self._frontend.say):
                 outcome = execute(words, self._frontend, body)
         except KeyboardInterrupt:
             self._stop_runs(words)
             raise
         finally:
-            self._frontend.page.step("")
-        good = show_outcome(outcome, self._frontend)
-        if good and words[:1] == ["logs"] and self._frontend.page.empty:
-            self._frontend.say("Nothing is in this log yet.")
+            self._frontend.page.set_step("")
+        succeeded = show_outcome(outcome, self._frontend)
+        if succeeded and words[:1] == ["logs"] and self._frontend.page.empty:
+            self._frontend.say("This log is still empty.")
         if outcome.exit_code == INTERRUPTED:
             self._stop_runs(words)
-        return good
+        return succeeded
 
     def _stop_runs(self, words: Sequence[str]) -> None:
-        """Stop of a paragraph that waits for the run of a workflow."""
-        if words[:2] == _RUN and self._mode == "cancel":
+        """Cancel the workflow runs of a paragraph that is stopped."""
+        if words[:2] == _RUN and self._stop_action == "cancel":
             for run in tuple(self._frontend.runs):
                 show_outcome(execute(["workflow", "cancel", run], self._frontend), self._frontend)
 
-    def _waiting(self, words: list[str]) -> list[str]:
-        """With what Stop does, and ``--wait`` where paragraphs last as long as their jobs."""
+    def _add_options(self, words: list[str]) -> list[str]:
+        """Add options for Stop, and ``--wait`` if paragraphs wait for their jobs."""
         added = ["--wait"] if waits(self._properties) and not _NO_WAIT & set(words) else []
         if words[:2] == _RUN:
             return [*_RUN, *added, *words[2:]]
-        if not words or words[0] not in _WAITING:
+        if not words or words[0] not in _WAITING_VERBS:
             return words
         if not any(word.startswith("--on-interrupt") for word in words):
-            added.append(f"--on-interrupt={self._mode}")
+            added.append(f"--on-interrupt={self._stop_action}")
         return [words[0], *added, *words[1:]]
 
 
 def waits(properties: Mapping[str, str]) -> bool:
-    """Whether a paragraph that starts a job lasts as long as the job."""
+    """Whether a paragraph that starts a job waits until the job has ended."""
     return scheduled() or settings.flag(properties, "submarine.wait")
 
 
 def scheduled() -> bool:
-    """Whether this process was started for one scheduled run of a note."""
+    """Whether this process was started for a scheduled run of a note."""
     return "-isolated-" in os.environ.get("INTERPRETER_GROUP_ID", "")
 
 
 def show_outcome(outcome: Outcome, frontend: ZeppelinFrontend) -> bool:
-    """Put what a verb gave back into the paragraph; whether it went well."""
+    """Show the outcome of a command and return whether the command succeeded."""
     page = frontend.page
     if outcome.as_json:
-        page.say(outcome.rendered())
+        page.add_text(outcome.rendered())
     elif outcome.job is not None:
         if outcome.exit_code != SUCCESS and outcome.job.id not in {c.job.id for c in page.cards}:
-            page.say(outcome.text)
+            page.add_text(outcome.text)
         frontend.show(outcome.job)
     elif outcome.html is not None:
-        page.html(outcome.html)
+        page.add_html(outcome.html)
     elif outcome.text:
         helps = isinstance(outcome.value, Mapping) and "help" in outcome.value
-        page.say(help_in_note(outcome.text) if helps else outcome.text)
+        page.add_text(reword_help(outcome.text) if helps else outcome.text)
     page.show()
     return outcome.exit_code == SUCCESS
 
 
-def _check_verb(words: Sequence[str]) -> None:
-    """Refuse what belongs to the administrator of this machine."""
+def _check_permitted(words: Sequence[str]) -> None:
+    """Reject verbs that are reserved for the administrator of this machine."""
     verb = words[0] if words else ""
-    # They change Zeppelin's machine or account: not for everybody who may edit a note.
-    if (verb in OWNERS and verb in plugins()) or "--stop-driver" in words:
+    # These verbs change Zeppelin's machine or account.
+    if (verb in TERMINAL_VERBS and verb in plugins()) or "--stop-driver" in words:
         raise UsageError(
-            f"{verb} is for a terminal of this machine.", f"Type submarine {verb} there."
+            f"{verb} is only available in a terminal on this machine.",
+            f"Run submarine {verb} there.",
         )

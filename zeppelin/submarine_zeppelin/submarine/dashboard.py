@@ -1,4 +1,4 @@
-"""The former interpreter's words done: its form, its job of a note, its TensorBoard of a user."""
+"""Commands of Zeppelin's former Submarine interpreter: dashboard form, its job, TensorBoard."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import JobNotFoundError, UsageError
 from submarine_jobs.text import escaped_line
 from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.notes import legacy as former
+from submarine_zeppelin.notes import legacy
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
-from submarine_zeppelin.submarine.job_index import KnownJobs
+from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 
 Forms = Mapping[str, Any] | None
 _USAGE = """\
-The commands of the former submarine interpreter, each a line of a paragraph:
-  dashboard           a form in the paragraph: fields, and a list of what to do
-  JOB_RUN, JOB_STOP   run what the form says; end it
-  TENSORBOARD_RUN, TENSORBOARD_STOP   a TensorBoard over all of your jobs; end it
-  CLEAN               forget the form's values and what this note's paragraphs show
-The options of the Submarine command line are taken by their own names:
+Commands of Zeppelin's former Submarine interpreter, one per line:
+  dashboard           show a form with fields and a list of actions
+  JOB_RUN, JOB_STOP   run the job of the form; stop it
+  TENSORBOARD_RUN, TENSORBOARD_STOP   run a TensorBoard of all your jobs; stop it
+  CLEAN               clear the form and the index of jobs in this note's paragraphs
+Options of the Submarine command line are supported by their names:
   run tf-job-001 --num_workers 2 --worker_resources memory=8G,vcores=2,gpu=1 \\
       --input_path hdfs://default/data --worker_launch_cmd "python main.py %input_path%"
 
 """
-
-
-#: The page's style sheets take the triangle away, and with it all that tells to click.
+#: Zeppelin's style sheets remove the triangle, which shows that the element can be opened.
 _SUMMARY = "display:list-item;cursor:pointer;opacity:.72"
 
 
 class Dashboard:
-    """The former commands in one paragraph.
+    """Runs the legacy commands in one paragraph.
 
     Parameters
     ----------
     execute
-        Runs words of our grammar in that paragraph; whether it went well.
+        Runs a command in the paragraph and returns whether it succeeded.
     """
 
     def __init__(
@@ -46,54 +44,54 @@ class Dashboard:
         self._frontend = frontend
         self._execute = execute
 
-    def perform(self, word: str) -> tuple[bool, Forms]:
-        """Do one of them; whether it went well, and the form where it has changed."""
+    def run(self, command: str) -> tuple[bool, Forms]:
+        """Run a command and return whether it succeeded, and the form if it has changed."""
         frontend = self._frontend
-        if word == former.USAGE:
-            frontend.page.say(_USAGE)
+        if command == legacy.USAGE:
+            frontend.page.add_text(_USAGE)
             return self._execute(["--help"]), None
-        if word == former.CLEAN:
+        if command == legacy.CLEAN:
             return self._clean(), {"params": {}, "forms": {}}
         frontend.page.form = True
-        fields = former.Fields.of(frontend.context.params)
+        fields = legacy.FormFields.of(frontend.context.params)
         form = fields.form(
-            distributed=former.distributed(frontend.properties),
-            checkpoint=former.checkpoint_path(frontend.properties, frontend.context),
+            distributed=legacy.distributed(frontend.properties),
+            checkpoint=legacy.checkpoint_path(frontend.properties, frontend.context),
         )
-        act = fields.action if word == former.DASHBOARD else word
+        action = fields.action if command == legacy.DASHBOARD else command
         try:
-            return self._act(act, fields), form
+            return self._run_action(action, fields), form
         except UsageError as error:
-            # The form stays, so that what is missing can be put in.
-            frontend.page.say(str(error))
+            # Keep the form, so that the missing value can be entered.
+            frontend.page.add_text(str(error))
             return False, form
 
-    def _act(self, act: str, fields: former.Fields) -> bool:
+    def _run_action(self, action: str, fields: legacy.FormFields) -> bool:
         context = self._frontend.context
-        if act == former.JOB_RUN:
+        if action == legacy.JOB_RUN:
             if fields.clean_checkpoint:
                 self._clean_checkpoint()
-            return self._execute(former.run_words(self._frontend.properties, fields, context))
-        if act == former.JOB_STOP:
-            return self._stop(former.job_name(context))
-        if act == former.TENSORBOARD_RUN:
-            running = self._running(former.board_name(context))
+            return self._execute(legacy.run_words(self._frontend.properties, fields, context))
+        if action == legacy.JOB_STOP:
+            return self._stop(legacy.job_name(context))
+        if action == legacy.TENSORBOARD_RUN:
+            running = self._running(legacy.tensorboard_name(context))
             if running is None:
-                return self._execute(former.board_words(context))
+                return self._execute(legacy.tensorboard_words(context))
             self._frontend.show(running)
             return True
-        if act == former.TENSORBOARD_STOP:
-            return self._stop(former.board_name(context))
-        return self._look()
+        if action == legacy.TENSORBOARD_STOP:
+            return self._stop(legacy.tensorboard_name(context))
+        return self._show_job()
 
-    def _look(self) -> bool:
-        """The last job of the form, and what the settings say of the next."""
+    def _show_job(self) -> bool:
+        """Show the last job of the form, and the settings for the next one."""
         try:
-            self._frontend.show(self._job(former.job_name(self._frontend.context)))
+            self._frontend.show(self._job(legacy.job_name(self._frontend.context)))
         except JobNotFoundError:
-            self._frontend.page.say(
-                "The form has run no job of this note yet. Fill it in, choose "
-                f"{former.ACTIONS[former.JOB_RUN]!r} in its list, and run this paragraph."
+            self._frontend.page.add_text(
+                "The form has not run a job of this note yet. Complete it, choose "
+                f"{legacy.ACTIONS[legacy.JOB_RUN]!r} in its list, and run this paragraph."
             )
         rows = "".join(
             f'<tr><td style="padding-right:16px">{escaped_line(item.name)}</td><td>'
@@ -101,9 +99,9 @@ class Dashboard:
             for item in settings.PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )
-        self._frontend.page.html(
+        self._frontend.page.add_html(
             f'<details style="font-size:12px"><summary style="{_SUMMARY}">'
-            "What the interpreter's settings say of its jobs</summary>"
+            "Settings of the interpreter for its jobs</summary>"
             f"<table>{rows}</table></details>"
         )
         self._frontend.page.show()
@@ -112,7 +110,7 @@ class Dashboard:
     def _stop(self, name: str) -> bool:
         job = self._running(name)
         if job is None:
-            self._frontend.page.say(f"No job {name} is running.")
+            self._frontend.page.add_text(f"No job {name} is running.")
             return True
         return self._execute(["cancel", job.id])
 
@@ -130,34 +128,35 @@ class Dashboard:
         return None if found.record().state.ended else found
 
     def _clean_checkpoint(self) -> None:
-        path = former.checkpoint_path(self._frontend.properties, self._frontend.context)
+        path = legacy.checkpoint_path(self._frontend.properties, self._frontend.context)
         if not path:
             raise UsageError(
-                "There is no checkpoint path to clean.", "Set tf.checkpoint.path, or untick it."
+                "There is no checkpoint path to clean.",
+                "Set tf.checkpoint.path, or clear the checkbox.",
             )
-        former.check_cleanable(path)
-        if self._running(former.job_name(self._frontend.context)) is not None:
+        legacy.check_cleanable(path)
+        if self._running(legacy.job_name(self._frontend.context)) is not None:
             raise UsageError(
-                f"{path[:200]} is not cleaned: the job that writes there is running.",
+                f"{path[:200]} is not cleaned, because the job that writes there is running.",
                 "Stop the job first.",
             )
         storage, _ = self._frontend.session(self._frontend.config()).backend().job_root()
         place = storage.path_of(path)
         if place is None:
             raise UsageError(
-                f"{path[:200]} does not lie in {storage.prefix}, so it cannot be cleaned from here."
+                f"{path[:200]} is not in {storage.prefix}, so it cannot be cleaned from here."
             )
         storage.delete(place, recursive=True)
-        self._frontend.page.say(f"{path} was cleaned.")
+        self._frontend.page.add_text(f"Cleaned {path}.")
 
     def _clean(self) -> bool:
         config = self._frontend.config()
-        known = KnownJobs.of(config.profile)
-        rows = known.open(self._frontend.context.note_id)
+        index = ParagraphJobIndex.of(config.profile)
+        rows = index.unfinished(self._frontend.context.note_id)
         for row in rows:
             if row.user == self._frontend.context.user:
-                known.close(row.job_id)
-        self._frontend.page.say(
-            "The form's values are forgotten. Jobs go on; `%submarine list` shows them."
+                index.mark_final(row.job_id)
+        self._frontend.page.add_text(
+            "Cleared the form. Jobs continue; `%submarine list` shows them."
         )
         return True

@@ -1,39 +1,57 @@
-"""A paragraph as a front end: its note is the program, its output what is said, Stop its Ctrl-C."""
+"""Front end of commands in a paragraph, and the job session that it uses.
+
+The note is the program, messages and jobs appear in the paragraph, and Stop acts as Ctrl-C.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.config import Config
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend
+from submarine_jobs.model import JobSpec, fill_spec, with_extra_roles
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
 from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol.record import JobRecord
-from submarine_zeppelin.accounts import config_of, environment_of, session_of
-from submarine_zeppelin.display import Card, Page, Refresher
-from submarine_zeppelin.interface import Context, ParagraphGoneError
-from submarine_zeppelin.local import values
-from submarine_zeppelin.notes import export, folder_of_note, keep, note as notes, stem_of
-from submarine_zeppelin.submarine.job_index import ORIGIN, RUN, KnownJobs, Placed
-from submarine_zeppelin.submarine.session import ParagraphSession
+from submarine_zeppelin.accounts import child_environment, paragraph_config, shared_session
+from submarine_zeppelin.display import CardUpdater, JobCard, Page
+from submarine_zeppelin.interface import Context, ParagraphGoneError, ParagraphKey
+from submarine_zeppelin.local import pack_session_values
+from submarine_zeppelin.notes import (
+    Paragraph,
+    build_note_bundle,
+    collect_cells,
+    export_notebook,
+    mark_raised,
+    note_directory,
+    notebook_stem,
+    other_python_cells,
+    shell_files,
+    write_notebook,
+)
+from submarine_zeppelin.submarine.job_index import ORIGIN, RUN, ParagraphJob, ParagraphJobIndex
 
 log = logging.getLogger(__name__)
 _NO_PROGRAM = (
-    "raise SystemExit('This note has no %submarine.python paragraph: give --worker_launch_cmd.')"
+    "raise SystemExit('This note has no %submarine.python paragraph. Use --worker_launch_cmd.')"
 )
-#: The form of a picture in which it says what it shows.
+#: MIME type that describes a workflow run in a display.
 WORKFLOW = "application/vnd.submarine.workflow.v1+json"
-#: Seconds for the last drawing of a job that was waited for.
-_LAST_DRAWING = 20.0
+#: Timeout in seconds for the final update of a card whose job was waited for.
+_FINAL_UPDATE = 20.0
+_lock = threading.Lock()
+_paragraph_locks: dict[ParagraphKey, threading.Lock] = {}
 
 
 class ZeppelinFrontend(Frontend):
-    """One run of one paragraph; see ``Frontend`` for what each part is for."""
+    """Front end of one run of a paragraph; see the base class."""
 
     kind = "zeppelin"
     command = "%submarine"
@@ -42,9 +60,9 @@ class ZeppelinFrontend(Frontend):
         self,
         context: Context,
         properties: Mapping[str, str],
-        note: list[notes.Paragraph],
+        note: list[Paragraph],
         page: Page,
-        refresher: Refresher,
+        card_updater: CardUpdater,
         session_id: str,
     ) -> None:
         super().__init__()
@@ -52,32 +70,32 @@ class ZeppelinFrontend(Frontend):
         self.properties = properties
         self.note = note
         self.page = page
-        self._refresher = refresher
+        self._card_updater = card_updater
         self._session_id = session_id
         self._notebook: Path | None = None
-        #: Runs of workflows that go on, as far as the paragraph has shown.
+        #: Active workflow runs that the paragraph shows.
         self.runs: set[str] = set()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
-        #: While a submit is under way: which jobs the paragraph had before, and their session.
+        #: During a submission: the session, and the paragraph's earlier jobs.
         self.submitting: tuple[Session, set[str]] | None = None
 
     @property
     def collection(self) -> CellCollection:  # type: ignore[override]
-        """The note's Python paragraphs, as they are now."""
-        found = notes.collect(self.note)
-        notes.mark_raised(found, self.context.note_id, self.note)
-        if not found and notes.shell_files(self.note):
+        """Current Python paragraphs of the note."""
+        found = collect_cells(self.note)
+        mark_raised(found, self.context.note_id, self.note)
+        if not found and shell_files(self.note):
             found.add(Cell(None, _NO_PROGRAM, label="[ ]"))
         return found
 
     @property
     def history(self) -> Sequence[DocumentCell]:
-        """Python paragraphs of other interpreters, where a name may be defined."""
-        return notes.elsewhere(self.note)
+        """Python paragraphs outside the program, which may define missing names."""
+        return other_python_cells(self.note)
 
     @property
     def notebook_name(self) -> str | None:
-        """The note: its id, and its name as the stem; for workflows its notebook here."""
+        """Id and name of the note, or the path of its exported notebook for workflows."""
         if self._notebook is not None:
             return str(self._notebook)
         name = self.context.note_name.replace("/", " ").strip() or self.context.note_id
@@ -85,137 +103,191 @@ class ZeppelinFrontend(Frontend):
 
     @property
     def launching_cell(self) -> str | None:
-        """The paragraph."""
+        """Id of the paragraph."""
         return self.context.paragraph_id
 
     def cells_bundle(self, program: str) -> Bundle:
-        """The note's program, with its shell files."""
-        return notes.bundle_of(self.note, self.collection, program)
+        """Build the bundle of the note, with its shell files."""
+        return build_note_bundle(self.note, self.collection, program)
 
     def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
-        """As ``config_of``."""
-        return config_of(self.properties, self.context.user, options)
+        """Return the configuration of the paragraph; see ``paragraph_config``."""
+        return paragraph_config(self.properties, self.context.user, options)
 
     def session(self, config: Config) -> Session:
-        """The profile's session, in which a job that this paragraph has running is found again."""
-        return ParagraphSession(session_of(config), self)
+        """Return a session that does not submit a job of this paragraph twice."""
+        return ParagraphSession(shared_session(config), self)
 
     def packed_values(self, names: Sequence[str]) -> bytes:
-        """As they are in the note's Python session."""
-        return values.packed(self._session_id, self.context.note_id, names)
+        """Pack values of the note's Python session."""
+        return pack_session_values(self._session_id, self.context.note_id, names)
 
     @property
     def numbering(self) -> tuple[int, str]:
-        """The editor's number of the line with the interpreter's name, and the paragraph's."""
+        """Line number of the first line in the editor, and number of the paragraph."""
         text = self.context.text.replace("\r\n", "\n")
         first = text[: len(text) - len(text.lstrip())].count("\n") + 1
-        mine = [item for item in self.note if item.paragraph_id == self.context.paragraph_id]
-        return first, str(mine[0].number) if mine else ""
+        own = [item for item in self.note if item.paragraph_id == self.context.paragraph_id]
+        return first, str(own[0].number) if own else ""
 
-    def write_notebook(self) -> None:
-        """Let verbs of workflows find the note as a notebook in a folder of its own."""
+    def export_note(self) -> None:
+        """Export the note as a notebook for the workflow commands."""
         context = self.context
-        exported = export(self.note, context.note_id)
-        folder = folder_of_note(self.config().profile.state_dir, context.note_id)
-        self._notebook = keep(exported, folder, stem_of(context.note_name, context.note_id))
+        exported = export_notebook(self.note, context.note_id)
+        folder = note_directory(self.config().profile.state_dir, context.note_id)
+        self._notebook = write_notebook(
+            exported, folder, notebook_stem(context.note_name, context.note_id)
+        )
         for line in exported.left_out:
             log.info("note %s: %s", context.note_id, line)
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What makes other programs of ours act as this paragraph does."""
-        return environment_of(self.properties, self.config())
+        """Environment with which child programs act as this paragraph."""
+        return child_environment(self.properties, self.config())
 
     def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
-        """A picture that the paragraph goes on showing after its end."""
-        page = str(bundle.get("text/html") or "")
-        if not page:
+        """Show HTML that may be updated after the end of the run."""
+        html = str(bundle.get("text/html") or "")
+        if not html:
             return None
-        self._remember(bundle)
-        place = self.page.picture(page)
+        self._record_run(bundle)
+        item = self.page.add_updatable_html(html)
         self.page.show()
 
         def renew(newer: Mapping[str, Any]) -> None:
-            place.page = str(newer.get("text/html") or place.page)
+            item.page = str(newer.get("text/html") or item.page)
             with contextlib.suppress(ParagraphGoneError):
                 self.page.show()
-            self._remember(newer)
+            self._record_run(newer)
 
         return renew
 
-    def _remember(self, bundle: Mapping[str, Any]) -> None:
-        """Take note of the run that a picture shows, so that another process goes on with it."""
+    def _record_run(self, bundle: Mapping[str, Any]) -> None:
+        """Record the workflow run of a display in the index, for use after a restart."""
         shown = bundle.get(WORKFLOW)
         run = shown.get("run") if isinstance(shown, Mapping) else None
         if not isinstance(shown, Mapping) or not isinstance(run, str):
             return
         context, profile = self.context, self.config().profile
-        known = KnownJobs.of(profile)
+        index = ParagraphJobIndex.of(profile)
         if shown.get("ended"):
             self.runs.discard(run)
-            known.close(RUN + run)
+            index.mark_final(RUN + run)
         elif run not in self.runs:
             self.runs.add(run)
-            place = context.note_id, context.paragraph_id, context.user, profile.name
-            known.put(Placed(RUN + run, *place))
+            row = context.note_id, context.paragraph_id, context.user, profile.name
+            index.put(ParagraphJob(RUN + run, *row))
 
     def say(self, text: str) -> None:
-        """A line in the paragraph."""
-        self.page.say(text)
+        """Add text to the paragraph."""
+        self.page.add_text(text)
         self.page.show()
 
     def renew(self, text: str) -> bool:
-        """A step under way, below what is there."""
-        self.page.step(text)
+        """Show the current step in the last line."""
+        self.page.set_step(text)
         self.page.show()
         return True
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
-        """A piece of a log, in its colours."""
-        self.page.write(self._filters[stream].feed(data))
+        """Add text of a log, with ANSI colors."""
+        self.page.add_log(self._filters[stream].feed(data))
         self.page.show()
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Show the job's card and keep it up to date until the job has ended."""
+        """Show and update the job's card until the job has ended."""
         card = self.show(job)
         record = job.wait(on_interrupt=on_interrupt)
-        self._refresher.settle(card, _LAST_DRAWING)
+        self._card_updater.wait_final(card, _FINAL_UPDATE)
         return record
 
-    def show(self, job: Job) -> Card:
-        """Put the job's card into the paragraph; it lives on while the job does."""
-        card = self.page.card(job)
+    def show(self, job: Job) -> JobCard:
+        """Show the job's card and update it until the job has ended, also after this run."""
+        card = self.page.add_card(job)
         if card.view is None:
-            card.hear(job.view())
+            card.update(job.view())
             if card.final:
-                card.measure()
+                card.read_metrics()
         self.page.show()
-        known = KnownJobs.of(job.session.profile)
+        index = ParagraphJobIndex.of(job.session.profile)
         if card.final:
-            known.close(job.id, self.context.place)
+            index.mark_final(job.id, self.context.key)
         else:
-            known.put(self.placed(job))
-            self._refresher.add(
+            index.put(self.index_row(job))
+            self._card_updater.add(
                 self.page,
                 card,
-                lambda: known.close(job.id, self.context.place),
-                lambda: known.left(job.id, self.context.place),
+                lambda: index.mark_final(job.id, self.context.key),
+                lambda: index.is_superseded(job.id, self.context.key),
             )
         return card
 
-    def cancel_cut_off(self) -> None:
-        """End a job whose submit was interrupted: it may have reached the cluster."""
+    def cancel_interrupted_submit(self) -> None:
+        """Cancel a job whose submission was interrupted, if it has reached the cluster."""
         if self.submitting is None:
             return
         session, before = self.submitting
         self.submitting = None
-        for job_id in KnownJobs.going_on(session.store, self.context.place):
+        for job_id in ParagraphJobIndex.active_jobs(session.store, self.context.key):
             if job_id not in before:
-                self.page.say(f"{job_id} was being submitted and is cancelled.")
+                self.page.add_text(f"{job_id} was being submitted and is cancelled.")
                 session.job(job_id).cancel("stopped in Zeppelin")
 
-    def placed(self, job: Job) -> Placed:
-        """Where the job is shown."""
+    def index_row(self, job: Job) -> ParagraphJob:
+        """Return the row of the job in the index."""
         context = self.context
         profile = job.session.profile.name
-        return Placed(job.id, context.note_id, context.paragraph_id, context.user, profile)
+        return ParagraphJob(job.id, context.note_id, context.paragraph_id, context.user, profile)
+
+
+class ParagraphSession(Session):
+    """Session that does not submit a job again while the same job of the paragraph is active.
+
+    Zeppelin repeats calls that seem to have failed, and users run paragraphs again.
+    """
+
+    def __init__(self, shared: Session, frontend: ZeppelinFrontend) -> None:
+        super().__init__(shared.profile)
+        self.store = shared.store
+        self._backends = shared._backends
+        self.__dict__["watcher"] = shared.watcher
+        self._frontend = frontend
+
+    @property
+    def notebook(self) -> tuple[str, ...]:
+        """Id of the note, as origin of jobs."""
+        return (f"{ORIGIN}{self._frontend.context.note_id}",)
+
+    def submit(self, spec: JobSpec, bundle: Bundle | None, *rest: Any, **more: Any) -> Job:
+        """Submit a job, or return the same job of this paragraph if it is active."""
+        key = self._frontend.context.key
+        with _lock:
+            paragraph_lock = _paragraph_locks.setdefault(key, threading.Lock())
+        with paragraph_lock:
+            index = ParagraphJobIndex.of(self.profile)
+            found = self._find_active(spec, index)
+            if found is not None:
+                self._frontend.say(
+                    f"{found.id} of this paragraph is the same job and has not ended, so no job "
+                    "was submitted. Cancel it first to submit the job again."
+                )
+                self._frontend.page.started = True
+                return found
+            self._frontend.submitting = (self, set(index.active_jobs(self.store, key)))
+            job = super().submit(spec, bundle, *rest, **more)
+            self._frontend.submitting = None
+            self._frontend.page.started = True
+            index.put(self._frontend.index_row(job))
+            return job
+
+    def _find_active(self, spec: JobSpec, index: ParagraphJobIndex) -> Job | None:
+        spec_bytes = fill_spec(with_extra_roles(spec)).to_bytes()
+        for job_id in index.active_jobs(self.store, self._frontend.context.key):
+            try:
+                job = self.job(job_id)
+                if job.directory.spec().to_bytes() == spec_bytes and not job.record().state.ended:
+                    return job
+            except (SubmarineError, OSError, ValueError, KeyError):
+                continue
+        return None

@@ -1,7 +1,6 @@
-"""``%submarine``: each line of the paragraph is a command, with the verbs of everywhere.
+"""The interpreter ``%submarine``, whose paragraphs contain commands of ``submarine``.
 
-The note is the program, its jobs are cards that live on after the paragraph has ended. Knows the
-life of a paragraph: begun, stopped, recovered, shown; what its lines do is ``lines``' matter.
+The note is the program. Job cards are updated after the run of their paragraph has ended.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Mapping
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.grammar import complete_below
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.display import Page, Refresher
+from submarine_zeppelin.display import CardUpdater, Page
 from submarine_zeppelin.interface import (
     Code,
     Completion,
@@ -22,105 +21,112 @@ from submarine_zeppelin.interface import (
     Interpreter,
     Output,
     ParagraphGoneError,
-    Place,
+    ParagraphKey,
     Result,
     Server,
-    properties as settings,
+    output_limit,
 )
-from submarine_zeppelin.notes import body_of, plain, read_note, sentence, spellings_of
-from submarine_zeppelin.submarine.command_runner import Lines, show_outcome, waits
+from submarine_zeppelin.notes import (
+    error_text,
+    interpreter_names,
+    normalize_newlines,
+    parse_cell_verb,
+    read_note,
+)
+from submarine_zeppelin.submarine.command_runner import CommandRunner, show_outcome, waits
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
-from submarine_zeppelin.submarine.interruption import Stop
-from submarine_zeppelin.submarine.job_index import Placed
-from submarine_zeppelin.submarine.recovery import Resumer
-from submarine_zeppelin.submarine.tensorboards import LocalBoards
+from submarine_zeppelin.submarine.interruption import Interruption
+from submarine_zeppelin.submarine.job_index import ParagraphJob
+from submarine_zeppelin.submarine.recovery import JobRecovery
+from submarine_zeppelin.submarine.tensorboards import LocalTensorBoards
 
 log = logging.getLogger(__name__)
-#: Pages that are kept, those of them whose jobs have ended, and their characters: the oldest whose
-#: jobs have ended are let go first. A page with a card takes some 40 kB.
-_MAX_PAGES, _MAX_ENDED, _MAX_HELD = 500, 100, 16 << 20
+#: Maximum number of pages in memory, of pages whose jobs have ended, and of characters in all. The
+#: oldest pages whose jobs have ended are removed first. A page with a card takes about 40 kB.
+_MAX_PAGES, _MAX_ENDED, _MAX_SIZE = 500, 100, 16 << 20
 
 
 class SubmarineInterpreter(Interpreter):
-    """The default entry of one of Zeppelin's sessions."""
+    """Interpreter of one Zeppelin session; the default interpreter of the group."""
 
     def __init__(self, properties: Mapping[str, str], server: Server, session: str) -> None:
         super().__init__(properties, server, session)
         self._lock = threading.Lock()
-        self._pages: dict[Place, Page] = {}
-        self._stops: dict[Place, Stop] = {}
-        self._refresher = Refresher()
-        self._boards = LocalBoards()
-        place = f"{server.group} {session}"
-        self._resumer = Resumer(
-            properties, server, self._refresher, place, self._adopt, self._show_run
+        self._pages: dict[ParagraphKey, Page] = {}
+        self._stops: dict[ParagraphKey, Interruption] = {}
+        self._card_updater = CardUpdater()
+        self._tensorboards = LocalTensorBoards()
+        session_ids = f"{server.group} {session}"
+        self._recovery = JobRecovery(
+            properties, server, self._card_updater, session_ids, self._adopt, self._show_run
         )
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
-        """Run the paragraph's commands one after the other, up to the first that fails."""
-        spellings_of(context.note_id).learn("submarine", context.text)
-        page, stop = Page(output, settings.output_limit(self.properties)), Stop()
+        """Run the paragraph's commands in order, up to the first that fails."""
+        interpreter_names(context.note_id).learn("submarine", context.text)
+        page, stop = Page(output, output_limit(self.properties)), Interruption()
         self._begin(context, page, stop)
         forms = None
         try:
-            with stop.here():
+            with stop.interruptible():
                 if context.recovering:
                     return self._recover(context, page)
-                self._resumer.resume(context)
+                self._recovery.resume(context)
                 frontend = self._frontend(context, page)
                 try:
-                    good, forms = Lines(frontend, self.properties, self._boards).perform(text)
+                    runner = CommandRunner(frontend, self.properties, self._tensorboards)
+                    succeeded, forms = runner.run(text)
                 finally:
-                    # The page's cards keep it: each would hold all paragraphs of the note.
+                    # Cards keep the front end in memory; drop its copy of the paragraphs.
                     frontend.note = []
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
-            page.say("Stopped.")
-            good = False
+            page.add_text("Stopped.")
+            succeeded = False
         except SubmarineError as error:
-            page.say(sentence(error))
-            good = False
+            page.add_text(error_text(error))
+            succeeded = False
         finally:
             with self._lock:
-                if self._stops.get(context.place) is stop:
-                    del self._stops[context.place]
-        if good:
+                if self._stops.get(context.key) is stop:
+                    del self._stops[context.key]
+        if succeeded:
             page.show()
             return Result(Code.KEEP, forms=forms)
         return Result(Code.ERROR, page.messages(), forms)
 
     def cancel(self, context: Context) -> None:
-        """Stop: as Ctrl-C."""
+        """Interrupt the run, as Ctrl-C does."""
         with self._lock:
-            stop = self._stops.get(context.place)
+            stop = self._stops.get(context.key)
         if stop is not None:
-            stop.wish()
+            stop.request()
 
-    def lane(self, context: Context) -> str:
-        """Every paragraph by itself: one may cancel the job that another one waits for."""
-        return "/".join(context.place)
+    def serial_key(self, context: Context) -> str:
+        """Return a key per paragraph: one may cancel a job that another one waits for."""
+        return "/".join(context.key)
 
     def active(self, context: Context) -> bool:
-        """Whether a job that the paragraph's ``run`` began has not ended."""
+        """Whether a job that the paragraph has submitted is active."""
         with self._lock:
-            page = self._pages.get(context.place)
+            page = self._pages.get(context.key)
         if page is None or page.form or not page.started:
             return False
         return any(not card.ended.is_set() for card in page.cards)
 
     def progress(self, context: Context) -> int:
-        """How far the paragraph's newest job says it is."""
+        """Return the progress of the paragraph's newest job."""
         with self._lock:
-            page = self._pages.get(context.place)
+            page = self._pages.get(context.key)
         cards = page.cards if page is not None else []
         return cards[-1].progress if cards else 0
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        """The grammar's proposals for the line that is being typed, or for a verb's text."""
-        before = plain(text[:cursor])
-        # As if the key that is being typed were whole: a text is told from commands by its keys.
-        below = body_of(f"{before} :", 1, "") if "\n" in before else None
+        """Return completions for the current command, or for the text below a verb."""
+        before = normalize_newlines(text[:cursor])
+        # Add a colon, so that an incomplete key is recognized as a text and not as a command.
+        below = parse_cell_verb(f"{before} :", 1, "") if "\n" in before else None
         if below is not None and (found := complete_below(below[0][0], below[1].text[:-2])):
             return [Completion(word, word) for word in found]
         line = before.rpartition("\n")[2]
@@ -137,64 +143,66 @@ class SubmarineInterpreter(Interpreter):
         ]
 
     def close(self) -> None:
-        """Nothing is written any more; jobs live on."""
-        self._refresher.close()
-        self._boards.close()
+        """Stop all updates and TensorBoards. Jobs continue."""
+        self._card_updater.close()
+        self._tensorboards.close()
 
-    def _begin(self, context: Context, page: Page, stop: Stop) -> None:
+    def _begin(self, context: Context, page: Page, stop: Interruption) -> None:
         with self._lock:
-            before = self._pages.pop(context.place, None)
-            self._pages[context.place] = page
-            self._stops[context.place] = stop
-            self._let_go(context.place)
+            before = self._pages.pop(context.key, None)
+            self._pages[context.key] = page
+            self._stops[context.key] = stop
+            self._remove_old(context.key)
         if before is not None:
-            before.leave()
-            self._refresher.leave(before)
+            before.supersede()
+            self._card_updater.remove(before)
 
-    def _let_go(self, newest: Place) -> None:
-        sizes = {place: page.size for place, page in self._pages.items() if place != newest}
+    def _remove_old(self, newest: ParagraphKey) -> None:
+        sizes = {key: page.size for key, page in self._pages.items() if key != newest}
         active = {
-            place
-            for place in sizes
-            if not all(card.ended.is_set() for card in self._pages[place].cards)
+            key for key in sizes if not all(card.ended.is_set() for card in self._pages[key].cards)
         }
         ended = len(sizes) - len(active)
-        for place in sorted(sizes, key=lambda place: place in active):
-            over = len(sizes) >= _MAX_PAGES or sum(sizes.values()) > _MAX_HELD
-            if not over and (place in active or ended < _MAX_ENDED):
+        for key in sorted(sizes, key=lambda key: key in active):
+            over = len(sizes) >= _MAX_PAGES or sum(sizes.values()) > _MAX_SIZE
+            if not over and (key in active or ended < _MAX_ENDED):
                 return
-            ended -= place not in active
-            del self._pages[place], sizes[place]
+            ended -= key not in active
+            del self._pages[key], sizes[key]
 
-    def _adopt(self, place: Place, page: Page) -> bool:
-        """Let a page that was found again be the paragraph's, unless it has been run since."""
+    def _adopt(self, key: ParagraphKey, page: Page) -> bool:
+        """Register the page of a recovered job, unless the paragraph has been run since."""
         with self._lock:
-            return self._pages.setdefault(place, page) is page
+            return self._pages.setdefault(key, page) is page
 
-    def _show_run(self, page: Page, placed: Placed) -> bool:
-        """Show the run of a workflow again; one that is under way goes on being drawn."""
-        context = Context(placed.note, placed.paragraph, user=placed.user)
+    def _show_run(self, page: Page, row: ParagraphJob) -> bool:
+        """Show a workflow run, with updates if it is active; return whether it has ended."""
+        context = Context(row.note, row.paragraph, user=row.user)
         frontend = self._frontend(context, page, read=False)
-        outcome = execute(["workflow", "status", str(placed.run)], frontend)
+        outcome = execute(["workflow", "status", str(row.run)], frontend)
         show_outcome(outcome, frontend)
-        # What goes on has put its picture there itself, and gives nothing to show.
+        # An active run has already shown its display and returns no HTML.
         return bool(outcome.html)
 
     def _frontend(self, context: Context, page: Page, *, read: bool = True) -> ZeppelinFrontend:
         found = self.server.paragraphs(context.note_id, context.user) if read else []
-        note = read_note(found, spellings_of(context.note_id))
-        return ZeppelinFrontend(context, self.properties, note, page, self._refresher, self.session)
+        note = read_note(found, interpreter_names(context.note_id))
+        return ZeppelinFrontend(
+            context, self.properties, note, page, self._card_updater, self.session
+        )
 
     def _recover(self, context: Context, page: Page) -> Result:
-        """The server has found us again, or us anew: show what the paragraph had begun."""
+        """Show the jobs that the paragraph has started, after a restart of server or process."""
         frontend = self._frontend(context, page)
-        jobs = self._resumer.jobs_of(context)
+        jobs = self._recovery.jobs_of(context)
         for job in jobs:
             frontend.show(job)
             if waits(self.properties):
                 frontend.watch(job)
         if not jobs:
-            page.say("The interpreter was started again while this ran; it began no job.")
+            page.add_text(
+                "The interpreter was restarted during this run, which had started no job."
+            )
             return Result(Code.ERROR, page.messages())
         page.show()
         return Result(Code.KEEP)

@@ -1,7 +1,7 @@
-"""Zeppelin's Stop as what Ctrl-C is elsewhere: a KeyboardInterrupt in the thread of the paragraph.
+"""Raise KeyboardInterrupt in a paragraph's thread when the user presses Stop.
 
-So that every verb of the core does on Stop what it does on Ctrl-C, whether it waits for a job,
-follows a log or asks a cluster. Python delivers it between two steps of that thread only.
+Commands then handle Stop as they handle Ctrl-C in a terminal. Python raises the exception between
+two bytecode instructions of the thread, so it does not interrupt a blocking call.
 """
 
 from __future__ import annotations
@@ -13,34 +13,34 @@ import time
 from collections.abc import Iterator
 
 
-class Stop:
-    """The wish to stop one run."""
+class Interruption:
+    """Request to stop one run."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._sent = False
-        self.wished = False
+        self.requested = False
 
-    def wish(self) -> None:
-        """Stop the run, now or as soon as it begins; more than once means once."""
+    def request(self) -> None:
+        """Interrupt the run, now or when it starts. Further calls have no effect."""
         with self._lock:
-            if not self.wished:
-                self.wished = True
+            if not self.requested:
+                self.requested = True
                 self._send()
 
     @contextlib.contextmanager
-    def here(self) -> Iterator[None]:
-        """What the calling thread does within can be stopped; nothing of it lasts behind.
+    def interruptible(self) -> Iterator[None]:
+        """Make the block in the calling thread interruptible.
 
         Raises
         ------
         KeyboardInterrupt
-            Inside, once ``wish`` was called.
+            In the block, after ``request`` was called.
         """
         with self._lock:
             self._thread = threading.get_ident()
-            if self.wished and not self._sent:
+            if self.requested and not self._sent:
                 self._send()
         try:
             yield
@@ -49,7 +49,7 @@ class Stop:
                 self._leave()
 
     def _leave(self) -> None:
-        """Take an interrupt that is under way here, not in whatever the thread does next."""
+        """Wait for a pending interrupt, so that it is not raised after the block."""
         with self._lock:
             self._thread = None
             sent = self._sent

@@ -1,7 +1,7 @@
-"""Which jobs lie in which paragraphs, and whether their last word is shown there.
+"""Index of the jobs that paragraphs show, and whether their final state is shown.
 
-So that a paragraph's job is found again after the interpreter has been started anew. A small index
-beside the core's own (``submarine_jobs.tracking.index``), which knows nothing of what was shown.
+The interpreter uses it after a restart to find the jobs of paragraphs. It complements the index of
+``submarine_jobs.tracking.index``, which does not record displays.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from submarine_jobs.config import make_private
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import JobStore
 from submarine_zeppelin.accounts import common_state_dir
-from submarine_zeppelin.interface import Place
+from submarine_zeppelin.interface import ParagraphKey
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS shown (
@@ -24,16 +24,16 @@ CREATE TABLE IF NOT EXISTS shown (
     profile TEXT NOT NULL, final INTEGER NOT NULL
 )
 """
-#: Rows that are given at most; more jobs of a note are not kept up to date.
-MOST = 200
-#: Before the name of a workflow's run, where a job's id stands.
+#: Maximum number of jobs in a result. Further jobs of a note are not updated.
+MAX_ROWS = 200
+#: Prefix of a workflow run's name in place of a job id.
 RUN = "workflow:"
-#: Before a note's id, where the core keeps the path of a notebook.
+#: Prefix of a note's id in place of a notebook's path.
 ORIGIN = "zeppelin:"
 
 
-class Placed(NamedTuple):
-    """A job and the paragraph that shows it; ``user`` is who ran that."""
+class ParagraphJob(NamedTuple):
+    """A job and the paragraph that shows it; ``user`` ran the paragraph."""
 
     job_id: str
     note: str
@@ -43,75 +43,73 @@ class Placed(NamedTuple):
 
     @property
     def run(self) -> str | None:
-        """The run of a workflow that is shown in the place of a job."""
+        """Name of a workflow run that is shown in place of a job; None for a job."""
         return self.job_id.removeprefix(RUN) if self.job_id.startswith(RUN) else None
 
 
-class KnownJobs:
-    """The index in one state directory; safe from any thread and process."""
+class ParagraphJobIndex:
+    """Index in a state directory. Safe for concurrent threads and processes."""
 
     def __init__(self, state_dir: Path) -> None:
         self._path = state_dir / "zeppelin.sqlite"
 
     @classmethod
-    def of(cls, profile: Profile) -> KnownJobs:
-        """The one of all users: a paragraph shows one thing, whoever ran it."""
+    def of(cls, profile: Profile) -> ParagraphJobIndex:
+        """Return the index of all users, because a paragraph has one output for all users."""
         return cls(common_state_dir(profile))
 
-    def put(self, placed: Placed) -> None:
-        """A job is in a paragraph now, its end not yet shown."""
+    def put(self, row: ParagraphJob) -> None:
+        """Record that a paragraph shows a job whose final state is not shown."""
         with self._connection() as connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, 0)", tuple(placed)
-            )
+            connection.execute("INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, 0)", tuple(row))
 
-    def close(self, job_id: str, place: Place | None = None) -> None:
-        """A job's last word is shown in a paragraph; without one, nobody can be shown it."""
-        clause, values = ("AND note = ? AND paragraph = ?", place) if place else ("", ())
+    def mark_final(self, job_id: str, key: ParagraphKey | None = None) -> None:
+        """Record that the final state is shown in a paragraph, or can be shown in none."""
+        clause, values = ("AND note = ? AND paragraph = ?", key) if key else ("", ())
         with self._connection() as connection:
             connection.execute(
                 f"UPDATE shown SET final = 1 WHERE job_id = ? {clause}",  # noqa: S608
                 (job_id, *values),
             )
 
-    def leave(self, place: Place) -> None:
-        """A paragraph shows something else now."""
+    def clear_paragraph(self, key: ParagraphKey) -> None:
+        """Record that a paragraph no longer shows its jobs."""
         with self._connection() as connection:
-            connection.execute("UPDATE shown SET final = 1 WHERE note = ? AND paragraph = ?", place)
+            connection.execute("UPDATE shown SET final = 1 WHERE note = ? AND paragraph = ?", key)
 
-    def left(self, job_id: str, place: Place) -> bool:
-        """Whether a paragraph that showed the job shows something else, or its last word, now.
+    def is_superseded(self, job_id: str, key: ParagraphKey) -> bool:
+        """Whether a paragraph no longer shows the job, or shows its final state.
 
-        Another process may have seen to that, where notes or users have processes of their own.
+        Another process may have changed that if notes or users have separate processes.
         """
         query = "SELECT final FROM shown WHERE job_id = ? AND note = ? AND paragraph = ?"
         try:
             with self._connection() as connection:
-                row = connection.execute(query, (job_id, *place)).fetchone()
-        except sqlite3.Error:  # busy: at the next look
+                row = connection.execute(query, (job_id, *key)).fetchone()
+        except sqlite3.Error:  # locked: the next call tries again
             return False
         return row is not None and bool(row[0])
 
-    def open(self, note: str | None = None) -> list[Placed]:
-        """Jobs whose end is not shown, of one note or of all, the oldest first."""
+    def unfinished(self, note: str | None = None) -> list[ParagraphJob]:
+        """Return jobs whose final state is not shown, of one note or of all, oldest first."""
         clause, values = ("AND note = ?", (note,)) if note is not None else ("", ())
         query = (
             "SELECT job_id, note, paragraph, user, profile FROM shown WHERE final = 0 "  # noqa: S608
-            f"{clause} ORDER BY rowid DESC LIMIT {MOST}"
+            f"{clause} ORDER BY rowid DESC LIMIT {MAX_ROWS}"
         )
         with self._connection() as connection:
             rows = connection.execute(query, values).fetchall()
-        return [Placed(*row) for row in reversed(rows)]
+        return [ParagraphJob(*row) for row in reversed(rows)]
 
     @staticmethod
-    def going_on(store: JobStore, place: Place) -> list[str]:
-        """Jobs of a paragraph that go on, also one whose submit was cut off before ``put``."""
-        note, paragraph = place
-        going_on = [row.job_id for row in store.going_on()[:MOST]]
-        origins = store.origins(going_on)
+    def active_jobs(store: JobStore, key: ParagraphKey) -> list[str]:
+        """Return active jobs of a paragraph, including one whose submission was interrupted."""
+        note, paragraph = key
+        active = [row.job_id for row in store.going_on()[:MAX_ROWS]]
+        origins = store.origins(active)
         return [
             job_id
-            for job_id in going_on
+            for job_id in active
             if job_id in origins
             and origins[job_id].cell_id == paragraph
             and origins[job_id].notebook.startswith(f"{ORIGIN}{note}/")

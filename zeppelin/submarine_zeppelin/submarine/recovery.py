@@ -1,7 +1,7 @@
-"""Finds the jobs of paragraphs again after the interpreter has been started anew.
+"""Show the jobs of paragraphs again after a restart of the interpreter.
 
-A paragraph shows its job until the end, whoever watched before: what the index of shown jobs has
-open is put back into its paragraphs, in the background. Starts no job.
+Jobs whose final state is not shown, according to the index, are shown in their paragraphs again.
+This runs in the background and starts no jobs.
 """
 
 from __future__ import annotations
@@ -13,135 +13,145 @@ from collections.abc import Callable, Mapping
 
 from submarine_jobs.client import Job
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.accounts import config_of, session_of
-from submarine_zeppelin.display import Page, Refresher
+from submarine_zeppelin.accounts import paragraph_config, shared_session
+from submarine_zeppelin.display import CardUpdater, Page
 from submarine_zeppelin.interface import (
     Context,
     ParagraphGoneError,
-    Place,
+    ParagraphKey,
     Server,
-    properties as settings,
+    output_limit,
 )
-from submarine_zeppelin.submarine.job_index import KnownJobs, Placed
+from submarine_zeppelin.submarine.job_index import ParagraphJob, ParagraphJobIndex
 
 log = logging.getLogger(__name__)
 
 
-class Resumer:
-    """The one of an interpreter.
+class JobRecovery:
+    """Shows unfinished jobs of one interpreter again.
 
     Parameters
     ----------
-    place
-        The ids of the group and the session: a note that has one of its own stands in them.
+    session_ids
+        Ids of the group and the session. They contain the note's id if notes have own sessions.
     adopt
-        Told of a page that was made for a paragraph; says whether it may be shown.
+        Registers the page of a paragraph and returns whether it may be shown.
     show_run
-        Shows the run of a workflow in a page; whether it has ended.
+        Shows a workflow run in a page and returns whether it has ended.
     """
 
     def __init__(
         self,
         properties: Mapping[str, str],
         server: Server,
-        refresher: Refresher,
-        place: str,
-        adopt: Callable[[Place, Page], bool],
-        show_run: Callable[[Page, Placed], bool],
+        card_updater: CardUpdater,
+        session_ids: str,
+        adopt: Callable[[ParagraphKey, Page], bool],
+        show_run: Callable[[Page, ParagraphJob], bool],
     ) -> None:
         self._properties = properties
         self._server = server
-        self._refresher = refresher
-        self._place = place
+        self._card_updater = card_updater
+        self._session_ids = session_ids
         self._adopt = adopt
         self._show_run = show_run
         self._lock = threading.Lock()
         self._users: set[str] = set()
 
     def resume(self, context: Context) -> None:
-        """A paragraph is run: it shows something new, and others may have to be taken up again.
+        """Clear the index for a paragraph that runs, and show unfinished jobs of other paragraphs.
 
-        With a user's first one those of all notes, later those of its note. Where notes have
-        sessions or processes of their own, another note's jobs are for those to take up.
+        The first run of a user shows the jobs of all notes, later runs those of the same note. If
+        notes have own sessions or processes, only jobs of the same note are shown.
         """
         try:
-            known = self._known(context.user)
+            index = self._index(context.user)
         except SubmarineError as error:
-            log.info("no jobs are looked for: %s", error)
+            log.info("unfinished jobs are not shown: %s", error)
             return
-        known.leave(context.place)
+        index.clear_paragraph(context.key)
         with self._lock:
-            first = context.user not in self._users and context.note_id not in self._place
+            first = context.user not in self._users and context.note_id not in self._session_ids
             self._users.add(context.user)
-        rows = known.open(None if first else context.note_id)
+        rows = index.unfinished(None if first else context.note_id)
         rows = [row for row in rows if row.user == context.user]
         if rows:
             threading.Thread(
-                target=self._take_up, args=(rows, known), daemon=True, name="submarine-resume"
+                target=self._show_again, args=(rows, index), daemon=True, name="submarine-resume"
             ).start()
 
     def jobs_of(self, context: Context) -> list[Job]:
-        """The jobs that a paragraph shows or had begun, their ends not yet shown."""
-        config = config_of(self._properties, context.user)
-        session = session_of(config)
-        known = KnownJobs.of(config.profile)
-        rows = [row for row in known.open(context.note_id) if row.paragraph == context.paragraph_id]
+        """Return the unfinished jobs that a paragraph shows or has started."""
+        config = paragraph_config(self._properties, context.user)
+        session = shared_session(config)
+        index = ParagraphJobIndex.of(config.profile)
+        rows = [
+            row
+            for row in index.unfinished(context.note_id)
+            if row.paragraph == context.paragraph_id
+        ]
         rows = [row for row in rows if row.run is None and row.user == context.user]
         ids = dict.fromkeys(
-            [row.job_id for row in rows] + known.going_on(session.store, context.place)
+            [row.job_id for row in rows] + index.active_jobs(session.store, context.key)
         )
         return [session.job(job_id) for job_id in ids]
 
-    def _known(self, user: str) -> KnownJobs:
-        return KnownJobs.of(config_of(self._properties, user).profile)
+    def _index(self, user: str) -> ParagraphJobIndex:
+        return ParagraphJobIndex.of(paragraph_config(self._properties, user).profile)
 
-    def _take_up(self, rows: list[Placed], known: KnownJobs) -> None:
-        by_place: dict[Place, list[Placed]] = {}
+    def _show_again(self, rows: list[ParagraphJob], index: ParagraphJobIndex) -> None:
+        by_paragraph: dict[ParagraphKey, list[ParagraphJob]] = {}
         for row in rows:
-            by_place.setdefault((row.note, row.paragraph), []).append(row)
-        for place, placed in by_place.items():
+            by_paragraph.setdefault((row.note, row.paragraph), []).append(row)
+        for key, jobs in by_paragraph.items():
             try:
-                self._show(place, placed, known)
+                self._show(key, jobs, index)
             except ParagraphGoneError:
-                for row in placed:
-                    known.close(row.job_id)
+                for row in jobs:
+                    index.mark_final(row.job_id)
             except (SubmarineError, OSError) as error:
-                log.info("the jobs of paragraph %s are not shown: %s", place[1], error)
+                log.info("the jobs of paragraph %s are not shown: %s", key[1], error)
 
-    def _show(self, place: Place, placed: list[Placed], known: KnownJobs) -> None:
-        context = Context(*place, user=placed[0].user)
-        page = Page(self._server.output(context), settings.output_limit(self._properties))
-        if not self._adopt(place, page):
+    def _show(self, key: ParagraphKey, rows: list[ParagraphJob], index: ParagraphJobIndex) -> None:
+        context = Context(*key, user=rows[0].user)
+        page = Page(self._server.output(context), output_limit(self._properties))
+        if not self._adopt(key, page):
             return
         page.started = True
         try:
-            self._fill(page, place, placed, known)
+            self._fill(page, key, rows, index)
         except ParagraphGoneError:
-            if not page.left:  # else the run that has it now has told the index itself
+            if not page.superseded:  # otherwise the later run updates the index
                 raise
 
-    def _fill(self, page: Page, place: Place, placed: list[Placed], known: KnownJobs) -> None:
+    def _fill(
+        self,
+        page: Page,
+        key: ParagraphKey,
+        rows: list[ParagraphJob],
+        index: ParagraphJobIndex,
+    ) -> None:
         cards = []
-        for row in placed:
+        for row in rows:
             if row.run is not None:
                 if self._show_run(page, row):
-                    known.close(row.job_id)
+                    index.mark_final(row.job_id)
                 continue
-            config = config_of(self._properties, row.user, {"profile": row.profile})
-            job = session_of(config).job(row.job_id)
-            card = page.card(job)
-            card.hear(job.view())
+            config = paragraph_config(self._properties, row.user, {"profile": row.profile})
+            job = shared_session(config).job(row.job_id)
+            card = page.add_card(job)
+            card.update(job.view())
             if card.final:
-                card.measure()
+                card.read_metrics()
             cards.append(card)
         page.show()
         for card in cards:
             if card.final:
-                known.close(card.job.id, place)
+                index.mark_final(card.job.id, key)
                 continue
-            self._refresher.add(
+            self._card_updater.add(
                 page,
                 card,
-                functools.partial(known.close, card.job.id, place),
-                functools.partial(known.left, card.job.id, place),
+                functools.partial(index.mark_final, card.job.id, key),
+                functools.partial(index.is_superseded, card.job.id, key),
             )

@@ -1,7 +1,6 @@
-"""TensorBoard for a paragraph: the job's own where it has one, else one on Zeppelin's machine.
+"""The command ``tensorboard JOB...``: link to a job's TensorBoard, or start one here.
 
-The one on this machine listens on loopback with a secret path, as that of a terminal does, and is
-gone with the interpreter. What it shows is ``submarine_jobs.tensorboards``.
+A TensorBoard on this machine listens on loopback with a secret path and ends with the interpreter.
 """
 
 from __future__ import annotations
@@ -15,22 +14,24 @@ from submarine_jobs.tensorboards import MAX_JOBS, Board
 from submarine_jobs.text import escaped, web_link
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 
-#: TensorBoards at the same time; the oldest ends for a newer one.
-MOST = 5
+#: Maximum number of TensorBoards. The oldest is stopped for a new one.
+MAX_TENSORBOARDS = 5
 
 
-class LocalBoards:
-    """The TensorBoards of one interpreter."""
+class LocalTensorBoards:
+    """TensorBoards that one interpreter has started on this machine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._boards: dict[tuple[str, ...], Board] = {}
 
     def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
-        """``tensorboard JOB...``: a link for each job that has its own, one for all others."""
+        """Show a link for each job with its own TensorBoard, and one link for all other jobs."""
         names = [word for word in words if not word.startswith("-")]
         if len(names) != len(words):
-            raise UsageError("tensorboard takes no options here.", "Write tensorboard JOB ...")
+            raise UsageError(
+                "tensorboard has no options in a paragraph.", "Use tensorboard JOB ..."
+            )
         session = frontend.session(frontend.config())
         jobs = {job.id: job for job in map(session.job, names or ["last"])}
         rest: list[Job] = []
@@ -39,23 +40,23 @@ class LocalBoards:
             if url is None or job.record().state.ended:
                 rest.append(job)
             else:
-                frontend.page.html(
+                frontend.page.add_html(
                     _link(f"TensorBoard of {job.id}", url, "in the job's containers")
                 )
         if len(rest) > MAX_JOBS:
-            raise UsageError(f"A TensorBoard shows at most {MAX_JOBS} jobs.", "Name fewer.")
+            raise UsageError(f"A TensorBoard shows at most {MAX_JOBS} jobs.", "Name fewer jobs.")
         if rest:
             board = self._board(rest)
-            where = "on the machine of Zeppelin only; from elsewhere through an SSH tunnel"
-            shown = f"TensorBoard of {', '.join(job.id for job in rest)}"
-            frontend.page.html(_link(shown, board.process.url, where))
+            where = "only on Zeppelin's machine; from other machines through an SSH tunnel"
+            title = f"TensorBoard of {', '.join(job.id for job in rest)}"
+            frontend.page.add_html(_link(title, board.process.url, where))
             for notice in board.notices():
-                frontend.page.say(notice)
+                frontend.page.add_text(notice)
         frontend.page.show()
         return True
 
     def close(self) -> None:
-        """End all of them."""
+        """Stop all TensorBoards."""
         with self._lock:
             boards, self._boards = list(self._boards.values()), {}
         for board in boards:
@@ -68,7 +69,11 @@ class LocalBoards:
             if board is None:
                 board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False)
                 self._boards[key] = board
-            old = [self._boards.pop(next(iter(self._boards)))] if len(self._boards) > MOST else []
+            old = (
+                [self._boards.pop(next(iter(self._boards)))]
+                if len(self._boards) > MAX_TENSORBOARDS
+                else []
+            )
         for one in old:
             one.close()
         board.start()

@@ -1,16 +1,13 @@
-"""The process that Zeppelin's server talks to: its thrift protocol, executions, outputs, its end.
-
-Turns Zeppelin's calls into those of ``paragraph`` and back; knows nothing of jobs.
-"""
+"""Zeppelin's thrift protocol: sockets, access control, server, client, conversion."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_zeppelin.thrift.access import Callers as Callers
+    from submarine_zeppelin.thrift.access import AccessPolicy as AccessPolicy
     from submarine_zeppelin.thrift.conversion import (
-        ANONYMOUS as ANONYMOUS,
+        FORM_TYPE as FORM_TYPE,
         context_of as context_of,
         wire_completion as wire_completion,
         wire_result as wire_result,
@@ -18,7 +15,7 @@ if TYPE_CHECKING:
     from submarine_zeppelin.thrift.event_client import (
         EventClient as EventClient,
         EventRefusedError as EventRefusedError,
-        ServerAwayError as ServerAwayError,
+        ServerUnavailableError as ServerUnavailableError,
     )
     from submarine_zeppelin.thrift.idl import protocol as protocol
     from submarine_zeppelin.thrift.server import (
@@ -27,9 +24,9 @@ if TYPE_CHECKING:
     )
     from submarine_zeppelin.thrift.transport import (
         BoundSocket as BoundSocket,
-        connected as connected,
+        address_towards as address_towards,
         is_local as is_local,
-        own_address as own_address,
+        open_protocol as open_protocol,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -37,11 +34,11 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "access": ("Callers",),
-            "conversion": ("ANONYMOUS", "context_of", "wire_completion", "wire_result"),
-            "event_client": ("EventClient", "EventRefusedError", "ServerAwayError"),
+            "access": ("AccessPolicy",),
+            "conversion": ("FORM_TYPE", "context_of", "wire_completion", "wire_result"),
+            "event_client": ("EventClient", "EventRefusedError", "ServerUnavailableError"),
             "idl": ("protocol",),
             "server": ("InterpreterServer", "ThriftServer"),
-            "transport": ("BoundSocket", "connected", "is_local", "own_address"),
+            "transport": ("BoundSocket", "address_towards", "is_local", "open_protocol"),
         },
     )

@@ -1,6 +1,6 @@
-"""Between the protocol's structures and ours. What does not fit is left out, never refused.
+"""Convert between structures of the thrift protocol and types of ``interface``.
 
-A paragraph whose form or settings are odd is to run all the same.
+Malformed forms and settings are ignored, so that the paragraph still runs.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from submarine_zeppelin.interface import Code, Completion, Context, Result
+from submarine_zeppelin.interface import ANONYMOUS, Code, Completion, Context, Result
 from submarine_zeppelin.thrift.event_client import wire_message
 from submarine_zeppelin.thrift.idl import protocol
 
-#: Who acts where Zeppelin authenticates nobody; its own name for them.
-ANONYMOUS = "anonymous"
+#: Zeppelin does not replace ``${...}`` in the code, and the interpreter provides the forms.
+FORM_TYPE = "NATIVE"
 _RECOVER = "isRecover"
 
 
 def context_of(wire: Any) -> Context:
-    """Where and for whom a paragraph runs."""
+    """Convert the context of a run."""
     options = {str(key): str(value) for key, value in (wire.localProperties or {}).items()}
     recovering = options.pop(_RECOVER, "").lower() == "true"
     identity = json_object(wire.authenticationInfo)
@@ -40,25 +40,25 @@ def context_of(wire: Any) -> Context:
 
 
 def wire_result(result: Result, wire: Any) -> Any:
-    """What ``interpret`` answers; the server retries where any of it is missing."""
+    """Convert a result for ``interpret``. The server retries if a field is missing."""
     return protocol.RemoteInterpreterResult(
         code=Code(result.code).value,
         msg=[wire_message(message) for message in result.messages],
-        config=_given(wire.config),
-        gui=_given(wire.gui) if result.forms is None else json.dumps(dict(result.forms)),
-        noteGui=_given(wire.noteGui),
+        config=_valid_object(wire.config),
+        gui=_valid_object(wire.gui) if result.forms is None else json.dumps(dict(result.forms)),
+        noteGui=_valid_object(wire.noteGui),
     )
 
 
 def wire_completion(completion: Completion) -> Any:
-    """A proposal as the protocol has it."""
+    """Convert a completion."""
     return protocol.InterpreterCompletion(
         name=completion.name, value=completion.value, meta=completion.meta
     )
 
 
 def json_object(text: str | None) -> dict[str, Any]:
-    """The object that a JSON text holds, or an empty one."""
+    """Parse a JSON object; return an empty one if the text is not an object."""
     try:
         return _object(json.loads(text or "{}"))
     except (ValueError, RecursionError):
@@ -69,6 +69,6 @@ def _object(value: object) -> dict[str, Any]:
     return dict(value) if isinstance(value, Mapping) else {}
 
 
-def _given(text: str | None) -> str:
-    """A JSON object as it came, to the letter."""
+def _valid_object(text: str | None) -> str:
+    """Return the text of a JSON object unchanged, or ``{}``."""
     return text if text and json_object(text) else "{}"

@@ -1,6 +1,6 @@
-"""What we say to Zeppelin's server: its event service, over connections that are kept.
+"""Client of the event service of Zeppelin's server, over connections that are kept open.
 
-Does not decide what to say nor how often (``output``).
+``execution.output_writer`` decides what is sent and how often.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from thriftpy2.thrift import TApplicationException, TClient, TException
 
 from submarine_zeppelin.interface import Message, NoteParagraph, ParagraphGoneError
 from submarine_zeppelin.thrift.idl import protocol
-from submarine_zeppelin.thrift.transport import connected
+from submarine_zeppelin.thrift.transport import open_protocol
 
-#: Seconds that one call may take: the server answers in milliseconds unless it is ill.
+#: Timeout of a call in seconds. The server normally answers in milliseconds.
 TIMEOUT = 20.0
-#: Connections that are kept for the next calls.
-KEPT = 4
+#: Maximum number of idle connections.
+MAX_IDLE = 4
 
 
-class ServerAwayError(Exception):
-    """Zeppelin's server does not answer; whether the call was heard is not known."""
+class ServerUnavailableError(Exception):
+    """Zeppelin's server does not answer. It may have received the call."""
 
 
 class EventRefusedError(Exception):
-    """Zeppelin's server heard a call and could not do it."""
+    """Zeppelin's server received a call and reported an error."""
 
 
 class EventClient:
-    """Calls of Zeppelin's event service; safe from any thread.
+    """Calls of Zeppelin's event service. Thread-safe.
 
     Parameters
     ----------
     host, port
-        Where the server listens for events.
+        Address of the event service.
     group
-        Id of the interpreter group that we are a process of.
+        Id of the interpreter group of this process.
     trusts
-        Whether the port is still the server's; asked for each connection, before anything is sent.
+        Whether the port still belongs to the server; called before data is sent.
     """
 
     def __init__(
@@ -58,30 +58,30 @@ class EventClient:
 
     @property
     def address(self) -> tuple[str, int]:
-        """Where calls go now."""
+        """Current address of the server."""
         return self._address
 
-    def move(self, host: str, port: int) -> None:
-        """The server has come back at another address."""
+    def set_server(self, host: str, port: int) -> None:
+        """Set the address of a server that has restarted."""
         with self._lock:
             self._address = (host, port)
         self.close()
 
     def register(self, host: str, port: int) -> None:
-        """Tell the server where we listen."""
+        """Register the address of this process with the server."""
         info = protocol.RegisterInfo(host=host, port=port, interpreterGroupId=self.group)
         self._call("registerInterpreterProcess", info)
 
     def append(self, note: str, paragraph: str, index: int, text: str) -> None:
-        """Add to a piece of output in open browsers; not saved by anything."""
+        """Append to a message in open browsers. The server does not save it."""
         event = protocol.OutputAppendEvent(
             noteId=note, paragraphId=paragraph, index=index, data=text
         )
-        # Twice the same text would be worse than none.
-        self._call("appendOutput", event, again=False)
+        # A retry could append the text twice.
+        self._call("appendOutput", event, retry=False)
 
     def update(self, note: str, paragraph: str, index: int, message: Message) -> None:
-        """Replace one piece of output, or add one at the end."""
+        """Replace one message of the output, or add one at the end."""
         event = protocol.OutputUpdateEvent(
             noteId=note,
             paragraphId=paragraph,
@@ -92,17 +92,17 @@ class EventClient:
         self._call("updateOutput", event)
 
     def update_all(self, note: str, paragraph: str, messages: Sequence[Message]) -> None:
-        """Replace all output."""
-        pieces = [wire_message(message) for message in messages]
-        event = protocol.OutputUpdateAllEvent(noteId=note, paragraphId=paragraph, msg=pieces)
+        """Replace the whole output."""
+        converted = [wire_message(message) for message in messages]
+        event = protocol.OutputUpdateAllEvent(noteId=note, paragraphId=paragraph, msg=converted)
         self._call("updateAllOutput", event)
 
     def checkpoint(self, note: str, paragraph: str) -> None:
-        """Save what updates have set, so that a reload shows it."""
+        """Save the output that updates have set."""
         self._call("checkpointOutput", note, paragraph)
 
     def link(self, note: str, paragraph: str, label: str, url: str, tooltip: str) -> None:
-        """Set the job's link below a paragraph."""
+        """Set the job link below a paragraph."""
         info = {
             "noteId": note,
             "paraId": paragraph,
@@ -113,7 +113,7 @@ class EventClient:
         self._call("sendParagraphInfo", self.group, json.dumps(info))
 
     def paragraphs(self, note: str, user: str) -> list[NoteParagraph]:
-        """All paragraphs of a note, in order."""
+        """Return all paragraphs of a note in order."""
         found = self._call("getParagraphList", user, note)
         return [
             NoteParagraph(
@@ -125,38 +125,38 @@ class EventClient:
             for one in found
         ]
 
-    def check_there(self, note: str, paragraph: str, user: str) -> None:
-        """Tell a deleted paragraph from a call that failed for another reason.
+    def check_exists(self, note: str, paragraph: str, user: str) -> None:
+        """Check that a paragraph exists, after a call for it has failed.
 
         Raises
         ------
         ParagraphGoneError
-            If the server does not have the paragraph.
+            If the paragraph does not exist.
         """
         try:
             ids = {one.paragraph_id for one in self.paragraphs(note, user)}
         except EventRefusedError:
-            raise ParagraphGoneError(f"note {note} is not there any more") from None
+            raise ParagraphGoneError(f"note {note} was deleted") from None
         if paragraph not in ids:
-            raise ParagraphGoneError(f"paragraph {paragraph} is not there any more")
+            raise ParagraphGoneError(f"paragraph {paragraph} was deleted")
 
     def close(self) -> None:
-        """Close the connections that nobody uses now."""
+        """Close idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for client in idle:
             client.close()
 
-    def _call(self, method: str, *arguments: Any, again: bool = True) -> Any:
-        """One call; where a kept connection has died since its last one, again on a new one."""
+    def _call(self, method: str, *arguments: Any, retry: bool = True) -> Any:
+        """Make a call; if an idle connection has failed, retry with a new connection."""
         with self._lock:
             client = self._idle.pop() if self._idle else None
         if client is not None:
             try:
                 return self._once(client, method, arguments)
-            except ServerAwayError:
+            except ServerUnavailableError:
                 self.close()
-                if not again:
+                if not retry:
                     raise
         return self._once(self._connect(), method, arguments)
 
@@ -173,10 +173,10 @@ class EventClient:
             usable = True
             raise EventRefusedError(str(error.errorMessage)) from None
         except (TException, OSError, EOFError) as error:
-            raise ServerAwayError(f"{type(error).__name__}: {error}") from None
+            raise ServerUnavailableError(f"{type(error).__name__}: {error}") from None
         finally:
             with self._lock:
-                usable = usable and address == self._address and len(self._idle) < KEPT
+                usable = usable and address == self._address and len(self._idle) < MAX_IDLE
                 if usable:
                     self._idle.append(client)
             if not usable:
@@ -185,15 +185,15 @@ class EventClient:
 
     def _connect(self) -> Any:
         try:
-            transport = connected(*self._address, timeout=TIMEOUT)
+            transport = open_protocol(*self._address, timeout=TIMEOUT)
         except (TException, OSError) as error:
-            raise ServerAwayError(f"{type(error).__name__}: {error}") from None
+            raise ServerUnavailableError(f"{type(error).__name__}: {error}") from None
         if not self._trusts(*self._address):
             transport.trans.close()
-            raise ServerAwayError("another user has taken its port")
+            raise ServerUnavailableError("its port belongs to another user")
         return TClient(protocol.RemoteInterpreterEventService, transport)
 
 
 def wire_message(message: Message) -> Any:
-    """A piece of output as the protocol has it."""
+    """Convert a message of the output."""
     return protocol.RemoteInterpreterResultMessage(type=message.kind.value, data=message.data)

@@ -1,4 +1,4 @@
-"""Zeppelin's protocol as classes, made of ``zeppelin.thrift`` beside this module."""
+"""Classes of Zeppelin's thrift protocol, generated from ``zeppelin.thrift`` at import."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from thriftpy2.parser import load
 
-#: A module with the structures and the two services of the file.
+#: Module with the structures and the two services of the file.
 protocol: Any = load(
     str(Path(__file__).with_name("zeppelin.thrift")), module_name="submarine_zeppelin_thrift"
 )

@@ -1,7 +1,7 @@
-"""The sockets: how bytes travel between Zeppelin's server and us, and nothing above that.
+"""Sockets and message limits of the connections with Zeppelin's server.
 
-The one place to change when Zeppelin's wire gets authentication. Today it has none in any version,
-so the port is bound to loopback where the server is, and ``callers`` refuses other users.
+Zeppelin's protocol has no authentication in any version. If the server is on this machine, the port
+is bound to loopback; ``access`` rejects other users.
 """
 
 from __future__ import annotations
@@ -13,26 +13,26 @@ from typing import Any, BinaryIO
 from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.transport import TBufferedTransportFactory, TServerSocket, TSocket
 
-#: Zeppelin's own: no more than this many connections wait to be accepted.
+#: Maximum number of connections that wait to be accepted, as in Zeppelin.
 BACKLOG = 128
-#: Most bytes of one call: Zeppelin's own limit of a message from a browser is 10 MB.
+#: Maximum size of a call in bytes. Zeppelin limits messages from browsers to 10 MB.
 MAX_CALL = 32 << 20
-#: Most fields and elements of one call, and levels of nesting.
+#: Maximum number of fields and elements in a call, and of nesting levels.
 MAX_ELEMENTS, MAX_DEPTH = 100_000, 16
 MAX_METHOD = 200
 _CHUNK = 1 << 20
 _VERSION, _VERSION_MASK = 0x80010000, 0xFFFF0000
-#: Bytes of each type of fixed size: bool, byte, double, i16, i32, i64.
+#: Size of each fixed-size type in bytes: bool, byte, double, i16, i32, i64.
 _SIZES = {2: 1, 3: 1, 4: 8, 6: 2, 8: 4, 10: 8}
 _STOP, _STRING, _STRUCT, _MAP, _SET, _LIST = 0, 11, 12, 13, 14, 15
 _TYPES = frozenset({*_SIZES, _STRING, _STRUCT, _MAP, _SET, _LIST})
 
 
 class BoundSocket(TServerSocket):  # type: ignore[misc]
-    """A server's socket that is bound when it is made, alone on its port.
+    """Server socket that is bound on creation and does not share its port.
 
-    thriftpy2's own shares its port (SO_REUSEPORT), so that two interpreters could get the same,
-    and drops connections that are idle for 3 s, which Zeppelin keeps in its pool.
+    The class of thriftpy2 sets SO_REUSEPORT, so that two interpreters could get the same port, and
+    closes connections after 3 s without data, which Zeppelin keeps in its pool.
 
     Raises
     ------
@@ -46,7 +46,7 @@ class BoundSocket(TServerSocket):  # type: ignore[misc]
         self.port = self.sock.getsockname()[1]
 
     def listen(self) -> None:
-        """Accept from now on; again is harmless."""
+        """Start accepting connections. May be called again."""
         self.sock.listen(self.backlog)
 
 
@@ -66,38 +66,38 @@ def _bound(host: str, ports: range) -> socket.socket:
 
 
 class MalformedCallError(Exception):
-    """The bytes of a call are no thrift message, or exceed a limit."""
+    """The bytes of a call are not a thrift message or exceed a limit."""
 
 
 def read_call(stream: BinaryIO) -> bytes | None:
-    """Read the bytes of one call without decoding it; None at the end of the connection.
+    """Read the bytes of one call without decoding it; return None at the end of the connection.
 
-    thriftpy2's decoder takes sizes from the message without a check: it reserves what a string
-    claims to need, and loops over elements that have no bytes while the interpreter is locked.
+    thriftpy2's decoder does not check sizes in a message: it allocates the stated length of a
+    string, and loops over elements without data while it holds the interpreter lock.
 
     Raises
     ------
     MalformedCallError
-        If it is no call in the strict binary protocol, or larger than the limits above.
+        If the bytes are not a call in the strict binary protocol, or exceed the limits above.
     """
-    call = _Call(stream)
+    call = _CallReader(stream)
     head = stream.read(4)
     if len(head) < 4:
         return None
     call.data += head
     if int.from_bytes(head, "big") & _VERSION_MASK != _VERSION:
-        raise MalformedCallError("the call does not begin with the version of the protocol")
+        raise MalformedCallError("the call does not begin with the protocol version")
     length = call.size()
     if length > MAX_METHOD:
-        raise MalformedCallError(f"the method's name has {length:,} bytes")
+        raise MalformedCallError(f"the method name has {length:,} bytes")
     call.take(length)
     call.take(4)
     call.skip(_STRUCT, MAX_DEPTH)
     return bytes(call.data)
 
 
-class _Call:
-    """The bytes of a call as far as they were read."""
+class _CallReader:
+    """Reads a call and keeps its bytes."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -124,7 +124,7 @@ class _Call:
         return size
 
     def skip(self, kind: int, depth: int) -> None:
-        """Read one value of a type."""
+        """Read a value of a type."""
         if kind in _SIZES:
             self.take(_SIZES[kind])
         elif kind == _STRING:
@@ -147,7 +147,7 @@ class _Call:
     def _type(self, *, stop: bool = False) -> int:
         kind = self.take(1)[0]
         if kind not in _TYPES and not (stop and kind == _STOP):
-            raise MalformedCallError(f"{kind} is no type of the protocol")
+            raise MalformedCallError(f"{kind} is not a type of the protocol")
         return kind
 
     def _count(self, more: int) -> None:
@@ -157,15 +157,15 @@ class _Call:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is this machine: its loopback, or an address that it has."""
+    """Whether a host is this machine: loopback or one of its addresses."""
     try:
         addresses = {info[4][0] for info in socket.getaddrinfo(host, None)}
     except OSError:
         return False
-    return bool(addresses) and all(_is_ours(str(address)) for address in addresses)
+    return bool(addresses) and all(_is_own(str(address)) for address in addresses)
 
 
-def _is_ours(address: str) -> bool:
+def _is_own(address: str) -> bool:
     if ipaddress.ip_address(address.partition("%")[0]).is_loopback:
         return True
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -177,21 +177,21 @@ def _is_ours(address: str) -> bool:
     return True
 
 
-def own_address(towards: str, port: int) -> str:
-    """The address under which ``towards`` reaches this machine."""
-    family, _, _, _, target = socket.getaddrinfo(towards, port, type=socket.SOCK_DGRAM)[0]
+def address_towards(host: str, port: int) -> str:
+    """Return the address of this machine on its route to ``host``."""
+    family, _, _, _, target = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
     with socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect(target)
         return str(probe.getsockname()[0])
 
 
-def connected(host: str, port: int, timeout: float) -> Any:
-    """A protocol over an open connection; each read and write has the time limit in seconds.
+def open_protocol(host: str, port: int, timeout: float) -> Any:
+    """Connect and return a protocol. ``timeout`` in seconds applies to each read and write.
 
     Raises
     ------
     TTransportException
-        If nobody answers there.
+        If the connection fails.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     plain = TSocket(host, port, socket_family=family, socket_timeout=int(timeout * 1000))

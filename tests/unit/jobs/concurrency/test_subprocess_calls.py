@@ -111,13 +111,13 @@ def test_one_that_takes_too_long_is_ended(calls: ModuleType, tmp_path: Path) -> 
 
 
 def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
-    from submarine_zeppelin.submarine.interruption import Stop
+    from submarine_zeppelin.submarine.interruption import Interruption
 
-    told, stop, seen = tmp_path / "pid", Stop(), []
+    told, stop, seen = tmp_path / "pid", Interruption(), []
 
     def work() -> None:
         try:
-            with stop.here():
+            with stop.interruptible():
                 call_apart(calls.stay, told, seconds=600)
         except KeyboardInterrupt:
             seen.append(True)
@@ -125,7 +125,7 @@ def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
     thread = threading.Thread(target=work)
     thread.start()
     until(lambda: told.exists() and told.read_text())
-    stop.wish()
+    stop.request()
     thread.join(60)
     assert seen
     assert gone(int(told.read_text()))

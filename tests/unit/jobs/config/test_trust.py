@@ -29,7 +29,7 @@ from submarine_kernel.remote import KernelRequest, session_of
 from submarine_server.service import Core
 from submarine_workflows.azkaban.api import load_settings
 from submarine_workflows.locations import profile_in_force
-from submarine_zeppelin.accounts import config_of
+from submarine_zeppelin.accounts import paragraph_config
 
 CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_command = "/bin/yarn"\n'
 
@@ -166,7 +166,7 @@ def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
 @pytest.mark.parametrize(
     "act",
     [
-        lambda: config_of({}, "ada"),
+        lambda: paragraph_config({}, "ada"),
         lambda: session_of(KernelRequest("gpu4", {})),
         lambda: submarine_jobs.list_jobs(),
         lambda: Core().session_now(),

@@ -1,4 +1,4 @@
-"""The drivers of Zeppelin's users end with the last process that uses them, and no sooner."""
+"""Drivers of Zeppelin users are stopped with the last process that uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from submarine_jobs.model import Profile
 from submarine_zeppelin.accounts import drivers
-from submarine_zeppelin.accounts.users import state_dir_of
+from submarine_zeppelin.accounts.users import user_state_dir
 from tests.waiting import until
 
 
@@ -27,45 +27,45 @@ def started() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_drivers_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drivers, "_held", {})
 
 
 def driver_in(state_dir: Path, started: list[subprocess.Popen[bytes]]) -> subprocess.Popen[bytes]:
-    """A process that a driver's directory names as its driver."""
+    """Start a process and record it as driver in a state directory."""
     process = subprocess.Popen(["sleep", "600"])
     started.append(process)
     directory = state_dir / "driver" / "0123abcd"
     directory.mkdir(parents=True)
     began = psutil.Process(process.pid).create_time()
-    told = {"pid": process.pid, "started": began, "port": 1, "conf_dir": "/etc/hadoop"}
-    (directory / "driver.json").write_text(json.dumps(told))
+    record = {"pid": process.pid, "started": began, "port": 1, "conf_dir": "/etc/hadoop"}
+    (directory / "driver.json").write_text(json.dumps(record))
     return process
 
 
-def test_the_last_process_of_a_user_ends_the_driver(
+def test_the_last_process_of_a_user_stops_the_driver(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    ada = Profile(user="ada", state_dir=state_dir_of("ada", tmp_path))
+    ada = Profile(user="ada", state_dir=user_state_dir("ada", tmp_path))
     driver = driver_in(ada.state_dir, started)
-    drivers.hold(ada)
-    drivers.hold(ada)
+    drivers.hold_driver(ada)
+    drivers.hold_driver(ada)
     with (ada.state_dir / "in-use").open("w") as other:  # another process of the group
         fcntl.flock(other, fcntl.LOCK_SH)
-        drivers.release()
+        drivers.release_drivers()
         assert driver.poll() is None
-    drivers.hold(ada)
-    drivers.release()
+    drivers.hold_driver(ada)
+    drivers.release_drivers()
     until(lambda: driver.poll() is not None)
     assert not list(ada.state_dir.glob("driver/*/driver.json"))
 
 
-def test_the_driver_of_zeppelins_account_is_left_alone(
+def test_the_driver_of_zeppelins_account_is_not_stopped(
     tmp_path: Path, started: list[subprocess.Popen[bytes]]
 ) -> None:
     driver = driver_in(tmp_path, started)
     for profile in (Profile(state_dir=tmp_path), Profile(user="ada", state_dir=tmp_path)):
-        drivers.hold(profile)
-    drivers.release()
+        drivers.hold_driver(profile)
+    drivers.release_drivers()
     assert driver.poll() is None
     assert not (tmp_path / "in-use").exists()

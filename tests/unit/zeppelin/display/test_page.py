@@ -1,4 +1,4 @@
-"""What a `%submarine` paragraph shows: logs with their lines, the step under way, its bounds."""
+"""Pages of `%submarine` paragraphs: logs, text, current step, limits."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from submarine_zeppelin.display import Card, Page
+from submarine_zeppelin.display import JobCard, Page
 from submarine_zeppelin.interface import Context, Kind, Message, NoteParagraph, Output, Server
 from submarine_zeppelin.submarine import interpreter as submarine
 from submarine_zeppelin.submarine.interpreter import SubmarineInterpreter
-from submarine_zeppelin.submarine.interruption import Stop
+from submarine_zeppelin.submarine.interruption import Interruption
 
 LIMIT = 10_000
 
 
-class Shown(Output):
-    """Keeps each output that was shown."""
+class RecordedOutput(Output):
+    """Records each output that was shown."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -28,16 +28,16 @@ class Shown(Output):
         self.all.append("\n".join(message.data for message in messages))
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
-        raise AssertionError("a page is shown as a whole")
+        raise AssertionError("a page must be shown as a whole")
 
     def link(self, label: str, url: str, tooltip: str = "") -> None:
-        raise AssertionError("no job, no link")
+        raise AssertionError("there is no job, so no link")
 
 
-def test_a_log_keeps_its_lines_and_says_how_many_went_before() -> None:
-    page = Page(Shown(), LIMIT)
+def test_a_log_shows_its_last_lines_and_the_number_of_omitted_ones() -> None:
+    page = Page(RecordedOutput(), LIMIT)
     for number in range(5000):
-        page.write(f"line {number} <b>\n")
+        page.add_log(f"line {number} <b>\n")
     (message,) = page.messages()
     assert message.kind is Kind.HTML
     assert len(message.data) <= LIMIT
@@ -49,72 +49,72 @@ def test_a_log_keeps_its_lines_and_says_how_many_went_before() -> None:
     assert rest[-1] == "line 4999 &lt;b&gt;"
 
 
-def test_sentences_are_cut_at_lines_and_a_single_long_line_within() -> None:
-    page = Page(Shown(), LIMIT)
+def test_text_is_cut_at_lines_and_long_lines_within() -> None:
+    page = Page(RecordedOutput(), LIMIT)
     for number in range(2000):
-        page.say(f"row {number}")
+        page.add_text(f"row {number}")
     (message,) = page.messages()
     first, second, *_ = message.data.split("\n")
     count = int(first.removeprefix("... ").removesuffix(" lines before these").replace(",", ""))
     assert second == f"row {count}"
-    coloured = Page(Shown(), LIMIT)
-    coloured.write("".join(f"\x1b[3{number % 8}mx" for number in range(4000)))
+    coloured = Page(RecordedOutput(), LIMIT)
+    coloured.add_log("".join(f"\x1b[3{number % 8}mx" for number in range(4000)))
     (message,) = coloured.messages()
     assert "xxxx" in message.data
     assert len(message.data) <= LIMIT
 
 
-def test_a_step_is_there_until_the_next_thing() -> None:
-    shown = Shown()
+def test_a_step_is_replaced() -> None:
+    shown = RecordedOutput()
     page = Page(shown, LIMIT)
-    page.say("first")
-    page.step("Submitting <b> ...")
+    page.add_text("first")
+    page.set_step("Submitting <b> ...")
     page.show()
-    page.step("Packing: 50 %")
+    page.set_step("Packing: 50 %")
     page.show()
-    page.step("")
+    page.set_step("")
     page.show()
     assert [text.split("\n") for text in shown.all] == [
         ["first", "", "Submitting <b> ...", ""],
         ["first", "", "Packing: 50 %", ""],
         ["first", ""],
     ]
-    # Words of a step are text, never a page.
+    # Steps are text and not HTML.
     assert {message.kind for message in page.messages()} == {Kind.TEXT}
 
 
-def test_a_log_with_nothing_in_it_is_empty() -> None:
-    page = Page(Shown(), LIMIT)
-    page.write("")
+def test_a_page_with_an_empty_log_is_empty() -> None:
+    page = Page(RecordedOutput(), LIMIT)
+    page.add_log("")
     assert page.empty
-    page.say("something")
+    page.add_text("something")
     assert not page.empty
 
 
 class NoServer(Server):
-    """A server that is not called."""
+    """Server that must not be called."""
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
-        raise AssertionError("no paragraph is read")
+        raise AssertionError("no paragraph may be read")
 
     def output(self, context: Context) -> Output:
-        raise AssertionError("no output is asked for")
+        raise AssertionError("no output may be requested")
 
 
-def test_pages_whose_jobs_have_ended_are_kept_in_small_number(
+def test_the_number_of_pages_in_memory_is_limited(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(submarine, "_MAX_ENDED", 10)
     monkeypatch.setattr(submarine, "_MAX_PAGES", 20)
     interpreter = SubmarineInterpreter({}, NoServer(), "session")
 
-    def begin(name: str, *cards: Card) -> None:
-        page = Page(Shown(), LIMIT)
+    def begin(name: str, *cards: JobCard) -> None:
+        page = Page(RecordedOutput(), LIMIT)
         page._items.extend(cards)
-        interpreter._begin(Context("2N", name), page, Stop())
+        interpreter._begin(Context("2N", name), page, Interruption())
 
     job: Any = SimpleNamespace(id="digits-20261120-7f3a")
-    going_on = [Card(job) for _ in range(8)]
+    going_on = [JobCard(job) for _ in range(8)]
     for number, card in enumerate(going_on):
         begin(f"on-{number}", card)
     for number in range(40):

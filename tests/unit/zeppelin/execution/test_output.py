@@ -1,4 +1,4 @@
-"""Outputs: what the server shows and saves is what was written last, within its limit."""
+"""Outputs on the server: contents, calls, limits, memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_zeppelin.execution import Delivery, Outputs, output, output_writer as writing
+from submarine_zeppelin.execution import OutputWriter, output, output_writer as writing
 from submarine_zeppelin.interface import (
     Code,
     Kind,
@@ -17,19 +17,19 @@ from submarine_zeppelin.interface import (
     ParagraphGoneError,
     Result,
     fit,
-    limit_of,
-    tail_of_lines,
+    last_lines,
+    output_limit,
 )
-from tests.unit.zeppelin.execution.rig import context, html, running, wait_for
+from tests.unit.zeppelin.execution.fake_server import context, html, running, wait_for
 
 
 def text(data: str) -> Message:
     return Message(Kind.TEXT, data)
 
 
-def test_what_is_shown_is_saved_and_only_what_changed_is_sent() -> None:
+def test_contents_are_saved_and_only_changes_are_sent() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.clear()
         one.show([html("a"), html("b")])
@@ -42,9 +42,9 @@ def test_what_is_shown_is_saved_and_only_what_changed_is_sent() -> None:
         wait_for(lambda: server.fake.saved["p1"] == [html("d")])
 
 
-def test_many_lines_are_few_calls_and_are_all_there() -> None:
+def test_many_lines_are_sent_in_few_calls() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.clear()
         for number in range(10_000):
@@ -55,36 +55,36 @@ def test_many_lines_are_few_calls_and_are_all_there() -> None:
         assert len(server.fake.calls) < 100
 
 
-def test_streamed_text_is_appended_and_saved_before_the_end(
+def test_streamed_text_is_appended_and_saved_during_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(output, "SAVE_EVERY", 0.3)
     monkeypatch.setattr(writing, "SAVE_EVERY", 0.3)
     with running() as server:
-        one = Outputs(server.events).begin(context())
+        one = OutputWriter(server.events).begin(context())
         one.append("a\n")
         wait_for(lambda: server.fake.shown.get("p1") == [text("a\n")])
         one.append("b\n")
         wait_for(lambda: server.fake.saved.get("p1") == [text("a\nb\n")])
 
 
-def test_what_still_waits_is_sent_before_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "GATHER", 3600.0)  # by itself it would come too late
+def test_waiting_outputs_are_sent_before_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "BATCH_DELAY", 3600.0)  # the thread would send it too late
     with running() as server:
-        outputs = Outputs(server.events)
-        outputs.begin(context()).show([html("the last word")])
-        outputs.send_rest()
-        assert server.fake.saved["p1"] == [html("the last word")]
+        outputs = OutputWriter(server.events)
+        outputs.begin(context()).show([html("the last contents")])
+        outputs.flush_all()
+        assert server.fake.saved["p1"] == [html("the last contents")]
 
 
-def test_after_a_result_was_returned_updates_begin_from_nothing() -> None:
-    """A checkpoint saves what was updated, not what was returned."""
+def test_updates_after_a_result_send_all_contents() -> None:
+    """A checkpoint saves updates, not the returned result."""
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a"), html("b")])
         wait_for(lambda: "p1" in server.fake.saved)
-        Delivery(outputs).settle(one, Result(Code.SUCCESS, (html("x"), html("y"))))
+        outputs.finish_run(one, Result(Code.SUCCESS, (html("x"), html("y"))))
         server.fake.calls.clear()
         outputs.finish(one)
         assert server.fake.calls == []
@@ -92,23 +92,23 @@ def test_after_a_result_was_returned_updates_begin_from_nothing() -> None:
         wait_for(lambda: server.fake.saved["p1"] == [html("x"), html("z")])
 
 
-def test_an_error_without_words_keeps_what_was_shown() -> None:
+def test_an_error_without_messages_keeps_the_output() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.append("so far\n")
-        assert Delivery(outputs).settle(one, Result(Code.ERROR)).messages == (text("so far\n"),)
+        assert outputs.finish_run(one, Result(Code.ERROR)).messages == (text("so far\n"),)
 
 
-def test_a_deleted_paragraph_is_told_to_the_writer() -> None:
+def test_writes_to_a_deleted_paragraph_raise() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a")])
         wait_for(lambda: server.fake.saved.get("p1"))
         server.fake.deleted.add("p1")
         one.show([html("b")])
-        wait_for(lambda: one.ended)
+        wait_for(lambda: one.closed)
         with pytest.raises(ParagraphGoneError, match="p1"):
             one.show([html("c")])
         with pytest.raises(ParagraphGoneError):
@@ -117,18 +117,20 @@ def test_a_deleted_paragraph_is_told_to_the_writer() -> None:
             one.link("JOB", "http://h/p")
 
 
-def test_a_refusal_that_is_no_deletion_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "LONGEST_PAUSE", 0.2)
+def test_rejected_updates_of_a_paragraph_are_retried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(writing, "MAX_PAUSE", 0.2)
     with running() as server:
-        one = Outputs(server.events).begin(context())
+        one = OutputWriter(server.events).begin(context())
         server.fake.refuse = 2
         one.show([html("a")])
         wait_for(lambda: server.fake.saved.get("p1") == [html("a")])
 
 
-def test_a_later_run_ends_the_output_of_the_one_before() -> None:
+def test_a_later_run_closes_the_output_of_the_earlier_one() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         before = outputs.begin(context())
         now = outputs.begin(context())
         with pytest.raises(ParagraphGoneError, match="run again"):
@@ -136,30 +138,30 @@ def test_a_later_run_ends_the_output_of_the_one_before() -> None:
         assert outputs.current(context()) is now
 
 
-def test_a_server_that_comes_back_elsewhere_is_shown_everything() -> None:
+def test_all_outputs_are_sent_to_a_restarted_server() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a")])
         wait_for(lambda: server.fake.saved.get("p1"))
-        server.go_away()
+        server.stop()
         server.fake.saved.clear()
         server.fake.shown.clear()
         one.show([html("b")])
-        server.come_back()
-        outputs.send_all_again()
+        server.restart()
+        outputs.resend_all()
         wait_for(lambda: server.fake.saved.get("p1") == [html("b")])
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc", "//h", ""])
-def test_a_link_is_one_of_the_web(url: str) -> None:
+def test_links_must_be_http(url: str) -> None:
     with running() as server, pytest.raises(ValueError, match="http"):
-        Outputs(server.events).begin(context()).link("JOB", url)
+        OutputWriter(server.events).begin(context()).link("JOB", url)
 
 
-def test_writers_in_many_threads_end_with_the_last_word() -> None:
+def test_concurrent_writes_end_with_the_last_one() -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         threads = [
             threading.Thread(target=lambda n=n: [one.show([html(f"{n} {k}")]) for k in range(50)])
@@ -189,9 +191,7 @@ PIECES = st.lists(
 
 
 @given(pieces=PIECES, limit=st.integers(1000, 4000))
-def test_an_output_never_exceeds_the_limit_and_is_whole_below_it(
-    pieces: list[Message], limit: int
-) -> None:
+def test_outputs_are_cut_to_the_limit(pieces: list[Message], limit: int) -> None:
     kept = fit(pieces, limit)
     assert sum(len(one.data) for one in kept) <= limit
     if sum(len(one.data) for one in pieces) <= limit - 200:
@@ -201,9 +201,9 @@ def test_an_output_never_exceeds_the_limit_and_is_whole_below_it(
 
 
 @given(pieces=st.lists(st.text(alphabet="ab\n", max_size=900), max_size=40))
-def test_streamed_text_keeps_the_newest(pieces: list[str]) -> None:
+def test_streamed_text_keeps_its_end(pieces: list[str]) -> None:
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         outputs.limit = 2000
         one = outputs.begin(context())
         for piece in pieces:
@@ -214,10 +214,10 @@ def test_streamed_text_keeps_the_newest(pieces: list[str]) -> None:
         newest = shown.data.partition("\n")[2] if whole != shown.data else whole
         assert whole.endswith(newest)
         assert whole == shown.data or len(newest) >= min(len(whole), 500) or "\n" in whole
-        one.end("over")
+        one.close("over")
 
 
-def test_a_table_is_cut_by_rows_and_a_picture_by_its_own_limit() -> None:
+def test_tables_are_cut_by_rows_and_images_by_their_own_limit() -> None:
     table = Message(Kind.TABLE, "a\tb\n" + "1\t2\n" * 1000)
     kept = fit([table], 1000)
     assert [one.kind for one in kept] == [Kind.TABLE, Kind.TEXT]
@@ -226,23 +226,23 @@ def test_a_table_is_cut_by_rows_and_a_picture_by_its_own_limit() -> None:
     assert f"The last {1000 - rows:,} rows" in kept[1].data
     picture = Message(Kind.IMG, "x" * 300_000)
     assert fit([picture, text("below")], 1000) == [picture, text("below")]
-    assert "picture" in fit([Message(Kind.IMG, "x" * 5_000_000)], 1000)[0].data
+    assert "image" in fit([Message(Kind.IMG, "x" * 5_000_000)], 1000)[0].data
 
 
-def test_the_limit_is_the_servers() -> None:
+def test_output_limit() -> None:
     name = "zeppelin.interpreter.output.limit"
-    assert limit_of({}) == 102_400
-    assert limit_of({name: "5000"}) == 5000
-    assert limit_of({name: "nonsense"}) == 102_400
-    assert tail_of_lines("a\nbb\nccc", 5) == "ccc"
-    assert tail_of_lines("abcdef", 3) == "def"
+    assert output_limit({}) == 102_400
+    assert output_limit({name: "5000"}) == 5000
+    assert output_limit({name: "nonsense"}) == 102_400
+    assert last_lines("a\nbb\nccc", 5) == "ccc"
+    assert last_lines("abcdef", 3) == "def"
 
 
-def test_outputs_that_are_saved_are_held_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "MAX_HELD", 100_000)
+def test_memory_of_saved_outputs_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "MAX_SIZE", 100_000)
     monkeypatch.setattr(writing, "MAX_OUTPUTS", 20)
     with running() as server:
-        outputs = Outputs(server.events)
+        outputs = OutputWriter(server.events)
         held = []
         for number in range(60):
             one = outputs.begin(context(f"p{number}"))
@@ -252,18 +252,18 @@ def test_outputs_that_are_saved_are_held_up_to_a_limit(monkeypatch: pytest.Monke
         assert [one.released for one in held] == [True] * 40 + [False] * 20
         assert sum(one.size for one in held[:30]) == 0
         assert server.fake.saved["p0"] == [Message(Kind.IMG, "x" * 30_000)]
-        outputs.send_all_again()  # what is not held any more is not shown as empty
+        outputs.resend_all()  # released outputs are not sent as empty
         held[0].append("more")
         outputs.finish(held[0])
         assert [piece.kind for piece in server.fake.saved["p0"]] == [Kind.TEXT]
-        assert "is not kept" in server.fake.saved["p0"][0].data
+        assert "is not available" in server.fake.saved["p0"][0].data
         held[1].show([html("new")])
         outputs.finish(held[1])
         assert server.fake.saved["p1"] == [html("new")]
         assert server.fake.saved["p2"] == [Message(Kind.IMG, "x" * 30_000)]
-        assert len(outputs._held) <= 25  # one that waits to be sent stays
+        assert len(outputs._held) <= 25  # outputs that wait to be sent are kept
         del held, one
         gc.collect()
-        assert len(outputs._sent_at) <= 25  # nothing else keeps those that were let go
+        assert len(outputs._sent_at) <= 25  # released outputs are not referenced
         again = outputs.begin(context("p3"))
         assert outputs.current(context("p3")) is again

@@ -1,4 +1,4 @@
-"""The group in a Zeppelin installation: put in, kept as it was set, taken out, looked at."""
+"""Commands install, uninstall and check of `submarine zeppelin`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_zeppelin.interface import PROPERTIES
+from submarine_zeppelin.interface.properties import PROPERTIES
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def setting(home: Path) -> list[dict[str, Any]]:
     return json.loads((home / "interpreter" / "submarine" / "interpreter-setting.json").read_text())
 
 
-def test_each_entry_has_all_that_zeppelin_needs(home: Path) -> None:
+def test_install_writes_all_interpreters(home: Path) -> None:
     run("install", str(home))
     entries = setting(home)
     assert [one["name"] for one in entries] == ["submarine", "python", "sh"]
@@ -50,16 +50,16 @@ def test_each_entry_has_all_that_zeppelin_needs(home: Path) -> None:
     assert all(one["description"] for entry in entries for one in entry["properties"].values())
 
 
-def test_every_setting_is_told_in_the_documentation() -> None:
+def test_settings_are_documented() -> None:
     docs = Path(__file__).resolve().parents[4] / "docs"
     told = "".join((docs / name).read_text() for name in ("zeppelin.md", "zeppelin-migration.md"))
-    # Those of the roles are told together: tf.worker.services.num, .memory and so on.
+    # Settings of roles are documented together: tf.worker.services.num, .memory and so on.
     role = re.compile(r"(tf\.\w+\.services\.)[\w.]+")
     names = [role.sub(r"\1", item.name) for item in PROPERTIES]
     assert [name for name in names if name not in told] == []
 
 
-def test_installing_again_keeps_what_an_administrator_set(home: Path) -> None:
+def test_update_keeps_changes_of_the_administrator(home: Path) -> None:
     run("install", str(home), "--set", "submarine.yarn.queue=gpu", "--set", "MY_OWN=1")
     file = home / "interpreter" / "submarine" / "interpreter-setting.json"
     entries = setting(home)
@@ -76,11 +76,11 @@ def test_installing_again_keeps_what_an_administrator_set(home: Path) -> None:
     assert after[1]["editor"]["editOnDblClick"] is True
     assert after[2]["runner"]["linux"] == "/bin/sh -m submarine_zeppelin"
     before = file.read_bytes()
-    assert "installed already" in run("install", str(home), "--python", "/bin/sh")
+    assert "already installed" in run("install", str(home), "--python", "/bin/sh")
     assert file.read_bytes() == before
 
 
-def test_a_tick_is_any_word_for_yes_and_an_empty_paragraph_shows_the_help(home: Path) -> None:
+def test_boolean_values_and_empty_paragraphs(home: Path) -> None:
     run("install", str(home), "--set", "submarine.wait=yes", "--set", "zeppelin.some.other=1")
     own, python, _ = setting(home)
     assert own["properties"]["submarine.wait"]["defaultValue"] is True
@@ -89,7 +89,7 @@ def test_a_tick_is_any_word_for_yes_and_an_empty_paragraph_shows_the_help(home: 
     assert "checkEmpty" not in python["config"]
 
 
-def test_it_says_what_zeppelin_does_not_take_over(home: Path) -> None:
+def test_install_reports_settings_that_zeppelin_ignores(home: Path) -> None:
     saved = {"group": "submarine", "properties": {"submarine.yarn.queue": {"value": "a"}}}
     (home / "conf" / "interpreter.json").write_text(
         json.dumps({"interpreterSettings": {"submarine": saved}})
@@ -100,7 +100,7 @@ def test_it_says_what_zeppelin_does_not_take_over(home: Path) -> None:
     assert "submarine.yarn.queue" in said
 
 
-def test_the_former_interpreter_is_moved_away_and_put_back(home: Path) -> None:
+def test_the_former_interpreter_is_replaced_and_restored(home: Path) -> None:
     jar = home / "interpreter" / "submarine" / "submarine-interpreter-0.10.0.jar"
     jar.parent.mkdir()
     jar.write_bytes(b"jar")
@@ -113,7 +113,7 @@ def test_the_former_interpreter_is_moved_away_and_put_back(home: Path) -> None:
     assert list(jar.parent.iterdir()) == [jar]
 
 
-def test_uninstall_leaves_nothing_and_touches_nothing_of_others(home: Path) -> None:
+def test_uninstall_removes_only_the_group(home: Path) -> None:
     run("install", str(home))
     run("uninstall", str(home))
     assert list((home / "interpreter").iterdir()) == []
@@ -122,7 +122,7 @@ def test_uninstall_leaves_nothing_and_touches_nothing_of_others(home: Path) -> N
     other = home / "interpreter" / "submarine" / "interpreter-setting.json"
     other.parent.mkdir()
     other.write_text('[{"group": "submarine", "name": "other"}]')
-    with pytest.raises(UsageError, match="not ours"):
+    with pytest.raises(UsageError, match="of another interpreter"):
         run("uninstall", str(home))
     assert other.exists()
 
@@ -132,7 +132,7 @@ def test_uninstall_leaves_nothing_and_touches_nothing_of_others(home: Path) -> N
     [
         (["--set", "novalue"], "NAME=VALUE"),
         (["--set", "=x"], "NAME=VALUE"),
-        (["--set", "a b=x"], "cannot be a property"),
+        (["--set", "a b=x"], "not a valid property name"),
         (["--python", "/no/such/python"], "no program"),
         (["--set", "submarine.allow.service.usr=true"], "mean submarine.allow.service.user"),
         (["--set", "yarn.queue=gpu"], "no setting yarn.queue"),
@@ -141,23 +141,23 @@ def test_uninstall_leaves_nothing_and_touches_nothing_of_others(home: Path) -> N
         (["--set", "submarine.stop=kill"], "cancel or detach"),
     ],
 )
-def test_what_is_wrong_is_said(home: Path, words: list[str], said: str) -> None:
+def test_invalid_options_are_rejected(home: Path, words: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         run("install", str(home), *words)
     assert list((home / "interpreter").iterdir()) == []
 
 
-def test_no_installation_and_a_broken_file_are_said(home: Path, tmp_path: Path) -> None:
+def test_missing_installation_and_invalid_file_are_reported(home: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no directory `interpreter`"):
         run("install", str(tmp_path / "elsewhere"))
     folder = home / "interpreter" / "submarine"
     folder.mkdir()
     (folder / "interpreter-setting.json").write_text("{")
-    with pytest.raises(SubmarineError, match="not JSON"):
+    with pytest.raises(SubmarineError, match="not valid JSON"):
         run("install", str(home))
 
 
-def test_a_path_with_a_blank_is_refused(home: Path, tmp_path: Path) -> None:
+def test_a_path_with_a_blank_is_rejected(home: Path, tmp_path: Path) -> None:
     python = tmp_path / "a b" / "python"
     python.parent.mkdir()
     python.symlink_to(sys.executable)
@@ -174,7 +174,7 @@ def found(home: Path) -> dict[str, str]:
     return {name: one["status"] for name, one in checks(home).items()}
 
 
-def test_check_starts_what_zeppelin_would(home: Path) -> None:
+def test_check_starts_the_process(home: Path) -> None:
     assert found(home)["installation"] == "error"
     run("install", str(home))
     said = found(home)
@@ -184,9 +184,7 @@ def test_check_starts_what_zeppelin_would(home: Path) -> None:
     assert (said["python"], said["start"]) == ("error", "error")
 
 
-def test_check_looks_at_the_cluster_and_the_users_that_paragraphs_will_have(
-    home: Path, tmp_path: Path
-) -> None:
+def test_check_reports_cluster_and_users(home: Path, tmp_path: Path) -> None:
     run("install", str(home), "--python", "/bin/false")
     said = checks(home)
     assert said["profile"]["status"] == said["users"]["status"] == "warning"
@@ -199,7 +197,7 @@ def test_check_looks_at_the_cluster_and_the_users_that_paragraphs_will_have(
     said = checks(home)
     assert str(conf) in said["profile"]["sentence"]
     assert said["users"]["status"] == "ok"
-    # What Zeppelin's server has saved is what a process is given.
+    # A process gets the settings that Zeppelin's server has saved.
     saved = {"submarine.allow.service.user": {"value": False}, "HADOOP_CONF_DIR": {"value": ""}}
     (home / "conf" / "interpreter.json").write_text(
         json.dumps({"interpreterSettings": {"a": {"group": "submarine", "properties": saved}}})

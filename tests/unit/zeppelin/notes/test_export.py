@@ -1,4 +1,4 @@
-"""A note as a notebook, and the texts of its paragraphs that are workflows."""
+"""Export of notes as notebooks, and verbs with a text below them."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_zeppelin.interface import NoteParagraph
-from submarine_zeppelin.notes import Paragraph, body_of, export, read_note
-from submarine_zeppelin.notes.note import Spellings
+from submarine_zeppelin.notes import Paragraph, parse_cell_verb, read_note
+from submarine_zeppelin.notes.note import InterpreterNames
+from submarine_zeppelin.notes.notebook_export import export_notebook
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "zeppelin" / "digits.zpln"
 
 
 def note_of(*paragraphs: tuple[str, str]) -> list[Paragraph]:
     listed = [NoteParagraph("2N", f"p{n}", *pair) for n, pair in enumerate(paragraphs, start=1)]
-    return read_note(listed, Spellings())
+    return read_note(listed, InterpreterNames())
 
 
-def test_a_text_below_a_line_belongs_to_its_verb() -> None:
-    found = body_of("\n# mine\nworkflow nightly --to cron\r\n\r\nnodes: []\n", 3, "2")
+def test_parse_cell_verb() -> None:
+    found = parse_cell_verb("\n# mine\nworkflow nightly --to cron\r\n\r\nnodes: []\n", 3, "2")
     assert found is not None
     words, body = found
     assert words == ["workflow", "nightly", "--to", "cron"]
     assert (body.text, body.first_line, body.cell) == ("\nnodes: []\n", 6, "Paragraph 2")
-    assert body_of("workflow nightly\n# a.job\ntype=noop", 1, "") is not None
+    assert parse_cell_verb("workflow nightly\n# a.job\ntype=noop", 1, "") is not None
     for commands in ("workflow status\nlist", "workflow run a\n# later\n", "list\nnodes: []", ""):
-        assert body_of(commands, 1, "") is None
+        assert parse_cell_verb(commands, 1, "") is None
 
 
-def test_a_note_becomes_a_notebook() -> None:
+def test_export_of_a_note() -> None:
     found = note_of(
         ("", "%md\n# Title"),
         ("model.py", "%submarine.python\ndef f(): pass"),
@@ -47,7 +48,7 @@ def test_a_note_becomes_a_notebook() -> None:
         ("", "%submarine JOB_RUN"),
         ("", "%jdbc\nselect 1"),
     )
-    made = export(found, "2N")
+    made = export_notebook(found, "2N")
     assert [
         (cell["cell_type"], cell["metadata"], "".join(cell["source"]))
         for cell in made.document["cells"][1:]
@@ -64,23 +65,23 @@ def test_a_note_becomes_a_notebook() -> None:
         ),
     ]
     assert made.files == {"prepare.sh": b"touch a\n"}
-    assert [line.partition(" is no cell: ")[2] for line in made.left_out] == [
-        "it is a file beside the program, which it is here too.",
-        "it says what runs, and is not run by itself.",
-        "only a Zeppelin has its form.",
-        "it is one of %jdbc.",
+    assert [line.partition(" is not exported: ")[2] for line in made.left_out] == [
+        "it is a file of the program and is exported as a file.",
+        "it defines a workflow.",
+        "its form works in Zeppelin only.",
+        "it belongs to %jdbc.",
     ]
-    assert made.to_bytes() == export(found, "2N").to_bytes()
+    assert made.to_bytes() == export_notebook(found, "2N").to_bytes()
 
 
-def test_ids_are_those_of_paragraphs_and_differ() -> None:
+def test_cell_ids_are_unique_paragraph_ids() -> None:
     odd = [NoteParagraph("2N", name, "", "%md\nx") for name in ("2026_1", "a b", "a/b", "é" * 90)]
-    made = export(read_note(odd, Spellings()), "2N")
+    made = export_notebook(read_note(odd, InterpreterNames()), "2N")
     nbformat.validate(nbformat.from_dict(made.document))
     assert [cell["id"] for cell in made.document["cells"][1:]][:3] == ["2026_1", "a-b", "a-b-2"]
 
 
-def test_a_note_is_exported_by_the_command_line(tmp_path: Path) -> None:
+def test_export_note_command(tmp_path: Path) -> None:
     target = tmp_path / "out.ipynb"
     words = ["zeppelin", "export-note", str(EXAMPLE), "-o", str(target)]
     for _ in range(2):
@@ -93,5 +94,5 @@ def test_a_note_is_exported_by_the_command_line(tmp_path: Path) -> None:
     for text in ("", "[]", '{"paragraphs": 3}'):
         wrong = tmp_path / "wrong.zpln"
         wrong.write_text(text)
-        with pytest.raises(UsageError, match="is no note of Zeppelin"):
+        with pytest.raises(UsageError, match="is not a Zeppelin note"):
             execute(["zeppelin", "export-note", str(wrong)], Frontend())

@@ -1,4 +1,4 @@
-"""Paragraphs of a note as the cells of a program, and what is shown of its jobs."""
+"""Paragraphs as cells of a program, interpreters of the group, and metrics charts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,19 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.outputs import Row
 from submarine_jobs.program import Cell
-from submarine_zeppelin.display.chart import MAX_POINTS, Curves, svg
+from submarine_zeppelin.display.chart import MAX_POINTS, MetricHistory, render_svg
 from submarine_zeppelin.interface import ENTRIES, Context, NoteParagraph, Server
-from submarine_zeppelin.interface.entries import FORMER, make
-from submarine_zeppelin.notes import collect, help_in_note, in_note, read_note
-from submarine_zeppelin.notes.note import Spellings, bundle_of, elsewhere, head_of, shell_files
+from submarine_zeppelin.interface.entries import LEGACY_CLASSES, make_interpreter
+from submarine_zeppelin.notes import (
+    build_note_bundle,
+    collect_cells,
+    other_python_cells,
+    read_note,
+    reword,
+    reword_help,
+    shell_files,
+)
+from submarine_zeppelin.notes.note import InterpreterNames, parse_header
 
 
 def note(*paragraphs: tuple[str, str]) -> list[NoteParagraph]:
@@ -26,7 +34,7 @@ def note(*paragraphs: tuple[str, str]) -> list[NoteParagraph]:
 
 
 def cells(*paragraphs: tuple[str, str]) -> list[Cell]:
-    return collect(read_note(note(*paragraphs), Spellings())).cells()
+    return collect_cells(read_note(note(*paragraphs), InterpreterNames())).cells()
 
 
 @pytest.mark.parametrize(
@@ -43,19 +51,19 @@ def cells(*paragraphs: tuple[str, str]) -> list[Cell]:
         ("", "", "", 1),
     ],
 )
-def test_heads(text: str, name: str, body: str, line: int) -> None:
-    head = head_of(text)
+def test_parse_header(text: str, name: str, body: str, line: int) -> None:
+    head = parse_header(text)
     assert (head.name, head.body, head.first_line) == (name, body, line)
 
 
 @given(st.text())
-def test_any_text_is_a_paragraph(text: str) -> None:
-    head = head_of(text)
+def test_any_text_is_parsed(text: str) -> None:
+    head = parse_header(text)
     assert head.first_line >= 1
-    read_note(note(("", text)), Spellings())
+    read_note(note(("", text)), InterpreterNames())
 
 
-def test_titles_are_files_in_the_order_of_the_note() -> None:
+def test_titles_name_files() -> None:
     found = cells(
         ("model.py", "%submarine.python\nfirst = 1"),
         ("Data, as it comes", "%submarine.python\ndata = 2"),
@@ -75,7 +83,7 @@ def test_titles_are_files_in_the_order_of_the_note() -> None:
     ]
 
 
-def test_lines_lead_back_to_paragraphs() -> None:
+def test_source_map_refers_to_paragraphs() -> None:
     paragraphs = read_note(
         note(
             ("model.py", "%submarine.python\n\na = 1"),
@@ -85,9 +93,9 @@ def test_lines_lead_back_to_paragraphs() -> None:
             ("run/prepare.sh", "%submarine.sh\necho 2"),
             ("", "%submarine.sh\necho not of the program"),
         ),
-        Spellings(),
+        InterpreterNames(),
     )
-    bundle = bundle_of(paragraphs, collect(paragraphs), "main.py")
+    bundle = build_note_bundle(paragraphs, collect_cells(paragraphs), "main.py")
     assert bundle.text("model.py") == "\na = 1\n\nb = 2\n"
     assert bundle.text("run/prepare.sh") == "echo 1\n\necho 2\n"
     assert sorted(bundle.files) == ["main.py", "model.py", "run/prepare.sh"]
@@ -100,19 +108,19 @@ def test_lines_lead_back_to_paragraphs() -> None:
 
 
 @pytest.mark.parametrize("title", ["../evil.py", "/etc/x.py", "os.py", "a b.py", "~/x.py"])
-def test_titles_that_are_no_files_are_refused_by_paragraph(title: str) -> None:
+def test_invalid_python_titles_are_rejected(title: str) -> None:
     with pytest.raises(UsageError, match="Paragraph 1, "):
         cells((title, "%submarine.python\nx = 1"))
 
 
 @pytest.mark.parametrize("title", ["../x.sh", "/x.sh", ".x.sh", "a b.sh"])
-def test_titles_that_are_no_shell_files_are_refused(title: str) -> None:
-    with pytest.raises(UsageError, match="cannot be a file"):
-        shell_files(read_note(note((title, "%submarine.sh\necho")), Spellings()))
+def test_invalid_shell_titles_are_rejected(title: str) -> None:
+    with pytest.raises(UsageError, match="is not a valid file name"):
+        shell_files(read_note(note((title, "%submarine.sh\necho")), InterpreterNames()))
 
 
-def test_other_spellings_of_the_group_are_learnt() -> None:
-    found = Spellings()
+def test_other_names_of_the_group_are_learned() -> None:
+    found = InterpreterNames()
     assert found.entry_of("submarine.python") == "python"
     assert found.entry_of("python") is None
     assert found.entry_of("gpus.python") is None
@@ -126,81 +134,81 @@ def test_other_spellings_of_the_group_are_learnt() -> None:
     assert found.entry_of("spark.python") is None
 
 
-def test_python_of_others_is_where_names_may_be() -> None:
+def test_python_paragraphs_of_other_interpreters() -> None:
     paragraphs = read_note(
         note(
             ("", "%python\na = 1"), ("", "%spark.pyspark\nb = 2"), ("", "%sh\nc=3"), ("", "d = 4")
         ),
-        Spellings(),
+        InterpreterNames(),
     )
-    assert [cell.label for cell in elsewhere(paragraphs)] == ["¶1", "¶2"]
+    assert [cell.label for cell in other_python_cells(paragraphs)] == ["¶1", "¶2"]
 
 
-def test_sentences_speak_of_paragraphs() -> None:
-    said = in_note("Cell ¶3, line 2: x; cell ¶4 does. Add %%submarine to cell ¶4 and run it.")
+def test_messages_name_paragraphs() -> None:
+    said = reword("Cell ¶3, line 2: x; cell ¶4 does. Add %%submarine to cell ¶4 and run it.")
     assert said == (
         "Paragraph 3, line 2: x; paragraph 4 does. "
         "Make paragraph 4 a %submarine.python paragraph of the program."
     )
 
 
-def test_every_entry_is_made_by_its_old_and_new_name() -> None:
-    class Nothing(Server):
+def test_make_interpreter_with_current_and_legacy_class_names() -> None:
+    class UnusedServer(Server):
         def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
             raise AssertionError
 
         def output(self, context: Context) -> None:  # type: ignore[override]
             raise AssertionError
 
-    for name in [*(entry.class_name for entry in ENTRIES), *FORMER]:
-        make(name, {}, Nothing(), "session").close()
+    for name in [*(entry.class_name for entry in ENTRIES), *LEGACY_CLASSES]:
+        make_interpreter(name, {}, UnusedServer(), "session").close()
     with pytest.raises(KeyError):
-        make("os.system", {}, Nothing(), "session")
+        make_interpreter("os.system", {}, UnusedServer(), "session")
 
 
 def row(time: float, **scalars: float) -> Row:
     return Row(time, "worker:0", 1, 1, time, None, None, None, None, None, scalars)
 
 
-def test_metrics_are_a_picture_without_markup_of_the_job() -> None:
+def test_metrics_chart_escapes_names() -> None:
     evil = "<script>x"
-    curves = Curves()
+    curves = MetricHistory()
     curves.add(row(float(n), **{evil: 1 / (n + 1), "loss": float("nan")}) for n in range(1000))
     assert list(curves.series) == [evil, "loss"]
     assert len(curves.series[evil]) <= 2 * MAX_POINTS
     assert curves.series[evil][-1] == (999.0, 1 / 1000)
-    picture = svg(curves.series)
+    picture = render_svg(curves.series)
     assert "<script" not in picture
     assert "&lt;script&gt;x 0.001" in picture
     assert len(re.findall("<polyline", picture)) == 1
     assert len(picture) < 10_000
-    assert svg({}) == ""
-    # A job that was too short for a curve has no lone dot.
-    short = svg({"loss": [(1.0, 0.5)], evil: [(1.0, 2.0)]})
+    assert render_svg({}) == ""
+    # A single point is shown as a value.
+    short = render_svg({"loss": [(1.0, 0.5)], evil: [(1.0, 2.0)]})
     assert "<svg" not in short
     assert "<script" not in short
     assert "loss 0.5" in short
 
 
-def test_shell_files_are_not_judged_as_python() -> None:
+def test_shell_files_are_not_checked_as_python() -> None:
     paragraphs = read_note(
         note(
             ("", "%submarine.python\nimport json\nprint(json)"),
             ("prepare.sh", "%submarine.sh\nset -e\nfor f in *; do echo $f; done"),
-            # What would be Python too, with names that nothing defines.
+            # Also valid Python, with undefined names.
             ("data/echo.sh", "%submarine.sh\necho in sh"),
         ),
-        Spellings(),
+        InterpreterNames(),
     )
-    collection = collect(paragraphs)
-    bundle = bundle_of(paragraphs, collection, "main.py")
+    collection = collect_cells(paragraphs)
+    bundle = build_note_bundle(paragraphs, collection, "main.py")
     assert {"prepare.sh", "data/echo.sh"} < set(bundle.files)
     assert check_program(bundle, collection) == []
     assert missing_imports(bundle, sys.executable) == []
 
 
-def test_help_of_a_note_has_what_a_note_can_do() -> None:
-    said = in_note(help_in_note(grammar_help()))
+def test_help_in_a_note() -> None:
+    said = reword(reword_help(grammar_help()))
     assert said.startswith("Usage: %submarine ")
     assert re.search(r"(?m)^  run +Run ", said)
     assert re.search(r"(?m)^  workflow +", said)
@@ -229,5 +237,5 @@ def grammar_help() -> str:
         ("`submarine minicluster start`", "`submarine minicluster start`"),
     ],
 )
-def test_what_to_type_is_what_a_paragraph_takes(core: str, note: str) -> None:
-    assert in_note(core) == note
+def test_commands_in_messages_are_reworded(core: str, note: str) -> None:
+    assert reword(core) == note

@@ -1,4 +1,4 @@
-"""What a paragraph's words mean: commands, and those of Zeppelin's former interpreter."""
+"""Commands of a paragraph, legacy commands and form, and values of settings."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from hypothesis import given, strategies as st
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
 from submarine_zeppelin.interface import Context, properties as settings
-from submarine_zeppelin.notes import legacy as former, lines_of
+from submarine_zeppelin.notes import legacy, split_commands
 
 CONTEXT = Context("2JA_B", "p1", user="Ada.L")
 
 
-def test_lines_are_commands() -> None:
-    assert lines_of("\n# all of it\n\n run a \\\n  --gpu 1\nlist\n") == ["run a    --gpu 1", "list"]
-    assert lines_of(" \n") == ["help"]
+def test_split_commands() -> None:
+    assert split_commands("\n# all of it\n\n run a \\\n  --gpu 1\nlist\n") == [
+        "run a    --gpu 1",
+        "list",
+    ]
+    assert split_commands(" \n") == ["help"]
 
 
 @pytest.mark.parametrize(
@@ -30,17 +33,17 @@ def test_lines_are_commands() -> None:
         ("JOB_LIST", "list"),
     ],
 )
-def test_command_lines_of_old(typed: str, meant: str) -> None:
-    assert former.ours(typed.split()) == meant.split()
+def test_translate_command_line(typed: str, meant: str) -> None:
+    assert legacy.translate_command_line(typed.split()) == meant.split()
 
 
 @pytest.mark.parametrize("line", ["JOB_RUN", "job run", "Job  Run"])
-def test_words_of_old(line: str) -> None:
-    assert former.word_of(line) == former.JOB_RUN
-    assert former.word_of(f"{line} digits") is None
+def test_parse_command(line: str) -> None:
+    assert legacy.parse_command(line) == legacy.JOB_RUN
+    assert legacy.parse_command(f"{line} digits") is None
 
 
-def test_the_form_and_the_properties_are_a_run() -> None:
+def test_run_command_of_the_form() -> None:
     properties = {
         "machinelearning.distributed.enable": "true",
         "tf.worker.services.num": "3",
@@ -51,7 +54,7 @@ def test_the_form_and_the_properties_are_a_run() -> None:
         "tf.checkpoint.path": "hdfs:///user/${username}/ckpt/",
         "tf.tensorboard.enable": "true",
     }
-    fields = former.Fields.of(
+    fields = legacy.FormFields.of(
         {
             "command": "JOB_RUN",
             "input_path": "hdfs:///data",
@@ -61,7 +64,7 @@ def test_the_form_and_the_properties_are_a_run() -> None:
         }
     )
     assert fields.clean_checkpoint
-    options = parse_run(former.run_words(properties, fields, CONTEXT)[1:])
+    options = parse_run(legacy.run_words(properties, fields, CONTEXT)[1:])
     worker, ps = options.role("worker"), options.role("ps")
     assert worker is not None
     assert ps is not None
@@ -75,9 +78,9 @@ def test_the_form_and_the_properties_are_a_run() -> None:
     assert options.role("tensorboard") is not None
 
 
-def test_without_distribution_there_is_one_worker() -> None:
-    fields = former.Fields(worker_launch_cmd="python main.py")
-    options = parse_run(former.run_words({"tf.worker.services.num": "5"}, fields, CONTEXT)[1:])
+def test_one_worker_without_distribution() -> None:
+    fields = legacy.FormFields(worker_launch_cmd="python main.py")
+    options = parse_run(legacy.run_words({"tf.worker.services.num": "5"}, fields, CONTEXT)[1:])
     worker = options.role("worker")
     assert worker is not None
     assert worker.count == 1
@@ -85,21 +88,21 @@ def test_without_distribution_there_is_one_worker() -> None:
 
 
 @pytest.mark.parametrize("path", ["hdfs:///", "hdfs://nn/user/ada/x", "/a/b/c", "/a/../../b/c/d"])
-def test_shallow_checkpoint_paths_are_never_removed(path: str) -> None:
+def test_shallow_checkpoint_paths_are_rejected(path: str) -> None:
     with pytest.raises(UsageError, match="is not cleaned"):
-        former.check_cleanable(path)
+        legacy.check_cleanable(path)
 
 
-def test_deep_checkpoint_paths_may_be() -> None:
-    former.check_cleanable("hdfs://nn/user/ada/ckpt/2J")
+def test_deep_checkpoint_paths_are_accepted() -> None:
+    legacy.check_cleanable("hdfs://nn/user/ada/ckpt/2J")
 
 
 @given(st.dictionaries(st.sampled_from(["command", "input_path", "clean_checkpoint"]), st.none()))
-def test_odd_values_of_a_form_are_empty(params: dict[str, None]) -> None:
-    assert former.Fields.of(params) == former.Fields()
+def test_malformed_form_values_are_empty(params: dict[str, None]) -> None:
+    assert legacy.FormFields.of(params) == legacy.FormFields()
 
 
-def test_settings_say_what_is_wrong_with_them() -> None:
+def test_invalid_settings_are_reported() -> None:
     with pytest.raises(UsageError, match=r"tf\.worker\.services\.num"):
         settings.number({"tf.worker.services.num": "many"}, "tf.worker.services.num")
     with pytest.raises(UsageError, match="true or false"):
@@ -108,5 +111,3 @@ def test_settings_say_what_is_wrong_with_them() -> None:
         settings.choice({"submarine.stop": "kill"}, "submarine.stop", ("cancel", "detach"))
     misspelt = {"machinelearing.distributed.enable": "true"}
     assert settings.flag(misspelt, "machinelearning.distributed.enable")
-    assert settings.output_limit({"zeppelin.interpreter.output.limit": "50000"}) == 50_000
-    assert settings.output_limit({"zeppelin.interpreter.output.limit": "x"}) == 102_400

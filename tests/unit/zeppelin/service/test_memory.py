@@ -1,4 +1,4 @@
-"""Memory of the interpreter's process: what was freed does not stay."""
+"""Memory of the interpreter process: malloc settings and unused imports."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import pytest
 
 PROGRAM = """
 import sys, threading
-from submarine_zeppelin.service.memory import give_back_freed_memory
+from submarine_zeppelin.service.process import limit_retained_memory
 
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * 4096
 
 if sys.argv[1] == "small":
-    give_back_freed_memory()
+    limit_retained_memory()
 before = resident()
 turn = threading.Barrier(8)
 
 def work():
-    turn.wait()  # so that each thread has an arena of its own, if it may
+    turn.wait()  # so that threads use different arenas if possible
     for _ in range(3):
         held = [bytes(10_000_000)]
         small = [bytes(1000) for _ in range(5000)]
@@ -38,8 +38,8 @@ print(resident() - before)
 """
 
 
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has that knob")
-def test_large_buffers_of_threads_go_back() -> None:
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has these settings")
+def test_freed_buffers_of_threads_are_returned() -> None:
     command = [sys.executable, "-c", PROGRAM, "small"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert int(done.stdout) < 20_000_000
@@ -47,8 +47,8 @@ def test_large_buffers_of_threads_go_back() -> None:
 
 NOTEBOOKS = """
 import sys
-from submarine_zeppelin.service.memory import load_no_grammar
-load_no_grammar()
+from submarine_zeppelin.service.process import block_unused_imports
+block_unused_imports()
 import nbformat
 from nbformat import v4
 nbformat.validate(v4.new_notebook(cells=[v4.new_code_cell("1")]))
@@ -59,7 +59,7 @@ except nbformat.ValidationError:
 """
 
 
-def test_notebooks_are_read_and_checked_without_a_grammar_of_addresses() -> None:
+def test_notebooks_are_validated_without_the_unused_grammar() -> None:
     command = [sys.executable, "-c", NOTEBOOKS]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.split() == ["True", "False"]

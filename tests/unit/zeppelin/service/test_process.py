@@ -1,4 +1,4 @@
-"""A process of the group, with a server's part played here: its start, its end, its log."""
+"""The interpreter process with a minimal server: start, shutdown, log."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import started_jobs
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.installation.trial_process import rehearsal
+from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.service.arguments import parse
-from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, Ending
+from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, ProcessShutdown
 from submarine_zeppelin.service.log import MASK, SecretsMask, set_up_logging
-from tests.unit.zeppelin.execution.rig import wait_for
+from tests.unit.zeppelin.execution.fake_server import wait_for
 
 RUNNER = [sys.executable, "-m", "submarine_zeppelin"]
 COMMAND = ["-d", "/", "-c", "127.0.0.1", "-i", "group"]
@@ -35,8 +35,8 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_it_is_ready_with_nothing_heavy_and_ends_when_asked(tmp_path: Path) -> None:
-    with rehearsal(RUNNER, {**os.environ, "ZEPPELIN_LOG_DIR": str(tmp_path)}) as started:
+def test_process_starts_without_large_libraries_and_shuts_down(tmp_path: Path) -> None:
+    with start_trial_process(RUNNER, {**os.environ, "ZEPPELIN_LOG_DIR": str(tmp_path)}) as started:
         started.client.init({})
         for entry in ENTRIES:
             started.client.createInterpreter("g", "s", entry.class_name, {}, "anonymous")
@@ -49,26 +49,28 @@ def test_it_is_ready_with_nothing_heavy_and_ends_when_asked(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_it_ends_by_a_signal(number: signal.Signals) -> None:
-    with rehearsal(RUNNER) as started:
+def test_process_ends_on_signals(number: signal.Signals) -> None:
+    with start_trial_process(RUNNER) as started:
         os.kill(started.pid, number)
         wait_for(lambda: not alive(started.pid))
 
 
-def test_it_ends_with_its_parent() -> None:
-    """The parent is a shell here, which is killed as a server may be."""
+def test_process_ends_with_its_parent() -> None:
+    """The parent is a shell that is killed."""
     command = " ".join(RUNNER)
-    with rehearsal(["/bin/sh", "-c", f'{command} "$@" & echo $! >&2; wait', "sh"]) as started:
+    with start_trial_process(
+        ["/bin/sh", "-c", f'{command} "$@" & echo $! >&2; wait', "sh"]
+    ) as started:
         child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
         assert alive(child)
         os.kill(started.pid, signal.SIGKILL)
         wait_for(lambda: not alive(child))
 
 
-def test_under_recovery_it_stays_without_its_parent_for_a_time() -> None:
-    """As long as a server answers where the last one was; then for the hours that were set."""
+def test_process_with_recovery_survives_its_parent() -> None:
+    """It runs while a server answers at the last address, and for the set time after that."""
     command = " ".join(RUNNER)
-    with rehearsal(["/bin/sh", "-c", f'{command} "$@" & wait', "sh"]) as started:
+    with start_trial_process(["/bin/sh", "-c", f'{command} "$@" & wait', "sh"]) as started:
         storage = {"zeppelin.recovery.storage.class": "a.b.LocalRecoveryStorage"}
         started.client.init({**storage, RECOVERY_HOURS: "0.0001"})
         child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
@@ -79,7 +81,7 @@ def test_under_recovery_it_stays_without_its_parent_for_a_time() -> None:
         wait_for(lambda: not alive(child))
 
 
-def test_a_port_range_is_kept_and_a_full_one_is_said() -> None:
+def test_a_port_range_without_free_ports_is_reported() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         words = [*RUNNER, *COMMAND, "-p", "1", "-r", f"{port}:{port}"]
@@ -89,10 +91,16 @@ def test_a_port_range_is_kept_and_a_full_one_is_said() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_program_that_does_not_start_is_said_in_its_own_words() -> None:
-    with pytest.raises(SubmarineError, match=r"ended with code 2.*-c"), rehearsal([*RUNNER, "-c"]):
+def test_the_output_of_a_failed_start_is_reported() -> None:
+    with (
+        pytest.raises(SubmarineError, match=r"ended with code 2.*-c"),
+        start_trial_process([*RUNNER, "-c"]),
+    ):
         pass
-    with pytest.raises(SubmarineError, match="cannot be started"), rehearsal(["/no/such"]):
+    with (
+        pytest.raises(SubmarineError, match="cannot be started"),
+        start_trial_process(["/no/such"]),
+    ):
         pass
 
 
@@ -105,7 +113,7 @@ def test_a_program_that_does_not_start_is_said_in_its_own_words() -> None:
         (":1030", range(1024, 1031)),
     ],
 )
-def test_ranges_of_ports(text: str, ports: range) -> None:
+def test_port_ranges(text: str, ports: range) -> None:
     found = parse(
         [*COMMAND, "-p", "5", "-r", text, "-u", "ada", "-l", "x", "-g", "y", "--new", "z"]
     )
@@ -113,26 +121,24 @@ def test_ranges_of_ports(text: str, ports: range) -> None:
 
 
 @pytest.mark.parametrize("words", [["-r", "5"], ["-r", "9:8"], ["-r", "a:b"], ["-p", "0"], []])
-def test_what_is_no_command_line_ends_with_2(words: list[str], capsys: object) -> None:
+def test_invalid_command_lines_exit_with_2(words: list[str], capsys: object) -> None:
     given = words if "-p" in words or not words else ["-p", "5", *words]
     with pytest.raises(SystemExit, match="2"):
         parse([*COMMAND, *given])
 
 
-def test_secrets_are_masked_wherever_they_stand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_masked_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ZEPPELIN_LOG_DIR", str(tmp_path))
     root = logging.getLogger()
     before = root.handlers, root.level
     mask = SecretsMask()
     try:
         set_up_logging("submarine-isolated-2N/../x", mask)
-        mask.learn(
+        mask.add(
             {
                 "zeppelin.ssl.keystore.password": "keystore-7431",
                 "zeppelin.notebook.git.remote.access-token": "git-2291",
-                "my.secret": "abc",  # too short to be told from words
+                "my.secret": "abc",  # too short for a secret
                 "zeppelin.authentication": "simple",
                 "empty.password": "",
             }
@@ -158,27 +164,27 @@ def test_secrets_are_masked_wherever_they_stand(
     assert "simple abc" in text
 
 
-def test_what_is_slow_to_close_does_not_keep_the_end_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shutdown_does_not_wait_for_a_slow_close(monkeypatch: pytest.MonkeyPatch) -> None:
     from submarine_zeppelin.service import lifecycle
 
     ended: list[int] = []
-    monkeypatch.setattr(lifecycle, "TO_CLOSE", 0.05)
-    monkeypatch.setattr(lifecycle, "end_group", lambda: None)
+    monkeypatch.setattr(lifecycle, "CLOSE_TIMEOUT", 0.05)
+    monkeypatch.setattr(lifecycle, "terminate_group", lambda: None)
     monkeypatch.setattr("submarine_zeppelin.service.lifecycle.logging.shutdown", lambda: None)
     monkeypatch.setattr("submarine_zeppelin.service.lifecycle.os._exit", ended.append)
-    ending = Ending(lambda: time.sleep(5))
-    ending.end("test")
-    ending.end("again")
+    shutdown = ProcessShutdown(lambda: time.sleep(5))
+    shutdown.run("test")
+    shutdown.run("again")
     assert ended == [0]
 
 
-def test_a_process_without_an_account_keeps_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(started, "_kept", {})
-    monkeypatch.setattr(started, "_most", started.MAX_KEPT)
+def test_started_jobs_are_not_kept_with_a_limit_of_0(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(started_jobs, "_kept", {})
+    monkeypatch.setattr(started_jobs, "_most", started_jobs.MAX_KEPT)
     job: Any = SimpleNamespace(id="digits-20261120-7f3a")
-    started.begun(job)
-    assert started.anything()
-    started.keep_at_most(0)
+    started_jobs.begun(job)
+    assert started_jobs.anything()
+    started_jobs.keep_at_most(0)
     job.id = "digits-20261120-7f3b"
-    started.begun(job)
-    assert not started.anything()
+    started_jobs.begun(job)
+    assert not started_jobs.anything()

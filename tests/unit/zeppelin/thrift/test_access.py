@@ -1,4 +1,4 @@
-"""Who may call the interpreter: Zeppelin's server and its user, and no other user or host."""
+"""Connections are accepted from Zeppelin's server and its user, not from other users and hosts."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from contextlib import contextmanager
 import pytest
 
 from submarine_runtime.network import peers
-from submarine_zeppelin.service import Handler
+from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.thrift import (
+    AccessPolicy,
     BoundSocket,
-    Callers,
     EventClient,
     InterpreterServer,
-    ServerAwayError,
-    access as callers,
+    ServerUnavailableError,
+    access,
 )
 from submarine_zeppelin.thrift.access import ADDRESSES
 from tests.second_user import SECOND, as_user, needs_root, start_as_user
 from tests.unit.zeppelin.thrift.test_protocol import recorded
 from tests.unit.zeppelin.thrift.wire import Parts
 
-#: An address of the documentation's network, which no machine has.
+#: An address of the network for documentation, which no machine has.
 ELSEWHERE = "192.0.2.7"
 
 
 @contextmanager
-def served(who: Callers, host: str = "127.0.0.1") -> Iterator[tuple[Parts, int]]:
-    """A server of the protocol, what it is asked, and its port."""
+def served(policy: AccessPolicy, host: str = "127.0.0.1") -> Iterator[tuple[Parts, int]]:
+    """Run a server of the protocol; yield the recorded calls and the port."""
     parts, nothing = Parts(), (lambda *_: None,) * 3
     bound = BoundSocket(host, range(0))
     handler = Handler(parts, parts, *nothing)  # type: ignore[arg-type]
-    server = InterpreterServer(handler, bound, who)
+    server = InterpreterServer(handler, bound, policy)
     server.start()
     try:
         yield parts, bound.port
@@ -44,7 +44,7 @@ def served(who: Callers, host: str = "127.0.0.1") -> Iterator[tuple[Parts, int]]
 
 
 def ask(host: str, port: int) -> bytes:
-    """What the server answers to a recorded paragraph."""
+    """Return the server's answer to a recorded paragraph."""
     with socket.create_connection((host, port), timeout=30) as client:
         client.sendall(recorded("service", "interpret")[0])
         try:
@@ -66,23 +66,21 @@ def ask_as_second_user(host: str, port: int) -> str:
 
 @needs_root
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_another_user_of_this_machine_runs_nothing(
-    host: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with served(Callers(host, 1), host) as (parts, port):
+def test_calls_of_another_user_are_rejected(host: str, caplog: pytest.LogCaptureFixture) -> None:
+    with served(AccessPolicy(host, 1), host) as (parts, port):
         for _ in range(3):
             said = ask_as_second_user(host, port)
             assert said == "closed" or said.startswith(("ConnectionReset", "BrokenPipe"))
-        assert parts.told == []
+        assert parts.calls == []
         assert ask(host, port)
-        assert "run" in [what for what, _ in parts.told]
-    refused = [one.message for one in caplog.records if "refused" in one.message]
-    assert refused == [f"a connection was refused: it is of user {SECOND}, not of Zeppelin's"]
+        assert "run" in [what for what, _ in parts.calls]
+    rejected = [one.message for one in caplog.records if "rejected" in one.message]
+    assert rejected == [f"rejected a connection: user {SECOND} is not Zeppelin's user"]
 
 
 @needs_root
-def test_the_servers_user_may_call_where_the_interpreter_has_another() -> None:
-    """As where Zeppelin starts the process as the user of a note."""
+def test_calls_of_the_servers_user_are_accepted_by_a_process_of_another_user() -> None:
+    """Zeppelin may start the process as the user of a note."""
     request = recorded("service", "interpret")[0]
     with start_as_user(
         f"""
@@ -94,19 +92,19 @@ def test_the_servers_user_may_call_where_the_interpreter_has_another() -> None:
         """
     ) as zeppelin:
         assert zeppelin.stdout is not None
-        who = Callers("127.0.0.1", int(zeppelin.stdout.readline()))
-        with served(who) as (parts, port):
+        policy = AccessPolicy("127.0.0.1", int(zeppelin.stdout.readline()))
+        with served(policy) as (parts, port):
             assert zeppelin.communicate(f"{port}\n", timeout=60)[0] == "True\n"
-            assert "run" in [what for what, _ in parts.told]
-            # Its own user may call too: `submarine zeppelin check` does.
+            assert "run" in [what for what, _ in parts.calls]
+            # The user of the process may call too, as `submarine zeppelin check` does.
             assert ask("127.0.0.1", port)
 
 
 @needs_root
-def test_outputs_go_to_no_other_user_that_took_the_servers_port() -> None:
+def test_outputs_are_not_sent_to_a_port_of_another_user() -> None:
     bound = socket.create_server(("127.0.0.1", 0))
     port = bound.getsockname()[1]
-    who = Callers("127.0.0.1", port)
+    policy = AccessPolicy("127.0.0.1", port)
     bound.close()
     with start_as_user(
         f"""
@@ -118,41 +116,41 @@ def test_outputs_go_to_no_other_user_that_took_the_servers_port() -> None:
     ) as hostile:
         assert hostile.stdout is not None
         assert hostile.stdout.readline() == "taken\n"
-        client = EventClient("127.0.0.1", port, "group", who.trusts_server)
-        with pytest.raises(ServerAwayError, match="another user has taken its port"):
+        client = EventClient("127.0.0.1", port, "group", policy.trusts_server)
+        with pytest.raises(ServerUnavailableError, match="its port belongs to another user"):
             client.append("note", "paragraph", 0, "secret")
         assert hostile.communicate(timeout=60)[0] == "nothing\n"
 
 
-def test_a_server_elsewhere_is_known_by_its_address(
+def test_a_remote_server_is_identified_by_its_address(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with served(Callers(ELSEWHERE, 1, {})) as (parts, port):
+    with served(AccessPolicy(ELSEWHERE, 1, {})) as (parts, port):
         assert ask("127.0.0.1", port) == b""
-        assert parts.told == []
-        assert f"from 127.0.0.1, not from Zeppelin's host {ELSEWHERE}" in caplog.text
+        assert parts.calls == []
+        assert f"127.0.0.1 is not an address of Zeppelin's host {ELSEWHERE}" in caplog.text
         assert ADDRESSES in caplog.text
-    with served(Callers(ELSEWHERE, 1, {ADDRESSES: "203.0.113.9, 127.0.0.1"})) as (parts, port):
+    with served(AccessPolicy(ELSEWHERE, 1, {ADDRESSES: "203.0.113.9, 127.0.0.1"})) as (parts, port):
         assert ask("127.0.0.1", port)
-    # A name is looked up, and again after the server has moved.
-    monkeypatch.setattr(callers, "is_local", lambda host: False)
-    who = Callers(ELSEWHERE, 1, {})
-    who.move("localhost", 1)
-    with served(who) as (parts, port):
+    # Names are resolved, also after a change of the server's address.
+    monkeypatch.setattr(access, "is_local", lambda host: False)
+    policy = AccessPolicy(ELSEWHERE, 1, {})
+    policy.set_server("localhost", 1)
+    with served(policy) as (parts, port):
         assert ask("127.0.0.1", port)
 
 
-def test_a_system_that_tells_no_users_is_a_warning(
+def test_a_system_that_does_not_report_users_causes_a_warning(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(peers, "_TABLES", ("/nowhere/tcp",))
     caplog.set_level(logging.WARNING)
-    with served(Callers("127.0.0.1", 1)) as (_, port):
+    with served(AccessPolicy("127.0.0.1", 1)) as (_, port):
         assert ask("127.0.0.1", port)
     assert "every user of this machine can run code" in caplog.text
 
 
-def test_the_kernels_tables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_of_connections_are_read_from_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     families = [(socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET6, "::1", "::1")]
     families.append((socket.AF_INET6, "::", "127.0.0.1"))  # as a Java server listens
     for family, listen, host in families:
@@ -164,5 +162,5 @@ def test_the_kernels_tables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
                 accepted = server.accept()[0]
                 assert peers.peer_uid(accepted) == peers.peer_uid(client) == os.geteuid()
                 accepted.close()
-            # What is closed on the other side has no user.
+            # A connection that the other side has closed has no user.
             assert peers.peer_uid(client) is None

@@ -1,8 +1,8 @@
-"""Zeppelin's wire against bytes of versions that no registry has a server of: 0.11 and 0.12.
+"""Messages of Zeppelin 0.11 and 0.12, of which no server packages exist.
 
-The bytes are those of each version's own classes, compiled from its sources and speaking to one
-another through its own processors, with the contexts that its ``RemoteInterpreter`` makes. The
-recordings are of the shape that ``test_zeppelin_protocol`` has of the real server 0.10.0.
+The bytes were recorded from the classes of each version, compiled from its sources, with the
+contexts that its ``RemoteInterpreter`` creates. The files have the format of the recordings of a
+real server 0.10.0 (``test_protocol``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ VERSIONS = ("0.11.2", "0.12.1")
 NOTE, PARAGRAPH = "2KQ4ZX7AB", "paragraph_1795323519655_1957597860"
 TEXT = "\nimport numpy\nprint('done ¶')"
 Call = Callable[[EventClient], object]
-#: What we tell a server, in the order of the recordings.
+#: Calls of the event client, in the order of the recordings.
 CALLS: dict[str, Call] = {
     "registerInterpreterProcess": lambda client: client.register("127.0.0.1", 39703),
     "updateAllOutput": lambda client: client.update_all(NOTE, PARAGRAPH, []),
@@ -38,43 +38,43 @@ CALLS: dict[str, Call] = {
 
 @pytest.fixture(params=VERSIONS)
 def recording(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What was recorded of one version."""
+    """Return the recordings of one version."""
     folder = Path(__file__).parent / "recorded"
     found: dict[str, Any] = json.loads((folder / f"zeppelin-{request.param}.json").read_text())
     assert found["zeppelin"] == request.param
     return found
 
 
-def test_every_call_of_a_server_gets_the_answer_that_it_reads(recording: dict[str, Any]) -> None:
-    heard = []
+def test_answers_to_calls_of_a_server(recording: dict[str, Any]) -> None:
+    calls = []
     for one in recording["service"]:
         if one["method"] == "interpret":
             continue
         parts = Parts()
         answer = exchange(parts, bytes.fromhex(one["request"]))
         assert answer == bytes.fromhex(one["answer"]), one["method"]
-        heard += parts.told
-    told = dict(heard)
-    assert told["init"]["zeppelin.interpreter.connect.timeout"] == "600s"
-    assert told["create"] == (
+        calls += parts.calls
+    received = dict(calls)
+    assert received["init"]["zeppelin.interpreter.connect.timeout"] == "600s"
+    assert received["create"] == (
         "shared_session",
         "submarine_zeppelin.Python",
         {"submarine.stop": "detach", "zeppelin.interpreter.output.limit": "102400"},
     )
-    assert told["reconnect"] == ("127.0.0.1", 40123)
-    assert told["cancel"] == PARAGRAPH
-    assert {"completion", "status", "close", "shutdown"} <= set(told)
+    assert received["reconnect"] == ("127.0.0.1", 40123)
+    assert received["cancel"] == PARAGRAPH
+    assert {"completion", "status", "close", "shutdown"} <= set(received)
 
 
-def test_a_paragraph_with_user_form_and_settings(recording: dict[str, Any]) -> None:
+def test_context_of_a_paragraph(recording: dict[str, Any]) -> None:
     runs = [one for one in recording["service"] if one["method"] == "interpret"]
     contexts: list[Context] = []
     for number, one in enumerate(runs):
         parts = Parts()
         parts.messages = (Message(Kind.TEXT, "done ¶"),) if number == 0 else ()
-        # Settings and forms go back as they came; else the server would ask again.
+        # Settings and forms are returned unchanged; otherwise the server repeats the call.
         assert exchange(parts, bytes.fromhex(one["request"])) == bytes.fromhex(one["answer"])
-        text, context = dict(parts.told)["run"]
+        text, context = dict(parts.calls)["run"]
         assert text == TEXT
         contexts.append(context)
     first, _, recovered = contexts
@@ -84,14 +84,14 @@ def test_a_paragraph_with_user_form_and_settings(recording: dict[str, Any]) -> N
     assert first.config == {"colWidth": 12.0, "runOnSelectionChange": False}
     assert first.params["input_path"] == "/data"
     assert (first.recovering, recovered.recovering, recovered.title) == (False, True, "")
-    assert "of-ada-2291" not in repr(first), "a user's passwords go no further"
+    assert "of-ada-2291" not in repr(first), "passwords must not be passed on"
 
 
-def test_our_calls_are_those_of_the_version(recording: dict[str, Any]) -> None:
+def test_calls_of_the_event_client(recording: dict[str, Any]) -> None:
     recorded = {one["method"]: one for one in recording["event"]}
     for method, call in CALLS.items():
         request, answer = (bytes.fromhex(recorded[method][key]) for key in ("request", "answer"))
-        result, sent = said_to(call, answer)
+        result, sent = call_with_answer(call, answer)
         assert without_number(sent) == without_number(request), method
         if method == "getParagraphList":
             assert isinstance(result, list)
@@ -105,14 +105,14 @@ def test_our_calls_are_those_of_the_version(recording: dict[str, Any]) -> None:
     ("method", "words"),
     [("updateOutput", "Internal error"), ("checkpointOutput", "no such note")],
 )
-def test_refusals_are_understood(recording: dict[str, Any], method: str, words: str) -> None:
+def test_errors_of_the_server(recording: dict[str, Any], method: str, words: str) -> None:
     (refused,) = [one for one in recording["refused"] if one["method"] == method]
     with pytest.raises(EventRefusedError, match=words):
-        said_to(CALLS[method], bytes.fromhex(refused["answer"]))
+        call_with_answer(CALLS[method], bytes.fromhex(refused["answer"]))
 
 
-def said_to(call: Call, answer: bytes) -> tuple[object, bytes]:
-    """What a call gives where a server answers so, and what was sent."""
+def call_with_answer(call: Call, answer: bytes) -> tuple[object, bytes]:
+    """Make a call that gets an answer, and return its result and the bytes sent."""
     wire = Wire(answer)
     client = EventClient("127.0.0.1", wire.port, "submarine-shared_process")
     try:

@@ -1,7 +1,7 @@
-"""Zeppelin's wire against bytes that a real server and we have sent each other.
+"""Messages recorded between a real Zeppelin server 0.10.0 and the interpreter.
 
-``recorded/zeppelin-0.10.0.json`` has one call of each method as it went over the sockets; of
-``init`` the properties without paths. Later versions: ``test_zeppelin_later``.
+``recorded/zeppelin-0.10.0.json`` contains one call of each method; properties of ``init`` with
+paths are left out. ``test_later_versions`` tests later versions.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ def recorded(service: str, method: str, number: int = 0) -> tuple[bytes, bytes]:
         "cancel",
     ],
 )
-def test_the_answers_are_those_that_the_server_took(method: str) -> None:
+def test_answers_to_the_server(method: str) -> None:
     request, answer = recorded("service", method)
     assert exchange(Parts(), request) == answer
 
 
-def test_a_paragraph_as_the_server_sends_it() -> None:
+def test_call_and_answer_of_a_paragraph() -> None:
     request, answer = recorded("service", "interpret")
     parts = Parts()
     parts.messages = (
@@ -52,7 +52,7 @@ def test_a_paragraph_as_the_server_sends_it() -> None:
         Message(Kind.TEXT, "done ¶"),
     )
     assert exchange(parts, request) == answer
-    text, context = dict(parts.told)["run"]
+    text, context = dict(parts.calls)["run"]
     assert text == TEXT
     assert context.note_name == "Recorded"
     assert context.title == "prepare.py"
@@ -62,18 +62,18 @@ def test_a_paragraph_as_the_server_sends_it() -> None:
     assert (context.params, context.config) == ({}, {})
 
 
-def test_a_paragraph_that_keeps_what_it_showed() -> None:
+def test_answer_of_a_paragraph_that_keeps_its_output() -> None:
     request, answer = recorded("service", "interpret", 1)
     assert exchange(Parts(), request) == answer
 
 
-def test_the_servers_properties_arrive() -> None:
+def test_properties_of_the_server_are_received() -> None:
     parts = Parts()
     exchange(parts, recorded("service", "init")[0])
-    properties = dict(parts.told)["init"]
+    properties = dict(parts.calls)["init"]
     assert properties["zeppelin.recovery.storage.class"].endswith("NullRecoveryStorage")
     exchange(parts, recorded("service", "createInterpreter")[0])
-    session, class_name, properties = dict(parts.told)["create"]
+    session, class_name, properties = dict(parts.calls)["create"]
     assert (session, class_name) == ("shared_session", "echo")
     assert properties["zeppelin.interpreter.output.limit"] == "102400"
 
@@ -96,7 +96,7 @@ def _string_after(request: bytes, mark: bytes) -> str:
 
 
 def _call(client: EventClient, method: str, request: bytes) -> object:
-    """The call of ours that sent a recorded request."""
+    """Make the call that sent a recorded request."""
     note = request[request.index(b"2N") :][:9].decode() if b"2N" in request else ""
     if method == "registerInterpreterProcess":
         port = int.from_bytes(request[request.index(b"\x08\x00\x02") + 3 :][:4], "big")
@@ -120,7 +120,7 @@ def _call(client: EventClient, method: str, request: bytes) -> object:
 
 
 @pytest.mark.parametrize("method", [one["method"] for one in RECORDED["event"]])
-def test_our_calls_are_those_that_the_server_took(method: str) -> None:
+def test_calls_of_the_event_client(method: str) -> None:
     request, answer = recorded("event", method)
     wire = Wire(answer)
     client = EventClient("127.0.0.1", wire.port, "echo-shared_process")
@@ -133,7 +133,7 @@ def test_our_calls_are_those_that_the_server_took(method: str) -> None:
         assert result[0].text == f"%echo(a=1,only){TEXT}"
 
 
-def test_the_servers_refusal_is_understood() -> None:
+def test_error_of_the_server() -> None:
     request, answer = recorded("refused", "updateOutput")
     wire = Wire(answer)
     client = EventClient("127.0.0.1", wire.port, "echo-shared_process")
@@ -143,7 +143,7 @@ def test_the_servers_refusal_is_understood() -> None:
     wire.done()
 
 
-def test_only_one_process_has_a_port() -> None:
+def test_a_port_is_not_shared() -> None:
     first = BoundSocket("127.0.0.1", range(0))
     first.listen()
     with pytest.raises(OSError, match="in use"):
@@ -151,7 +151,7 @@ def test_only_one_process_has_a_port() -> None:
     first.close()
 
 
-def test_which_hosts_are_this_machine() -> None:
+def test_is_local() -> None:
     assert transport.is_local("127.0.0.1")
     assert transport.is_local("localhost")
     assert not transport.is_local("192.0.2.7")
@@ -159,7 +159,7 @@ def test_which_hosts_are_this_machine() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "null", "[]", "3", "{", '"x"'])
-def test_forms_and_settings_go_back_as_objects(given: str) -> None:
+def test_malformed_forms_and_settings_are_returned_as_empty_objects(given: str) -> None:
     from submarine_zeppelin.thrift import protocol, wire_result
 
     wire = protocol.RemoteInterpreterContext(config=given, gui=given, noteGui=given)

@@ -1,4 +1,4 @@
-"""Zeppelin's wire in tests: our server before recorded calls, our calls before recorded answers."""
+"""Exchange recorded messages with the thrift server and with the event client."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ import threading
 from typing import Any
 
 from submarine_zeppelin.interface import Code, Completion, Context, Message, Result
-from submarine_zeppelin.service import Handler
-from submarine_zeppelin.thrift import BoundSocket, Callers, InterpreterServer
+from submarine_zeppelin.service.handler import Handler
+from submarine_zeppelin.thrift import AccessPolicy, BoundSocket, InterpreterServer
 
 
 class Parts:
-    """What a handler calls, answering as the interpreter of the recording did."""
+    """Components of a handler, which answer as the interpreter of the recording did."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, Any]] = []
+        self.calls: list[tuple[str, Any]] = []
         self.messages: tuple[Message, ...] = ()
 
     def get(self, session: str, class_name: str) -> Parts:
-        self.told.append(("get", (session, class_name)))
+        self.calls.append(("get", (session, class_name)))
         return self
 
     def create(self, session: str, class_name: str, properties: dict[str, str]) -> None:
-        self.told.append(("create", (session, class_name, properties)))
+        self.calls.append(("create", (session, class_name, properties)))
 
     def close(self, session: str, class_name: str) -> None:
-        self.told.append(("close", (session, class_name)))
+        self.calls.append(("close", (session, class_name)))
 
     def run(self, interpreter: Any, text: str, context: Context) -> Parts:
-        self.told.append(("run", (text, context)))
+        self.calls.append(("run", (text, context)))
         return self
 
     @property
     def result(self) -> Result:
         return Result(Code.SUCCESS if self.messages else Code.KEEP, self.messages)
 
-    def delivered(self, execution: Any, *, reached: bool) -> None:
-        self.told.append(("delivered", reached))
+    def result_sent(self, execution: Any, *, delivered: bool) -> None:
+        self.calls.append(("result_sent", delivered))
 
-    def closing(self, interpreter: Any) -> None:
-        self.told.append(("closing", None))
+    def expect_close(self, interpreter: Any) -> None:
+        self.calls.append(("expect_close", None))
 
     def cancel(self, interpreter: Any, context: Context) -> None:
-        self.told.append(("cancel", context.paragraph_id))
+        self.calls.append(("cancel", context.paragraph_id))
 
     def status(self, paragraph: str) -> str:
-        self.told.append(("status", paragraph))
+        self.calls.append(("status", paragraph))
         return "RUNNING"
 
     def completion(self, text: str, cursor: int, context: Context) -> list[Completion]:
-        self.told.append(("completion", (text, cursor)))
+        self.calls.append(("completion", (text, cursor)))
         return [Completion(f"after {text[:cursor]}", "value", "meta")]
 
     def progress(self, context: Context) -> int:
@@ -58,16 +58,16 @@ class Parts:
 
 
 def exchange(parts: Parts, request: bytes) -> bytes:
-    """What our server answers to the bytes of a request."""
+    """Return the server's answer to the bytes of a request."""
     bound = BoundSocket("127.0.0.1", range(0))
     handler = Handler(
         parts,  # type: ignore[arg-type]
         parts,  # type: ignore[arg-type]
-        lambda properties: parts.told.append(("init", dict(properties))),
-        lambda host, port: parts.told.append(("reconnect", (host, port))),
-        lambda: parts.told.append(("shutdown", ())),
+        lambda properties: parts.calls.append(("init", dict(properties))),
+        lambda host, port: parts.calls.append(("reconnect", (host, port))),
+        lambda: parts.calls.append(("shutdown", ())),
     )
-    server = InterpreterServer(handler, bound, Callers("127.0.0.1", bound.port))
+    server = InterpreterServer(handler, bound, AccessPolicy("127.0.0.1", bound.port))
     server.start()
     with socket.create_connection(("127.0.0.1", bound.port), timeout=30) as client:
         client.sendall(request)
@@ -77,7 +77,7 @@ def exchange(parts: Parts, request: bytes) -> bytes:
 
 
 class Wire:
-    """Takes one call of ours, keeps its bytes and answers with recorded ones."""
+    """Accepts one call of the client, keeps its bytes and sends a recorded answer."""
 
     def __init__(self, answer: bytes) -> None:
         self.request = b""
@@ -100,6 +100,6 @@ class Wire:
 
 
 def without_number(message: bytes) -> bytes:
-    """A message without the sequence number behind its method's name."""
+    """Return a message without the sequence number after the method name."""
     end = 8 + int.from_bytes(message[4:8], "big")
     return message[:end] + message[end + 4 :]

@@ -1,8 +1,8 @@
-"""Executed in a note's own kernel: packs variables for a job. Standard library only.
+"""Code that a note's kernel executes to pack variables for a job. Standard library only.
 
-The kernel may be of any environment; ``values`` sends this file's text, with ``WANTED`` as the
-names, ``LIBRARY`` as a zip of the modules that pack, ``TARGET`` as the file to write, and
-``VARIABLES`` as the session's. What cannot be packed is told in a file beside it.
+``values`` sends the text of this file and sets ``NAMES``, the variables to pack; ``LIBRARY``, a zip
+of the modules that pack them; ``TARGET``, the file to write; ``LIMIT``, its maximum size; and
+``VARIABLES``, the variables of the session. Errors are written to ``TARGET`` + ".json".
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ import sys
 
 def _pack(variables):
     own = [name for name in variables if name[:1] != "_" and name not in ("In", "Out")]
-    missing = [name for name in WANTED if name not in variables]
+    missing = [name for name in NAMES if name not in variables]
     if missing:
         return {"missing": missing[0], "own": own[:2000]}
     known = set(sys.modules)
@@ -29,7 +29,7 @@ def _pack(variables):
             if name.partition(".")[0] == "submarine_runtime":
                 del sys.modules[name]
     try:
-        pack_values({name: variables[name] for name in WANTED}, TARGET, limit=LIMIT)
+        pack_values({name: variables[name] for name in NAMES}, TARGET, limit=LIMIT)
     except ValuesError as error:
         return {"wrong": str(error)[:2000]}
     return {}

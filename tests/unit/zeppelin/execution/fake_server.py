@@ -1,4 +1,4 @@
-"""A server's side of Zeppelin's event service in this process, and an interpreter that obeys."""
+"""Fake of Zeppelin's event service in this process, and a controllable interpreter."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def html(text: str) -> Message:
 
 
 class FakeZeppelin:
-    """Does with events what the real server does: shows, saves, refuses for what is deleted."""
+    """Handles events as the real server does: shows, saves, rejects deleted paragraphs."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -77,7 +77,7 @@ class FakeZeppelin:
         self.calls.append(("update", event.paragraphId, event.index, event.data))
         for table in (self.shown, self._buffer):
             pieces = table.setdefault(event.paragraphId, [])
-            assert event.index <= len(pieces), "indexes are to be contiguous"
+            assert event.index <= len(pieces), "indexes must be contiguous"
             pieces[event.index : event.index + 1] = [Message(Kind(event.type), event.data)]
 
     def updateAllOutput(self, event: Any) -> None:
@@ -105,7 +105,7 @@ class FakeZeppelin:
 
 
 class Running:
-    """A fake server that listens, and a client of it."""
+    """A listening fake server and a client of it."""
 
     def __init__(self) -> None:
         self.fake = FakeZeppelin()
@@ -116,12 +116,12 @@ class Running:
         self._socket = BoundSocket("127.0.0.1", range(0))
         accept = self._socket.accept
 
-        def remembering() -> Any:
+        def recording() -> Any:
             client = accept()
             self._clients.append(client)
             return client
 
-        self._socket.accept = remembering
+        self._socket.accept = recording
         processor = TProcessor(protocol.RemoteInterpreterEventService, self.fake)
         server = TThreadedServer(processor, self._socket, daemon=True)
         self._server = server
@@ -138,18 +138,18 @@ class Running:
                 return
             threading.Thread(target=_quietly, args=(server.handle, client), daemon=True).start()
 
-    def go_away(self) -> None:
-        """No connection stays, and none is taken."""
+    def stop(self) -> None:
+        """Close all connections and stop listening."""
         self._server.close()
         self._socket.close()
         for client in self._clients:
-            # Its own thread closes it then.
+            # The thread of the connection closes it.
             with suppress(OSError, AttributeError):
                 client.sock.shutdown(socket.SHUT_RDWR)
 
-    def come_back(self) -> None:
-        """At another address, of which the client is told."""
-        self.events.move("127.0.0.1", self._listen())
+    def restart(self) -> None:
+        """Listen at another address and set it in the client."""
+        self.events.set_server("127.0.0.1", self._listen())
 
 
 def _quietly(work: Callable[[Any], None], argument: Any) -> None:
@@ -166,11 +166,11 @@ def running() -> Iterator[Running]:
         yield server
     finally:
         server.events.close()
-        server.go_away()
+        server.stop()
 
 
 class NoServer(Server):
-    """For interpreters that ask the server nothing."""
+    """Server for interpreters that do not call it."""
 
     def paragraphs(self, note_id: str, user: str) -> list[Any]:
         return []
@@ -179,32 +179,32 @@ class NoServer(Server):
         raise NotImplementedError
 
 
-class Obedient(Interpreter):
-    """Runs until it is told to end, and counts."""
+class ControlledInterpreter(Interpreter):
+    """Runs until the test ends the run, and counts runs."""
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(properties or {}, NoServer(), "session")
         self.began: list[tuple[str, str]] = []
         self.running: set[str] = set()
-        self.most_beside = 0
+        self.max_parallel = 0
         self.result = Result(Code.SUCCESS, (Message(Kind.TEXT, "done"),))
         self.raises: BaseException | None = None
         self.go: dict[str, threading.Event] = {}
         self.cancelled: list[str] = []
-        self.deaf = False
+        self.ignores_cancel = False
         self.is_active = False
         self.closed = False
         self._lock = threading.Lock()
 
     def hold(self, paragraph: str) -> threading.Event:
-        """The paragraph's runs end when this is set."""
+        """Return an event that ends the paragraph's runs."""
         return self.go.setdefault(paragraph, threading.Event())
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
         with self._lock:
             self.began.append((context.paragraph_id, text))
             self.running.add(context.paragraph_id)
-            self.most_beside = max(self.most_beside, len(self.running))
+            self.max_parallel = max(self.max_parallel, len(self.running))
         try:
             if context.paragraph_id in self.go:
                 assert self.go[context.paragraph_id].wait(60)
@@ -220,7 +220,7 @@ class Obedient(Interpreter):
 
     def cancel(self, context: Context) -> None:
         self.cancelled.append(context.paragraph_id)
-        if not self.deaf:
+        if not self.ignores_cancel:
             self.hold(context.paragraph_id).set()
 
     def close(self) -> None:

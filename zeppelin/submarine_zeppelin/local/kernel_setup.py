@@ -1,7 +1,7 @@
-"""Executed once inside a note's own kernel: tables for Zeppelin. Standard library only.
+"""Code that a note's kernel executes at its start: format data frames as Zeppelin tables.
 
-The kernel may be of any environment, so nothing of ours is imported there; ``kernel`` sends this
-file's text, with ``ROWS`` as the number of rows that a table shows.
+The kernel may run in any environment, so this code only uses ipykernel and its dependencies.
+``kernel`` sends the text of this file and sets ``ROWS``, the maximum number of rows in a table.
 """
 
 # mypy: ignore-errors
@@ -16,7 +16,7 @@ def _cell(value):
     text = str(value)[:CELL]
     for sign in "\t\r\n":
         text = text.replace(sign, " ")
-    # Zeppelin's tables take such a cell for a page.
+    # Zeppelin interprets a cell that starts with % as a display directive.
     return " " + text if text.startswith("%") else text
 
 
@@ -43,7 +43,7 @@ def _install():
     from traitlets import ObjectName, Unicode
 
     class TableFormatter(BaseFormatter):
-        """The form of a DataFrame that Zeppelin makes a table of."""
+        """Formats a DataFrame as a Zeppelin table."""
 
         format_type = Unicode(TABLE)
         print_method = ObjectName("_repr_submarine_table_")
@@ -58,8 +58,8 @@ def _install():
     shell.display_formatter.formatters[TABLE] = formatter
 
 
-def _keep_all():
-    """What is printed faster than it is read waits here, instead of being lost after 1,000."""
+def _raise_message_limit():
+    """Raise the limit of 1,000 waiting messages, beyond which output is lost."""
     from IPython import get_ipython
     from zmq import SNDHWM
 
@@ -69,4 +69,4 @@ def _keep_all():
 
 
 _install()
-_keep_all()
+_raise_message_limit()

@@ -1,8 +1,8 @@
-"""A paragraph's output while it grows: streamed where that is cheap, bounded in every case.
+"""Buffer the growing output of a paragraph and keep it within Zeppelin's limit.
 
-Plain text goes to the page as it comes. Once there are colours, lines that are written over, or
-more than Zeppelin takes, the whole output is shown anew, a few times a second: coloured, the last
-lines of what is too long. Knows nothing of what produces the output.
+Plain text is appended as it arrives. If it contains terminal control sequences or exceeds the
+limit, the whole output is replaced a few times a second: as HTML with colors, and cut at its
+beginning.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from submarine_jobs.display import BOX, ansi
 from submarine_zeppelin.interface import Kind, Message, Output
 
-#: Seconds between two whole outputs.
-PACE = 0.4
-#: Characters of pictures and pages, one and all, that are shown although they are no text.
+#: Minimum seconds between two complete outputs.
+INTERVAL = 0.4
+#: Maximum size of one image or HTML page, and of all together, in characters.
 MAX_RICH, MAX_ALL_RICH = 4 << 20, 16 << 20
 _TERMINAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _WIDTH = 4000
@@ -27,7 +27,7 @@ class _Piece:
     kind: Kind
     data: str
     display: str = ""
-    #: Lines, and characters of a line, that are not kept.
+    #: Number of dropped lines, and of dropped characters of the first line.
     cut: int = 0
     cut_within: int = 0
 
@@ -36,82 +36,82 @@ class _Piece:
         return self.kind is Kind.TEXT and _TERMINAL.search(self.data) is not None
 
 
-class Screen:
-    """One paragraph's output; used from one thread.
+class OutputBuffer:
+    """Output of one paragraph, used by one thread.
 
     Parameters
     ----------
     limit
-        Characters that all text together may have.
+        Maximum number of characters of all text.
     """
 
     def __init__(self, output: Output, limit: int) -> None:
         self._output = output
-        # Room for the notes and the tags around it.
+        # Leave space for notices and HTML tags.
         self._limit = limit * 3 // 4
         self._pieces: list[_Piece] = []
         self._text = 0
         self._shown = 0.0
         self._dirty = self._whole = self._clear_next = False
 
-    def text(self, words: str) -> None:
-        """More text of a stream, as a program prints it."""
-        if not words:
+    def write(self, text: str) -> None:
+        """Append text that a program has printed."""
+        if not text:
             return
-        # A lone surrogate could not be sent on.
-        words = words.encode("utf-8", "replace").decode()
-        self._take_clear()
+        # A lone surrogate cannot be encoded for the server.
+        text = text.encode("utf-8", "replace").decode()
+        self._apply_clear()
         if not self._pieces or self._pieces[-1].kind is not Kind.TEXT:
             self._pieces.append(_Piece(Kind.TEXT, ""))
         piece = self._pieces[-1]
-        piece.data += words
-        self._text += len(words)
-        if self._text > self._limit or _TERMINAL.search(words):
+        piece.data += text
+        self._text += len(text)
+        if self._text > self._limit or _TERMINAL.search(text):
             self._whole = True
         if self._text > 2 * self._limit:
             self._shorten()
         if self._whole or self._dirty:
             self._dirty = True
-            self.tick()
+            self.refresh()
         else:
-            self._output.append(words)
+            self._output.append(text)
 
-    def put(self, kind: Kind, data: str, display: str = "") -> None:
-        """A table, a picture or a page; ``display`` names one that may be renewed."""
-        self._take_clear()
+    def add(self, kind: Kind, data: str, display: str = "") -> None:
+        """Add a table, image or HTML. ``display`` is an id for later updates."""
+        self._apply_clear()
         self._pieces.append(_Piece(kind, self._bounded(kind, data), display))
         self._dirty = True
-        self.tick()
+        self.refresh()
 
-    def renew(self, display: str, kind: Kind, data: str) -> None:
-        """Replace what was put under a name, if anything was."""
+    def update(self, display: str, kind: Kind, data: str) -> None:
+        """Replace the messages with a display id."""
         for piece in self._pieces:
             if display and piece.display == display:
                 piece.kind, piece.data = kind, self._bounded(kind, data)
                 self._dirty = True
-        self.tick()
+        self.refresh()
 
     def clear(self, *, wait: bool = False) -> None:
-        """Forget everything; with ``wait`` as soon as there is something new."""
+        """Remove all contents; with ``wait`` only when new contents arrive."""
         if wait:
             self._clear_next = True
             return
         self._pieces.clear()
         self._text, self._whole, self._dirty = 0, False, True
-        self.tick()
+        self.refresh()
 
-    def tick(self) -> None:
-        """Show what is not shown yet, if the last time is long enough ago."""
-        if self._dirty and time.monotonic() - self._shown >= PACE:
+    def refresh(self) -> None:
+        """Show unsent contents if the last update is long enough ago."""
+        if self._dirty and time.monotonic() - self._shown >= INTERVAL:
             self._output.show(self.messages())
             self._shown, self._dirty = time.monotonic(), False
 
     def messages(self) -> tuple[Message, ...]:
-        """The whole output, within its bounds."""
+        """Return the whole output within the limits."""
         self._shorten()
         return tuple(self._message(piece) for piece in self._pieces if piece.data)
 
-    def _take_clear(self) -> None:
+    def _apply_clear(self) -> None:
         if self._clear_next:
             self._clear_next = False
             self.clear()
@@ -123,7 +123,7 @@ class Screen:
         return data
 
     def _shorten(self) -> None:
-        """Cut the oldest text until what is left is within the limit."""
+        """Drop the oldest text beyond the limit."""
         excess = self._text - self._limit
         for piece in self._pieces:
             if excess <= 0:
@@ -136,7 +136,7 @@ class Screen:
                 place = line_end
             cut = piece.data[:place]
             piece.cut += cut.count("\n")
-            # A line that is longer than all that is shown is cut within.
+            # A line that is longer than the limit is cut within the line.
             within = len(cut) - (cut.rfind("\n") + 1)
             piece.cut_within = within if "\n" in cut else piece.cut_within + within
             piece.data = piece.data[place:]
@@ -145,12 +145,12 @@ class Screen:
 
     def _message(self, piece: _Piece) -> Message:
         if not piece.terminal:
-            return Message(piece.kind, lines_before(piece.cut, piece.cut_within) + piece.data)
+            return Message(piece.kind, omitted_notice(piece.cut, piece.cut_within) + piece.data)
         return Message(Kind.HTML, terminal_html(piece.data, self._limit, before=piece.cut))
 
 
-def lines_before(lines: int, characters: int = 0) -> str:
-    """What is said above text of which the beginning is not shown; empty where nothing is cut."""
+def omitted_notice(lines: int, characters: int = 0) -> str:
+    """Return a notice about omitted lines and characters; empty if there are none."""
     words = []
     if lines:
         words.append(f"{lines:,} line{'' if lines == 1 else 's'}")
@@ -160,18 +160,18 @@ def lines_before(lines: int, characters: int = 0) -> str:
 
 
 def terminal_html(text: str, limit: int, *, before: int = 0) -> str:
-    """Text of a terminal as a page: escaped, in its colours, its last lines within ``limit``.
+    """Convert terminal text to HTML with colors, and keep the last lines within ``limit``.
 
     Parameters
     ----------
     before
-        Lines that were cut already.
+        Number of lines that were already dropped.
     """
     shown = ansi.to_html(text, width=_WIDTH)
     if len(shown) > limit:
-        # Colours may take more room than the text.
+        # The markup of colors may be longer than the text.
         place = shown.find("\n", len(shown) - limit) + 1
         before += shown.count("\n", 0, place)
         shown = shown[place:] if place else ""
         shown = shown or ansi.to_html(ansi.to_text(text, lines=1, width=limit // 8), width=_WIDTH)
-    return f'<pre style="{BOX}">{lines_before(before)}{shown}</pre>'
+    return f'<pre style="{BOX}">{omitted_notice(before)}{shown}</pre>'
