@@ -82,7 +82,7 @@ def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:
     assert "\nKeyError: " in log.data
     note.write("e", "%submarine logs one --stream stdout")
     note.run("e")
-    assert note.outputs["e"].text == "Nothing is in this log yet.\n"
+    assert note.outputs["e"].text == "This log is still empty.\n"
 
 
 def test_values_of_the_notes_session_travel(make: Make) -> None:

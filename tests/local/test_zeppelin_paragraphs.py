@@ -228,7 +228,7 @@ def test_a_shell_streams_and_fails_with_paragraph_and_line(note: Note) -> None:
     assert lines[1].startswith("Paragraph 1: line 3: not_a_command_at_all")
     assert lines[-1] == "Exit code 3."
     note.write("b", "%submarine.sh(only)\necho no", "prepare.sh")
-    assert "prepare.sh of the program; it did not run" in note.run("b").messages[0].data
+    assert "the file prepare.sh of the program and was not run" in note.run("b").messages[0].data
 
 
 def test_a_stopped_shell_takes_its_children_along(note: Note) -> None:
