@@ -165,14 +165,14 @@ class Minicluster:
             check_host_name()
             old = SavedCluster.read(self.layout.cluster_file)
             running = bool(old and self._alive(old))
-            wanted = planning.choose_settings(self.name, old, settings, running)
+            chosen = planning.choose_settings(self.name, old, settings, running)
             self.layout.make()
             check_disk(self.layout.root, _NEEDED_BYTES)
             kept = old.ports if old else {}
             named = {*(old.users if old else ()), *own_names()}
-            saved = SavedCluster(wanted, str(java.home), kept, tuple(sorted(named)))
+            saved = SavedCluster(chosen, str(java.home), kept, tuple(sorted(named)))
             planning.save_with_ports(self.layout, saved, running, progress)
-            lib = ensure_jars(wanted.hadoop, java, progress)
+            lib = ensure_jars(chosen.hadoop, java, progress)
             config.write_configuration(self.layout, saved, lib)
             write_client_commands(self.layout, java, lib)
             Startup(self.layout, DaemonRunner(self.layout, saved, java, lib), saved, progress).run()

@@ -47,14 +47,14 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
     """Install the interpreter group `submarine` in the Zeppelin of DIRECTORY."""
     from submarine_zeppelin.installation import find_installation, install as install_group
 
-    where = find_installation(directory)
-    changed, notices = install_group(where, python, _pairs(values), replace=replace)
-    done = f"Installed the interpreter group submarine as {where.setting}."
+    installation = find_installation(directory)
+    changed, notices = install_group(installation, python, _pairs(values), replace=replace)
+    done = f"Installed the interpreter group submarine as {installation.setting}."
     if not changed:
-        done = f"The interpreter group submarine is already installed as {where.setting}."
+        done = f"The interpreter group submarine is already installed as {installation.setting}."
     return Outcome(
         "\n".join([done, *notices]),
-        value={"path": str(where.setting), "changed": changed, "notes": notices},
+        value={"path": str(installation.setting), "changed": changed, "notes": notices},
     )
 
 

@@ -34,19 +34,19 @@ def choose_settings(
     MiniclusterError
         If they differ from those of running daemons, or from the version that wrote the data.
     """
-    wanted = settings or (old.settings if old else Settings())
-    if old and running and wanted != old.settings:
+    chosen = settings or (old.settings if old else Settings())
+    if old and running and chosen != old.settings:
         raise MiniclusterError(
             f"Minicluster {name!r} is running with other settings "
             f"({old.settings.describe()}). Stop it first, or use another --name."
         )
-    if old and wanted.hadoop != old.settings.hadoop:
+    if old and chosen.hadoop != old.settings.hadoop:
         raise MiniclusterError(
             f"The data of minicluster {name!r} was written by Hadoop "
             f"{old.settings.hadoop}. Use another --name, or remove the data with "
             f"`submarine minicluster stop --name {name} --delete-data`."
         )
-    return wanted
+    return chosen
 
 
 def save_with_ports(layout: Layout, saved: SavedCluster, running: bool, progress: Progress) -> None:

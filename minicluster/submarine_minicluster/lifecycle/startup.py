@@ -56,7 +56,7 @@ class Startup:
         runner.terminate_strays(missing)
         namenode, history = daemons[0], daemons[-1]
         # The JVMs start in parallel, with two exceptions: HDFS is formatted before the NameNode
-        # starts, and the history server creates directories in HDFS, whose parents must exist.
+        # starts, and the history server starts after the parents of its HDFS directories exist.
         for daemon in missing:
             if daemon not in (namenode, history):
                 runner.start(daemon)

@@ -35,7 +35,7 @@ def paragraph_config(
 ) -> Config:
     """Return the configuration: options of the command, then settings of the interpreter."""
     given = {key: value for key, value in (options or {}).items() if value is not None}
-    found = {
+    values = {
         "profile": settings.text(properties, "submarine.profile"),
         "queue": settings.text(properties, "submarine.yarn.queue"),
         "hadoop_conf_dir": settings.text(properties, "SUBMARINE_HADOOP_CONF_DIR"),
@@ -44,7 +44,7 @@ def paragraph_config(
             "${username}", user
         ),
     }
-    config = load_config({**{key: value for key, value in found.items() if value}, **given})
+    config = load_config({**{key: value for key, value in values.items() if value}, **given})
     profile = config.profile
     kerberos = _requires_kerberos(config)
     actor = cluster_user(user, properties, backend=profile.backend, kerberos=kerberos)
@@ -68,10 +68,10 @@ def _requires_kerberos(config: Config) -> bool:
 
 def child_environment(properties: Mapping[str, str], config: Config) -> dict[str, str]:
     """Return variables that pass the configuration and the user to child programs."""
-    found = {"SUBMARINE_PROFILE": settings.text(properties, "submarine.profile")}
+    variables = {"SUBMARINE_PROFILE": settings.text(properties, "submarine.profile")}
     for variable, key in OWN_VARIABLES.items():
         if key in _EXPORTED:
-            found[variable] = str(getattr(config.profile, key) or "")
+            variables[variable] = str(getattr(config.profile, key) or "")
     # A child program and its libraries act for this user only.
-    found["HADOOP_USER_NAME"] = config.profile.user or ""
-    return {name: value for name, value in found.items() if value}
+    variables["HADOOP_USER_NAME"] = config.profile.user or ""
+    return {name: value for name, value in variables.items() if value}

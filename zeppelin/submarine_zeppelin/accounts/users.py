@@ -31,7 +31,7 @@ _USERS = "users"
 
 
 def user_state_dir(user: str, common: Path) -> Path:
-    """Return the state directory of a user, whose index contains only this user's jobs.
+    """Return the state directory of a user. Its index contains only this user's jobs.
 
     Parameters
     ----------

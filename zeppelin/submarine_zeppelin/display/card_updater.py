@@ -70,13 +70,13 @@ class CardUpdater:
             if any(item.card is card for item in self._cards):
                 return
             self._cards.append(entry)
-            over = self._cards[:-MAX_CARDS]
+            excess = self._cards[:-MAX_CARDS]
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, daemon=True, name="submarine-cards"
                 )
                 self._thread.start()
-        for old in over:
+        for old in excess:
             self._drop(old)
 
         def on_view(view: JobView) -> None:
@@ -95,9 +95,9 @@ class CardUpdater:
     def wait_final(self, card: JobCard, timeout: float) -> None:
         """Wait until the final view and metrics of a job are shown."""
         with self._lock:
-            found = next((item for item in self._cards if item.card is card), None)
-        if found is not None:
-            found.completed.wait(timeout)
+            entry = next((item for item in self._cards if item.card is card), None)
+        if entry is not None:
+            entry.completed.wait(timeout)
 
     def close(self) -> None:
         """Show on each card that updates have stopped, and stop them. Jobs continue."""

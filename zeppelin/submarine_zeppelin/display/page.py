@@ -80,8 +80,8 @@ class JobCard:
     @property
     def progress(self) -> int:
         """Progress in percent, as reported by the program."""
-        done = summary.progress(self.view.record) if self.view is not None else None
-        return int(done * 100) if done is not None else 0
+        fraction = summary.progress(self.view.record) if self.view is not None else None
+        return int(fraction * 100) if fraction is not None else 0
 
     def html(self, limit: int) -> str:
         """Return the card as HTML. If it is too long, omit the colors of the log, then the log."""

@@ -33,7 +33,7 @@ RUNNING: Final = "RUNNING"
 UNKNOWN: Final = "UNKNOWN"
 #: Number of ended runs that are kept.
 MAX_ENDED = 50
-#: Seconds in which the server repeats a call whose result did not reach it.
+#: Seconds in which the server repeats a call if its result was lost.
 RETRY_WINDOW = 30.0
 #: Seconds between ``cancel`` and the answer of ``interpret``. If the answer comes sooner, the
 #: server has not yet marked the paragraph as aborted and shows it as finished or failed.
@@ -168,48 +168,49 @@ class Executions:
     def _find_or_start(self, interpreter: Interpreter, text: str, context: Context) -> Execution:
         while True:
             with self._lock:
-                known = self._runs.get(context.key)
+                existing = self._runs.get(context.key)
             # Ignore the run of another session, or of this session before a restart.
-            same = known is not None and (context.recovering or known.interpreter is interpreter)
-            if known is not None and same and self._matches(known, text, context):
-                return known
+            same = existing is not None and (
+                context.recovering or existing.interpreter is interpreter
+            )
+            if existing is not None and same and self._matches(existing, text, context):
+                return existing
             # Without the lock, because this calls an interpreter.
-            active = known is not None and same and known.text == text and is_active(known)
+            active = existing is not None and same and existing.text == text and is_active(existing)
             with self._lock:
-                if self._runs.get(context.key) is not known:
+                if self._runs.get(context.key) is not existing:
                     continue  # a concurrent call for the same paragraph was first
-                if known is None or not active:
-                    return self._start(interpreter, text, context, known)
-            return self._continue(known)
+                if existing is None or not active:
+                    return self._start(interpreter, text, context, existing)
+            return self._continue(existing)
 
-    def _continue(self, known: Execution) -> Execution:
+    def _continue(self, existing: Execution) -> Execution:
         """Answer a repeated run while its work is active: keep the output and run nothing."""
-        log.info("paragraph %s is active and is not run again", known.context.paragraph_id)
-        self._outputs.resend(known.output)
+        log.info("paragraph %s is active and is not run again", existing.context.paragraph_id)
+        self._outputs.resend(existing.output)
         return replace(
-            known, result=Result(Code.KEEP), cancelled_at=None, delivered=True, predecessors=()
+            existing, result=Result(Code.KEEP), cancelled_at=None, delivered=True, predecessors=()
         )
 
-    def _matches(self, known: Execution, text: str, context: Context) -> bool:
+    def _matches(self, existing: Execution, text: str, context: Context) -> bool:
         """Whether a call refers to an existing run."""
         if context.recovering:
             return True
-        if known.text != text:
+        if existing.text != text:
             return False
-        if not known.finished.is_set():
+        if not existing.finished.is_set():
             return True
-        recent = time.monotonic() - known.ended_at < RETRY_WINDOW
-        return recent and not known.delivered
+        recent = time.monotonic() - existing.ended_at < RETRY_WINDOW
+        return recent and not existing.delivered
 
     def _start(
-        self, interpreter: Interpreter, text: str, context: Context, known: Execution | None
+        self, interpreter: Interpreter, text: str, context: Context, existing: Execution | None
     ) -> Execution:
         with self._closed:
-            self._closed_ids.discard(
-                id(interpreter)
-            )  # the id may be that of an earlier interpreter
+            # The id may be that of an earlier interpreter.
+            self._closed_ids.discard(id(interpreter))
         serial = (id(interpreter), serial_key_of(interpreter, context))
-        before = (self._last.get(serial), known)
+        before = (self._last.get(serial), existing)
         predecessors = tuple(one for one in before if one is not None and not one.ended.is_set())
         output = self._outputs.begin(context)
         execution = Execution(interpreter, text, context, output, predecessors)
@@ -233,9 +234,8 @@ class Executions:
         recent = time.monotonic() - RETRY_WINDOW
         for one in self._runs.values():
             if one.ended.is_set() and one.ended_at < recent and one.result is not None:
-                one.result = replace(
-                    one.result, messages=()
-                )  # the server does not request it again
+                # The server does not request this result again.
+                one.result = replace(one.result, messages=())
 
     def _perform(self, execution: Execution) -> None:
         try:
@@ -284,12 +284,12 @@ class Executions:
         execution.finished.set()
 
 
-def is_active(known: Execution) -> bool:
+def is_active(existing: Execution) -> bool:
     """Whether work that an ended run started continues."""
     try:
-        return known.finished.is_set() and known.interpreter.active(known.context)
+        return existing.finished.is_set() and existing.interpreter.active(existing.context)
     except Exception:
-        log.exception("the activity of paragraph %s is unknown", known.context.paragraph_id)
+        log.exception("the activity of paragraph %s is unknown", existing.context.paragraph_id)
         return False
 
 

@@ -163,34 +163,34 @@ class ParagraphOutput(Output):
         with self._sending:
             if self.closed or self._released:
                 return True
-            wanted = self.messages
-            if wanted == self._result:
+            current = self.messages
+            if current == self._result:
                 return True
-            had, self._sent, self._result = self._sent, None, None
-            only_appended = self._send(wanted, had)
-            self._sent = wanted
+            previous, self._sent, self._result = self._sent, None, None
+            only_appended = self._send(current, previous)
+            self._sent = current
             due = save or time.monotonic() >= self._saved_at + SAVE_EVERY
             if only_appended and not due:
                 return False
             if self._unsaved:
-                self._save(wanted)
+                self._save(current)
             return True
 
-    def _send(self, wanted: list[Message], had: list[Message] | None) -> bool:
+    def _send(self, current: list[Message], previous: list[Message] | None) -> bool:
         """Send the difference, and return whether only text was appended at the end."""
         note, paragraph = self.context.note_id, self.context.paragraph_id
-        if had == wanted:
-            return self._unsaved and self._streams(wanted)
+        if previous == current:
+            return self._unsaved and self._streams(current)
         self._unsaved = True
-        if had is None or len(wanted) < len(had):
-            self._events.update_all(note, paragraph, wanted)
+        if previous is None or len(current) < len(previous):
+            self._events.update_all(note, paragraph, current)
             return False
         only_appended = True
-        for index, message in enumerate(wanted):
-            before = had[index] if index < len(had) else None
+        for index, message in enumerate(current):
+            before = previous[index] if index < len(previous) else None
             if before == message:
                 continue
-            last = index == len(wanted) - 1
+            last = index == len(current) - 1
             if last and before is not None and _is_extended(before, message):
                 self._events.append(note, paragraph, index, message.data[len(before.data) :])
             else:
@@ -198,13 +198,13 @@ class ParagraphOutput(Output):
                 only_appended = only_appended and last and message.kind is Kind.TEXT
         return only_appended
 
-    def _streams(self, wanted: list[Message]) -> bool:
-        return bool(wanted) and wanted[-1].kind is Kind.TEXT
+    def _streams(self, current: list[Message]) -> bool:
+        return bool(current) and current[-1].kind is Kind.TEXT
 
-    def _save(self, wanted: list[Message]) -> None:
+    def _save(self, current: list[Message]) -> None:
         note, paragraph = self.context.note_id, self.context.paragraph_id
-        if self._streams(wanted):
-            self._events.update(note, paragraph, len(wanted) - 1, wanted[-1])
+        if self._streams(current):
+            self._events.update(note, paragraph, len(current) - 1, current[-1])
         self._events.checkpoint(note, paragraph)
         self._unsaved = False
         self._saved_at = time.monotonic()

@@ -43,13 +43,13 @@ class InterpreterSessions:
             if (session, class_name) in self._interpreters:
                 return
             try:
-                made = make_interpreter(class_name, dict(properties), self._server, session)
+                interpreter = make_interpreter(class_name, dict(properties), self._server, session)
             except KeyError:
                 raise UnknownInterpreterError(
                     f"The group has no interpreter {class_name[:120]!r}. Run `submarine zeppelin "
                     "install` again."
                 ) from None
-            self._interpreters[session, class_name] = made
+            self._interpreters[session, class_name] = interpreter
 
     def get(self, session: str, class_name: str) -> Interpreter:
         """Return an interpreter that was created.
@@ -60,26 +60,28 @@ class InterpreterSessions:
             If it was not created, or was closed.
         """
         with self._lock:
-            found = self._interpreters.get((session, class_name))
-        if found is None:
+            interpreter = self._interpreters.get((session, class_name))
+        if interpreter is None:
             raise UnknownInterpreterError(
                 f"The session {session[:80]!r} has no interpreter {class_name[:120]!r}. Restart "
                 "the interpreter."
             )
-        return found
+        return interpreter
 
     def close(self, session: str, class_name: str) -> None:
         """Close an interpreter if it exists."""
         with self._lock:
-            made = self._interpreters.pop((session, class_name), None)
-        if made is not None:
-            _close(made)
+            interpreter = self._interpreters.pop((session, class_name), None)
+        if interpreter is not None:
+            _close(interpreter)
 
     def close_all(self) -> None:
         """Close all interpreters in parallel."""
         with self._lock:
-            made, self._interpreters = list(self._interpreters.values()), {}
-        threads = [threading.Thread(target=_close, args=(one,), daemon=True) for one in made]
+            interpreters, self._interpreters = list(self._interpreters.values()), {}
+        threads = [
+            threading.Thread(target=_close, args=(one,), daemon=True) for one in interpreters
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

@@ -43,29 +43,29 @@ _PROBE = "import submarine_zeppelin.service.process, thriftpy2; print(thriftpy2.
 _TIMEOUT = 60.0
 
 
-def check_installation(where: Installation) -> list[Result]:
+def check_installation(installation: Installation) -> list[Result]:
     """Run all checks and return their results in order."""
     try:
-        properties, broken = effective_properties(where), False
+        properties, broken = effective_properties(installation), False
     except SubmarineError:
         properties, broken = {}, True
     environ = {**os.environ, **_variables(properties)}
     own = (
-        Check("installation", lambda _: _installation(where)),
-        Check("settings of Zeppelin", lambda _: _saved(where)),
-        Check("python", lambda _: _python(where), seconds=_TIMEOUT),
-        Check("start", lambda _: _start(where, environ), seconds=_TIMEOUT),
-        Check("users", lambda _: _users(where, properties)),
+        Check("installation", lambda _: _installation(installation)),
+        Check("settings of Zeppelin", lambda _: _saved(installation)),
+        Check("python", lambda _: _python(installation), seconds=_TIMEOUT),
+        Check("start", lambda _: _start(installation, environ), seconds=_TIMEOUT),
+        Check("users", lambda _: _users(installation, properties)),
     )
     chosen = [one for one in CHECKS if one.name in CLUSTER_CHECKS]
     try:
         patient = Patient(load_config(_options(properties), environ=environ).profile)
-    except SubmarineError as wrong:
-        sentence, fix = wrong.message, wrong.fix
+    except SubmarineError as failure:
+        sentence, fix = failure.message, failure.fix
         chosen = [Check("profile", lambda _: error(sentence, fix))]
         patient = Patient(load_config({"backend": "local"}).profile)
     if patient.profile.backend is None:
-        chosen[0] = Check("profile", lambda _: _no_cluster(where))
+        chosen[0] = Check("profile", lambda _: _no_cluster(installation))
     return examine(patient, own if broken else (*own, *chosen))
 
 
@@ -86,16 +86,16 @@ def _options(properties: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _how_to_set(where: Installation, *pairs: str) -> str:
+def _how_to_set(installation: Installation, *pairs: str) -> str:
     """Return how an administrator changes a setting."""
-    if saved_properties(where) is None:
+    if saved_properties(installation) is None:
         words = " ".join(f"--set {pair}" for pair in pairs)
-        return f"`submarine zeppelin install {where.home} {words}`"
+        return f"`submarine zeppelin install {installation.home} {words}`"
     return f"set {' and '.join(pairs)} on Zeppelin's page Interpreters"
 
 
-def _no_cluster(where: Installation) -> Finding:
-    to_set = _how_to_set(where, "HADOOP_CONF_DIR=DIRECTORY")
+def _no_cluster(installation: Installation) -> Finding:
+    to_set = _how_to_set(installation, "HADOOP_CONF_DIR=DIRECTORY")
     return warning(
         "No cluster is configured, so jobs need --backend local.",
         f"Set its client configuration: {to_set}. `submarine minicluster start` creates a cluster "
@@ -103,41 +103,41 @@ def _no_cluster(where: Installation) -> Finding:
     )
 
 
-def _users(where: Installation, properties: Mapping[str, str]) -> Finding:
+def _users(installation: Installation, properties: Mapping[str, str]) -> Finding:
     if flag(properties, "submarine.allow.service.user"):
         return ok("All jobs run as Zeppelin's account (submarine.allow.service.user).")
-    if (where.home / "conf" / "shiro.ini").is_file():
-        return ok("Jobs run as the user who is logged in to Zeppelin.")
-    to_set = _how_to_set(where, "submarine.allow.service.user=true")
+    if (installation.home / "conf" / "shiro.ini").is_file():
+        return ok("Jobs run as the user that is logged in to Zeppelin.")
+    to_set = _how_to_set(installation, "submarine.allow.service.user=true")
     return warning(
         "Zeppelin has no logins (conf/shiro.ini), so jobs are rejected.",
         f"Configure logins, or let all jobs run as Zeppelin's account: {to_set}.",
     )
 
 
-def _installation(where: Installation) -> Finding:
-    entries = read_file(where.setting)
-    again = f"Run `submarine zeppelin install {where.home}`."
+def _installation(installation: Installation) -> Finding:
+    entries = read_file(installation.setting)
+    again = f"Run `submarine zeppelin install {installation.home}`."
     if not entries:
-        return error(f"{where.setting} does not exist.", again)
+        return error(f"{installation.setting} does not exist.", again)
     if not is_ours(entries):
-        return error(f"{where.setting} does not start Submarine.", again)
-    if jars := where.jars():
+        return error(f"{installation.setting} does not start Submarine.", again)
+    if jars := installation.jars():
         return error(
-            f"{where.folder} contains {jars[0].name}, whose settings take precedence.",
-            f"Run `submarine zeppelin install --replace {where.home}`.",
+            f"{installation.folder} contains {jars[0].name}. Its settings take precedence.",
+            f"Run `submarine zeppelin install --replace {installation.home}`.",
         )
     names = ", ".join(
         f"%{GROUP}" if entry["name"] == GROUP else f"%{GROUP}.{entry['name']}" for entry in entries
     )
-    return ok(f"{where.setting} defines {names}.")
+    return ok(f"{installation.setting} defines {names}.")
 
 
-def _saved(where: Installation) -> Finding:
-    saved = saved_properties(where)
+def _saved(installation: Installation) -> Finding:
+    saved = saved_properties(installation)
     if saved is None:
         return ok("Zeppelin has not saved settings of the group and uses the defaults.")
-    ours = {name for entry in read_file(where.setting) for name in entry["properties"]}
+    ours = {name for entry in read_file(installation.setting) for name in entry["properties"]}
     if missing := sorted(ours - saved.keys()):
         return warning(
             f"Zeppelin's saved settings lack {', '.join(missing)}. The defaults apply.",
@@ -146,8 +146,8 @@ def _saved(where: Installation) -> Finding:
     return ok("Zeppelin's saved settings of the group are complete.")
 
 
-def _runner(where: Installation) -> list[str]:
-    entries = read_file(where.setting)
+def _runner(installation: Installation) -> list[str]:
+    entries = read_file(installation.setting)
     words = shlex.split(runner_in(entries[-1])) if entries else []
     if not words:
         raise SubmarineError(
@@ -156,14 +156,14 @@ def _runner(where: Installation) -> list[str]:
     return words
 
 
-def _python(where: Installation) -> Finding:
-    python = _runner(where)[0]
+def _python(installation: Installation) -> Finding:
+    python = _runner(installation)[0]
     if shutil.which(python) is None:
         return error(
             f"This account cannot run {python}.",
-            f"Use another: `submarine zeppelin install {where.home} --python PROGRAM`.",
+            f"Use another: `submarine zeppelin install {installation.home} --python PROGRAM`.",
         )
-    done = subprocess.run(
+    completed = subprocess.run(
         [python, "-c", _PROBE],
         capture_output=True,
         text=True,
@@ -171,24 +171,24 @@ def _python(where: Installation) -> Finding:
         cwd="/",  # do not import from the working directory
         check=False,
     )
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    if completed.returncode:
+        last = (completed.stderr.strip().splitlines() or ["no output"])[-1]
         return error(
             f"{python} cannot import the interpreter: {last[:200]}.",
             f"Install the package from its clone: {python} -m pip install CLONE.",
         )
-    return ok(f"{python} can import the interpreter and thriftpy2 {done.stdout.strip()}.")
+    return ok(f"{python} can import the interpreter and thriftpy2 {completed.stdout.strip()}.")
 
 
-def _start(where: Installation, environ: Mapping[str, str]) -> Finding:
+def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
     from submarine_zeppelin.installation.trial_process import start_trial_process
 
-    with start_trial_process(_runner(where), {**environ, "ZEPPELIN_LOG_DIR": ""}) as started:
+    with start_trial_process(_runner(installation), {**environ, "ZEPPELIN_LOG_DIR": ""}) as started:
         form = _checked(lambda: started.client.getFormType("session", "class"))
     if form != FORM_TYPE:
         return error(
             "The interpreter process does not respond as Submarine.",
-            f"Run `submarine zeppelin install {where.home}`.",
+            f"Run `submarine zeppelin install {installation.home}`.",
         )
     return ok(f"An interpreter process was ready in {started.seconds:.1f} s.")
 
@@ -198,5 +198,5 @@ def _checked(call: Callable[[], object]) -> object:
 
     try:
         return call()
-    except (TException, OSError) as wrong:
-        raise SubmarineError(f"The interpreter process does not answer: {wrong}.") from None
+    except (TException, OSError) as failure:
+        raise SubmarineError(f"The interpreter process does not answer: {failure}.") from None

@@ -51,7 +51,7 @@ class Installation:
         return self.home / REPLACED
 
     def jars(self) -> list[Path]:
-        """Return jars in the group's directory, whose settings would take precedence."""
+        """Return jars in the group's directory. Their settings would take precedence."""
         return sorted(self.folder.glob("*.jar"))
 
 
@@ -73,7 +73,7 @@ def find_installation(directory: str | Path) -> Installation:
 
 
 def install(
-    where: Installation, python: str | None, values: Mapping[str, str], *, replace: bool
+    installation: Installation, python: str | None, values: Mapping[str, str], *, replace: bool
 ) -> tuple[bool, list[str]]:
     """Install or update the group.
 
@@ -88,20 +88,21 @@ def install(
         If the installation fails.
     """
     runner = runner_command(_python(python))
-    if jars := where.jars():
+    if jars := installation.jars():
         if not replace:
             raise UsageError(
-                f"{where.folder} contains Zeppelin's former interpreter ({jars[0].name}), which "
-                "its server would continue to use.",
-                f"Use --replace to move its jars to {where.replaced}; uninstall restores them.",
+                f"{installation.folder} contains Zeppelin's former interpreter "
+                f"({jars[0].name}), which its server would continue to use.",
+                f"Use --replace to move its jars to {installation.replaced}; uninstall "
+                "restores them.",
             )
-        _move(jars, where.replaced)
-    contents = file_entries(runner, values, read_file(where.setting))
-    changed = write_file(where.setting, contents)
-    return changed or bool(jars), _notices(where, contents, values)
+        _move(jars, installation.replaced)
+    contents = file_entries(runner, values, read_file(installation.setting))
+    changed = write_file(installation.setting, contents)
+    return changed or bool(jars), _notices(installation, contents, values)
 
 
-def uninstall(where: Installation) -> list[Path]:
+def uninstall(installation: Installation) -> list[Path]:
     """Remove the group, restore replaced jars and return the removed files.
 
     Raises
@@ -109,21 +110,21 @@ def uninstall(where: Installation) -> list[Path]:
     UsageError
         If the group is not installed.
     """
-    if not is_ours(read_file(where.setting)):
+    if not is_ours(read_file(installation.setting)):
         raise UsageError(
-            f"Submarine is not installed in {where.home}: {where.setting} is "
-            + ("of another interpreter." if where.setting.exists() else "missing."),
+            f"Submarine is not installed in {installation.home}: {installation.setting} is "
+            + ("of another interpreter." if installation.setting.exists() else "missing."),
         )
     try:
-        where.setting.unlink()
-        if where.replaced.is_dir():
-            _move(sorted(where.replaced.glob("*.jar")), where.folder)
-            where.replaced.rmdir()
-        if not any(where.folder.iterdir()):
-            where.folder.rmdir()
+        installation.setting.unlink()
+        if installation.replaced.is_dir():
+            _move(sorted(installation.replaced.glob("*.jar")), installation.folder)
+            installation.replaced.rmdir()
+        if not any(installation.folder.iterdir()):
+            installation.folder.rmdir()
     except OSError as error:
         raise _write_error(error) from None
-    return [where.setting]
+    return [installation.setting]
 
 
 def is_ours(contents: list[dict[str, Any]]) -> bool:
@@ -166,10 +167,10 @@ def _write_error(error: OSError) -> SubmarineError:
 
 
 def _notices(
-    where: Installation, contents: list[dict[str, Any]], values: Mapping[str, str]
+    installation: Installation, contents: list[dict[str, Any]], values: Mapping[str, str]
 ) -> list[str]:
     """Return notices about steps that the administrator must take."""
-    saved = saved_properties(where)
+    saved = saved_properties(installation)
     if saved is None:
         return ["Restart Zeppelin, then bind the interpreter to a note."]
     ours = {name for entry in contents for name in entry["properties"]}
@@ -184,10 +185,12 @@ def _notices(
     return notices
 
 
-def saved_properties(where: Installation) -> dict[str, str] | None:
+def saved_properties(installation: Installation) -> dict[str, str] | None:
     """Return the properties that Zeppelin's server has saved for the group; None if none."""
     try:
-        found = json.loads((where.home / "conf" / "interpreter.json").read_text(encoding="utf-8"))
+        found = json.loads(
+            (installation.home / "conf" / "interpreter.json").read_text(encoding="utf-8")
+        )
         settings = found["interpreterSettings"].values()
         groups = [one["properties"] for one in settings if one.get("group") == GROUP]
         pairs = {name: one for group in groups for name, one in group.items()}
@@ -201,7 +204,7 @@ def saved_properties(where: Installation) -> dict[str, str] | None:
     }
 
 
-def effective_properties(where: Installation) -> dict[str, str]:
+def effective_properties(installation: Installation) -> dict[str, str]:
     """Return the properties with which a process starts. Saved ones override those of the file.
 
     Raises
@@ -210,11 +213,11 @@ def effective_properties(where: Installation) -> dict[str, str]:
         If the settings file cannot be read.
     """
     found: dict[str, str] = {}
-    for entry in read_file(where.setting):
+    for entry in read_file(installation.setting):
         for name, one in (entry.get("properties") or {}).items():
             if isinstance(one, dict):
                 found[name] = _as_text(one.get("defaultValue"))
-    return {**found, **(saved_properties(where) or {})}
+    return {**found, **(saved_properties(installation) or {})}
 
 
 def _as_text(value: object) -> str:

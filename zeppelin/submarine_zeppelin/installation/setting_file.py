@@ -1,6 +1,6 @@
 """Read and write ``interpreter-setting.json``, which defines the group for Zeppelin's server.
 
-Changes that an administrator has result in the file are kept when it is written again.
+Changes of an administrator in the file are kept when the file is written again.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def file_entries(
         Existing contents. Changes of the administrator are kept.
     """
     _check_names(values)
-    known = {str(entry.get("name")): entry for entry in before if isinstance(entry, dict)}
+    entries_by_name = {str(entry.get("name")): entry for entry in before if isinstance(entry, dict)}
     own_names = {item.name for item in PROPERTIES}
     result = []
     for entry in ENTRIES:
-        existing = known.get(entry.name, {})
+        existing = entries_by_name.get(entry.name, {})
         properties = _properties(entry, existing.get("properties"), values)
         if entry.name == GROUP:  # all interpreters of the group get these
             for name in sorted(set(values) - own_names):

@@ -75,7 +75,7 @@ def start_trial_process(
     server.start()
     words = [*runner, "-d", "/", "-c", LOOPBACK, "-p", str(bound.port), "-r", ":", "-i", GROUP]
     with tempfile.TemporaryFile() as log:
-        began = time.monotonic()
+        start = time.monotonic()
         try:
             process = subprocess.Popen(
                 words,
@@ -88,8 +88,8 @@ def start_trial_process(
             server.stop()
             raise SubmarineError(f"{runner[0]} cannot be started: {error.strerror}.") from None
         try:
-            _await_registration(events, process, log, began + timeout)
-            seconds = time.monotonic() - began
+            _await_registration(events, process, log, start + timeout)
+            seconds = time.monotonic() - start
             wire = open_protocol(LOOPBACK, events.port, timeout=timeout)
             client = TClient(protocol.RemoteInterpreterService, wire)
             try:

@@ -37,20 +37,20 @@ def fit(messages: Sequence[Message], limit: int) -> list[Message]:
         Without images not longer than ``limit`` in total.
     """
     kept: list[Message] = []
-    left = limit
+    remaining = limit
     for number, message in enumerate(reversed(messages)):
         size = 0 if message.kind is Kind.IMG else len(message.data)
         earlier = len(messages) - number - 1
         # Leave space for a notice about earlier messages.
-        space = left - _NOTICE_LENGTH if earlier else left
+        space = remaining - _NOTICE_LENGTH if earlier else remaining
         if message.kind is Kind.IMG and len(message.data) > IMAGE_LIMIT:
             message = _notice(f"An image of {len(message.data):,} characters was cut")
             size = len(message.data)
         if size > space:
-            kept += reversed(_cut(message, left, limit, earlier))
+            kept += reversed(_cut(message, remaining, limit, earlier))
             break
         kept.append(message)
-        left -= size
+        remaining -= size
     return kept[::-1]
 
 
@@ -58,23 +58,23 @@ def _cut(message: Message, space: int, limit: int, earlier: int) -> list[Message
     """Return the part of a message that fits into ``space``, with a notice about the rest."""
     space -= _NOTICE_LENGTH
     before = f" and {earlier} earlier messages" if earlier else ""
-    why = f"the limit is {limit:,} ({LIMIT_PROPERTY})"
+    reason = f"the limit is {limit:,} ({LIMIT_PROPERTY})"
     if message.kind is Kind.TEXT and space > 0:
         tail = last_lines(message.data, space)
         cut = len(message.data) - len(tail)
-        return [Message(Kind.TEXT, f"[{cut:,} characters{before} were cut: {why}]\n{tail}")]
+        return [Message(Kind.TEXT, f"[{cut:,} characters{before} were cut: {reason}]\n{tail}")]
     if message.kind is Kind.TABLE and space > 0:
         head = message.data[:space].rpartition("\n")[0]
         rows = message.data.rstrip("\n").count("\n") - head.count("\n")
         if head:
-            said = _notice(f"The last {rows:,} rows of the table{before} were cut", why)
-            return [Message(Kind.TABLE, head), said]
+            notice = _notice(f"The last {rows:,} rows of the table{before} were cut", reason)
+            return [Message(Kind.TABLE, head), notice]
     what = f"An output of {len(message.data):,} characters{before}"
-    return [_notice(f"{what} was cut" if not earlier else f"{what} were cut", why)]
+    return [_notice(f"{what} was cut" if not earlier else f"{what} were cut", reason)]
 
 
-def _notice(what: str, why: str = f"the limit is {IMAGE_LIMIT:,}") -> Message:
-    return Message(Kind.TEXT, f"[{what}: {why}]\n")
+def _notice(what: str, reason: str = f"the limit is {IMAGE_LIMIT:,}") -> Message:
+    return Message(Kind.TEXT, f"[{what}: {reason}]\n")
 
 
 def last_lines(text: str, size: int) -> str:

@@ -167,9 +167,9 @@ _BY_NAME = {item.name: item for item in PROPERTIES}
 def text(properties: Mapping[str, str], name: str) -> str:
     """Return the value of a setting without surrounding blanks, or its default."""
     for key in (name, _ALTERNATIVE_NAMES.get(name, name)):
-        found = str(properties.get(key) or "").strip()
-        if found:
-            return found
+        value = str(properties.get(key) or "").strip()
+        if value:
+            return value
     return _BY_NAME[name].default
 
 
@@ -181,12 +181,12 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
     UsageError
         If the value is neither true nor false.
     """
-    found = text(properties, name).lower()
-    if found not in (*_TRUE, *_FALSE):
+    value = text(properties, name).lower()
+    if value not in (*_TRUE, *_FALSE):
         raise UsageError(
-            f"The interpreter's setting {name} is {found[:40]!r}.", "Set it to true or false."
+            f"The interpreter's setting {name} is {value[:40]!r}.", "Set it to true or false."
         )
-    return found in _TRUE
+    return value in _TRUE
 
 
 def number(properties: Mapping[str, str], name: str) -> int:
@@ -197,12 +197,12 @@ def number(properties: Mapping[str, str], name: str) -> int:
     UsageError
         If the value is not a non-negative integer.
     """
-    found = text(properties, name)
-    if not found.isdecimal() or not found.isascii() or len(found) > 12:
+    value = text(properties, name)
+    if not value.isdecimal() or not value.isascii() or len(value) > 12:
         raise UsageError(
-            f"The interpreter's setting {name} is {found[:40]!r}.", "Set it to a whole number."
+            f"The interpreter's setting {name} is {value[:40]!r}.", "Set it to a whole number."
         )
-    return int(found)
+    return int(value)
 
 
 def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
@@ -213,13 +213,13 @@ def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> 
     UsageError
         If the value is not one of them.
     """
-    found = text(properties, name).lower()
-    if found not in words:
+    value = text(properties, name).lower()
+    if value not in words:
         raise UsageError(
-            f"The interpreter's setting {name} is {found[:40]!r}.",
+            f"The interpreter's setting {name} is {value[:40]!r}.",
             f"Set it to {' or '.join(words)}.",
         )
-    return found
+    return value
 
 
 def check_value(name: str, value: str) -> None:

@@ -54,8 +54,8 @@ class LocalInterpreter(Interpreter):
         try:
             if context.recovering:
                 return _text_result("The interpreter was restarted. Run this paragraph again.")
-            found = self.server.paragraphs(context.note_id, context.user)
-            note = read_note(found, interpreter_names(context.note_id))
+            paragraphs = self.server.paragraphs(context.note_id, context.user)
+            note = read_note(paragraphs, interpreter_names(context.note_id))
             own = next((item for item in note if item.paragraph_id == context.paragraph_id), None)
             check_options(
                 self.entry, (k if v in ("", k) else f"{k}={v}" for k, v in context.options.items())

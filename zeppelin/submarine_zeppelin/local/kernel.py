@@ -108,11 +108,11 @@ class Kernel:
         message_id = client.execute(
             code, silent=silent, store_history=not silent, allow_stdin=False, stop_on_error=False
         )
-        begun, interrupted, idle = silent, False, False
+        started, interrupted, idle = silent, False, False
         reply: Mapping[str, Any] | None = None
         last_message_at = time.monotonic()
         while not idle and (reply is None or time.monotonic() - last_message_at < _IDLE_TIMEOUT):
-            if stopped() and begun and not interrupted:
+            if stopped() and started and not interrupted:
                 interrupted = True
                 self.interrupt()
             message = self._next(client.get_iopub_msg)
@@ -124,7 +124,7 @@ class Kernel:
             last_message_at = time.monotonic()
             if message["parent_header"].get("msg_id") == message_id:
                 kind, content = message["msg_type"], message["content"]
-                begun = begun or kind == "execute_input"
+                started = started or kind == "execute_input"
                 idle = kind == "status" and content["execution_state"] == "idle"
                 handler(kind, content)
         while reply is None:
@@ -202,13 +202,13 @@ class Worker:
 
     def run(self, work: Callable[[], T]) -> T:
         """Run a function in the thread, wait, and return its result or raise its exception."""
-        done: Future[T] = Future()
+        future: Future[T] = Future()
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, daemon=True, name=self._name)
                 self._thread.start()
-        self._work.put((work, done))
-        return done.result()
+        self._work.put((work, future))
+        return future.result()
 
     def stop(self) -> None:
         """Stop the thread after pending calls. A later call starts a new thread."""
@@ -220,12 +220,12 @@ class Worker:
 
     def _run(self) -> None:
         while (item := self._work.get()) is not None:
-            work, done = item
+            work, future = item
             try:
-                done.set_result(work())
+                future.set_result(work())
             except BaseException as error:
-                done.set_exception(error)
-            del item, work, done
+                future.set_exception(error)
+            del item, work, future
         with contextlib.suppress(Exception):
             from jupyter_core.utils import ensure_event_loop
 

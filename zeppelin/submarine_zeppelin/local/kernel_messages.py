@@ -121,12 +121,12 @@ def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
     """Convert a MIME bundle to the output types that Zeppelin shows best."""
     table = data.get(TABLE)
     if isinstance(table, dict) and isinstance(table.get("table"), str):
-        found = [(Kind.TABLE, table["table"])]
+        messages = [(Kind.TABLE, table["table"])]
         if table.get("rows") != table.get("shown"):
-            found.append(
+            messages.append(
                 (Kind.TEXT, f"The first {table.get('shown'):,} of {table.get('rows'):,} rows.")
             )
-        return found
+        return messages
     if isinstance(data.get("image/png"), str):
         return [(Kind.IMG, data["image/png"].replace("\n", ""))]
     if isinstance(data.get("image/jpeg"), str):

@@ -130,8 +130,8 @@ class KernelProcess:
         if manager is not None:
             with contextlib.suppress(Exception):
                 manager.request_shutdown()
-            until = time.monotonic() + SHUTDOWN_TIMEOUT
-            while time.monotonic() < until and manager.is_alive():
+            deadline = time.monotonic() + SHUTDOWN_TIMEOUT
+            while time.monotonic() < deadline and manager.is_alive():
                 time.sleep(0.02)
             self.signal(signal.SIGKILL)
             with contextlib.suppress(Exception):

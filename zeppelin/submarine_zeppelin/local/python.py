@@ -53,12 +53,12 @@ class PythonInterpreter(LocalInterpreter):
             session = self._sessions.get(context.note_id)
         if session is None:
             return []
-        found = session.kernel.complete(text, cursor)
-        start = found.get("cursor_start", cursor)
+        reply = session.kernel.complete(text, cursor)
+        start = reply.get("cursor_start", cursor)
         typed = text[start:cursor]
         # Zeppelin inserts the text after the last dot.
         skip = typed.rfind(".") + 1
-        words = [str(word) for word in found.get("matches") or ()]
+        words = [str(word) for word in reply.get("matches") or ()]
         return [
             Completion(word[skip:], word[skip:])
             for word in words[:_MAX_COMPLETIONS]
@@ -78,15 +78,15 @@ class PythonInterpreter(LocalInterpreter):
 
     def _session(self, note_id: str) -> PythonSession:
         with self._lock:
-            found = self._sessions.get(note_id)
-            if found is None:
+            session = self._sessions.get(note_id)
+            if session is None:
                 kernel = Kernel(
                     settings.text(self.properties, "zeppelin.python"),
                     settings.number(self.properties, "zeppelin.python.maxResult"),
                 )
-                found = self._sessions[note_id] = PythonSession(kernel)
-                values.register_session(self.session, note_id, found)
-            return found
+                session = self._sessions[note_id] = PythonSession(kernel)
+                values.register_session(self.session, note_id, session)
+            return session
 
     def _describe_collected(self, own: Paragraph | None) -> str:
         file = own.file if own is not None else PROGRAM
@@ -114,7 +114,7 @@ class PythonInterpreter(LocalInterpreter):
             execution = ExecutionOutput(buffer, session, _name(own, context))
             try:
                 reply = session.kernel.run(align_lines(text), execution.handle, stop.is_set)
-                good = reply.get("status") == "ok"
+                succeeded = reply.get("status") == "ok"
                 if own is not None:
                     record_exception(context.key, own.body, execution.describe_error(reply))
                 if execution.handle_payload(reply.get("payload")):
@@ -122,8 +122,8 @@ class PythonInterpreter(LocalInterpreter):
                     execution.output.write(_EXITED)
             except KernelDiedError as died:
                 execution.output.write(f"{died}\n")
-                good = False
-            return Result(Code.SUCCESS if good else Code.ERROR, execution.output.messages())
+                succeeded = False
+            return Result(Code.SUCCESS if succeeded else Code.ERROR, execution.output.messages())
         finally:
             session.lock.release()
 

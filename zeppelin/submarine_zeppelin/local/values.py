@@ -51,35 +51,38 @@ def pack_session_values(session_id: str, note_id: str, names: Sequence[str]) -> 
             "Run the %submarine.python paragraphs that define them first.",
         )
     stopped = threading.Event()
-    done: Future[bytes] = Future()
+    future: Future[bytes] = Future()
     threading.Thread(
-        target=_perform, args=(session, names, stopped, done), daemon=True, name="submarine-values"
+        target=_perform,
+        args=(session, names, stopped, future),
+        daemon=True,
+        name="submarine-values",
     ).start()
     try:
         while True:
             # With a timeout, because an interrupt is raised only while Python code runs.
             try:
-                return done.result(0.1)
+                return future.result(0.1)
             except NotYet:
-                if done.done():
+                if future.done():
                     raise
     finally:
         stopped.set()
 
 
 def _perform(
-    session: PythonSession, names: Sequence[str], stopped: threading.Event, done: Future[bytes]
+    session: PythonSession, names: Sequence[str], stopped: threading.Event, future: Future[bytes]
 ) -> None:
     try:
         while not session.lock.acquire(timeout=0.1):
             if stopped.is_set():
                 return
         try:
-            done.set_result(_fetch(session, names, stopped))
+            future.set_result(_fetch(session, names, stopped))
         finally:
             session.lock.release()
     except BaseException as error:
-        done.set_exception(error)
+        future.set_exception(error)
 
 
 def _fetch(session: PythonSession, names: Sequence[str], stopped: threading.Event) -> bytes:

@@ -17,10 +17,10 @@ def split_commands(text: str) -> list[str]:
     """Return the commands of a paragraph, one per line; a backslash continues a line."""
     joined = normalize_newlines(text).replace("\\\n", " ")
     lines = [line.strip() for line in joined.split("\n")]
-    found = [line for line in lines if line and not line.startswith("#")]
-    if not found:
+    commands = [line for line in lines if line and not line.startswith("#")]
+    if not commands:
         return ["help"]
-    return found
+    return commands
 
 
 def parse_cell_verb(text: str, first_line: int, label: str) -> tuple[list[str], CellBody] | None:

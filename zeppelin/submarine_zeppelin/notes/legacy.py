@@ -45,16 +45,16 @@ def parse_command(line: str) -> str | None:
 
 def translate_command_line(words: Sequence[str]) -> list[str]:
     """Convert a command line of the Submarine launcher to this project's command line."""
-    found = list(words)
-    if found[:2] == ["yarn", "jar"]:
-        found = found[3:]
-    if found[:1] in (["submarine"], ["%submarine"]):
-        found = found[1:]
-    if found[:1] == ["job"] and len(found) > 1:
-        found = found[1:]
-    if found[:1] == ["help"]:
-        found = [*found[1:2], "--help"]
-    return _VERBS.get("_".join(found).upper(), found)
+    result = list(words)
+    if result[:2] == ["yarn", "jar"]:
+        result = result[3:]
+    if result[:1] in (["submarine"], ["%submarine"]):
+        result = result[1:]
+    if result[:1] == ["job"] and len(result) > 1:
+        result = result[1:]
+    if result[:1] == ["help"]:
+        result = [*result[1:2], "--help"]
+    return _VERBS.get("_".join(result).upper(), result)
 
 
 @dataclass(frozen=True)

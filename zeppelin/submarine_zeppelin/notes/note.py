@@ -98,11 +98,11 @@ _NAMES: OrderedDict[str, InterpreterNames] = OrderedDict()
 
 def interpreter_names(note_id: str) -> InterpreterNames:
     """Return the names that this process has learned for a note."""
-    found = _NAMES.setdefault(note_id, InterpreterNames())
+    names = _NAMES.setdefault(note_id, InterpreterNames())
     _NAMES.move_to_end(note_id)
     while len(_NAMES) > _MAX_NOTES:
         _NAMES.popitem(last=False)
-    return found
+    return names
 
 
 #: Paragraph -> text and description of an exception that the last run of the text raised.
@@ -120,7 +120,7 @@ def record_exception(key: ParagraphKey, body: str, raised: str) -> None:
 
 
 def mark_raised(collection: CellCollection, note_id: str, note: Sequence[Paragraph]) -> None:
-    """Mark collected paragraphs whose current text raised an exception in its last run."""
+    """Mark collected paragraphs if their current text raised an exception in its last run."""
     for item in note:
         body, raised = _RAISED.get((note_id, item.paragraph_id), ("", ""))
         if raised and body == item.body:
@@ -189,11 +189,11 @@ class Paragraph:
 
 def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> list[Paragraph]:
     """Return the current paragraphs of a note."""
-    found = []
+    result = []
     for number, item in enumerate(paragraphs, start=1):
         head = parse_header(item.text or "")
         entry = names.entry_of(head.name)
-        found.append(
+        result.append(
             Paragraph(
                 number,
                 item.paragraph_id,
@@ -205,7 +205,7 @@ def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> l
                 head.options,
             )
         )
-    return found
+    return result
 
 
 def check_options(entry: str, options: Iterable[str], where: str = "") -> None:

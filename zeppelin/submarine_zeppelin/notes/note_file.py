@@ -35,16 +35,16 @@ def read_note_file(path: Path) -> NoteFile:
     try:
         if path.stat().st_size > _MAX_SIZE:
             raise UsageError(f"{path} is larger than {_MAX_SIZE >> 20} MiB.", "Clear its outputs.")
-        found = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError):
         raise _format_error(path) from None
-    listed = found.get("paragraphs") if isinstance(found, dict) else None
+    listed = document.get("paragraphs") if isinstance(document, dict) else None
     if not isinstance(listed, list):
         raise _format_error(path)
-    note_id = _text(found.get("id")) or path.stem
-    names = InterpreterNames(bare=_text(found.get("defaultInterpreterGroup")) == GROUP)
+    note_id = _text(document.get("id")) or path.stem
+    names = InterpreterNames(bare=_text(document.get("defaultInterpreterGroup")) == GROUP)
     paragraphs = [
         NoteParagraph(
             note_id,
@@ -55,7 +55,7 @@ def read_note_file(path: Path) -> NoteFile:
         for number, one in enumerate(listed, start=1)
         if isinstance(one, dict)
     ]
-    name = _text(found.get("name")) or path.stem
+    name = _text(document.get("name")) or path.stem
     return NoteFile(note_id, name, read_note(paragraphs, names))
 
 

@@ -63,9 +63,9 @@ def export_notebook(note: Sequence[Paragraph], note_id: str) -> ExportedNotebook
     cells = [_cell("code", "submarine-load", _LOAD)]
     left_out: list[str] = []
     for paragraph in note:
-        made = list(_cells(paragraph, sorted(files)))
-        cells += made
-        if not made and paragraph.body.strip():
+        new_cells = list(_cells(paragraph, sorted(files)))
+        cells += new_cells
+        if not new_cells and paragraph.body.strip():
             left_out.append(_left_out(paragraph))
     return ExportedNotebook(_document(_unique(cells), note_id), files, tuple(left_out))
 
@@ -148,15 +148,15 @@ def _commands(body: str, files: Sequence[str]) -> str:
 def _left_out(paragraph: Paragraph) -> str:
     words = paragraph.body.split(maxsplit=1)
     if paragraph.entry == "sh":
-        why = "it is a file of the program and is exported as a file"
+        reason = "it is a file of the program and is exported as a file"
     elif paragraph.entry == "submarine" and words and words[0] in cell_verbs():
-        why = "it defines a workflow"
+        reason = "it defines a workflow"
     elif paragraph.entry == "submarine":
-        why = "its form works in Zeppelin only"
+        reason = "its form works in Zeppelin only"
     else:
-        why = f"it belongs to %{paragraph.name}" if paragraph.name else "it has no interpreter"
+        reason = f"it belongs to %{paragraph.name}" if paragraph.name else "it has no interpreter"
     title = f" {paragraph.title!r}" if paragraph.title else ""
-    return f"Paragraph {paragraph.number}{title} is not exported: {why}."
+    return f"Paragraph {paragraph.number}{title} is not exported: {reason}."
 
 
 def _cell(

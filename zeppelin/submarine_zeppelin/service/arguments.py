@@ -39,8 +39,8 @@ def parse(words: Sequence[str] | None = None) -> Arguments:
     for name in ("-d", "-u", "-l", "-g"):  # directory, user, local repository, group name
         parser.add_argument(name, dest=f"unused_{name[1]}", help=argparse.SUPPRESS)
     # Ignore options of later versions.
-    found, _ = parser.parse_known_args(words)
-    return Arguments(found.host, found.port, found.ports, found.group)
+    parsed, _ = parser.parse_known_args(words)
+    return Arguments(parsed.host, parsed.port, parsed.ports, parsed.group)
 
 
 def _port(text: str) -> int:

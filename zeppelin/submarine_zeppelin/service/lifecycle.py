@@ -162,7 +162,7 @@ def terminate_group() -> None:
 
 def _group(group: int) -> list[int]:
     """Return the running processes of a group without its leader."""
-    found = []
+    members = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             state, _, of = (
@@ -171,5 +171,5 @@ def _group(group: int) -> list[int]:
         except (OSError, ValueError):
             continue
         if int(of) == group and state not in "ZX" and int(entry.name) != group:
-            found.append(int(entry.name))
-    return found
+            members.append(int(entry.name))
+    return members

@@ -35,15 +35,15 @@ class SecretsMask:
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, properties: Mapping[str, str]) -> None:
-        """Add the values of properties whose names indicate a secret."""
-        found = {
+        """Add the values of properties with names that indicate a secret."""
+        secrets = {
             str(value)
             for name, value in properties.items()
             if value and _SECRET_NAME.search(str(name))
         }
-        found = {one for one in found if len(one) >= _SHORTEST and one.lower() not in _HARMLESS}
+        secrets = {one for one in secrets if len(one) >= _SHORTEST and one.lower() not in _HARMLESS}
         with self._lock:
-            self._secrets |= found
+            self._secrets |= secrets
             ordered = sorted(self._secrets, key=len, reverse=True)
             self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
 

@@ -174,7 +174,7 @@ def main(words: Sequence[str] | None = None) -> int:
     process.shutdown.on_signals()
     if is_local(arguments.host) and parent > 1:
         process.shutdown.watch(parent, lambda: process.events.address)
-    where = f"{arguments.host}:{arguments.port}"
+    address = f"{arguments.host}:{arguments.port}"
     try:
         process.serve()
     except OSError as error:
@@ -184,7 +184,8 @@ def main(words: Sequence[str] | None = None) -> int:
         return 1
     except (ServerUnavailableError, EventRefusedError) as error:
         print(
-            f"The registration with Zeppelin's server at {where} failed: {error}.", file=sys.stderr
+            f"The registration with Zeppelin's server at {address} failed: {error}.",
+            file=sys.stderr,
         )
         return 1
     process.shutdown.wait()

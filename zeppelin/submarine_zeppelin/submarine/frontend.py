@@ -44,7 +44,7 @@ _NO_PROGRAM = (
 )
 #: MIME type that describes a workflow run in a display.
 WORKFLOW = "application/vnd.submarine.workflow.v1+json"
-#: Timeout in seconds for the final update of a card whose job was waited for.
+#: Timeout in seconds for the final update of a card.
 _FINAL_UPDATE = 20.0
 _lock = threading.Lock()
 _paragraph_locks: dict[ParagraphKey, threading.Lock] = {}
@@ -224,7 +224,7 @@ class ZeppelinFrontend(Frontend):
         return card
 
     def cancel_interrupted_submit(self) -> None:
-        """Cancel a job whose submission was interrupted, if it has reached the cluster."""
+        """Cancel a job after an interrupted submission, if the job has reached the cluster."""
         if self.submitting is None:
             return
         session, before = self.submitting

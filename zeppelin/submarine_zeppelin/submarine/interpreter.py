@@ -1,4 +1,4 @@
-"""The interpreter ``%submarine``, whose paragraphs contain commands of ``submarine``.
+"""The interpreter ``%submarine``, which runs commands of ``submarine``.
 
 The note is the program. Job cards are updated after the run of their paragraph has ended.
 """
@@ -41,8 +41,8 @@ from submarine_zeppelin.submarine.recovery import JobRecovery
 from submarine_zeppelin.submarine.tensorboards import LocalTensorBoards
 
 log = logging.getLogger(__name__)
-#: Maximum number of pages in memory, of pages whose jobs have ended, and of characters in all. The
-#: oldest pages whose jobs have ended are removed first. A page with a card takes about 40 kB.
+#: Maximum number of pages in memory, of pages without active jobs, and of characters in all. The
+#: oldest pages without active jobs are removed first. A page with a card takes about 40 kB.
 _MAX_PAGES, _MAX_ENDED, _MAX_SIZE = 500, 100, 16 << 20
 
 

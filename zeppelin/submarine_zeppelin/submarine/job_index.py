@@ -59,7 +59,7 @@ class ParagraphJobIndex:
         return cls(common_state_dir(profile))
 
     def put(self, row: ParagraphJob) -> None:
-        """Record that a paragraph shows a job whose final state is not shown."""
+        """Record that a paragraph shows a job, but not its final state."""
         with self._connection() as connection:
             connection.execute("INSERT OR REPLACE INTO shown VALUES (?, ?, ?, ?, ?, 0)", tuple(row))
 
@@ -91,7 +91,7 @@ class ParagraphJobIndex:
         return row is not None and bool(row[0])
 
     def unfinished(self, note: str | None = None) -> list[ParagraphJob]:
-        """Return jobs whose final state is not shown, of one note or of all, oldest first."""
+        """Return jobs without a displayed final state, of one note or of all, oldest first."""
         clause, values = ("AND note = ?", (note,)) if note is not None else ("", ())
         query = (
             "SELECT job_id, note, paragraph, user, profile FROM shown WHERE final = 0 "  # noqa: S608
@@ -103,7 +103,7 @@ class ParagraphJobIndex:
 
     @staticmethod
     def active_jobs(store: JobStore, key: ParagraphKey) -> list[str]:
-        """Return active jobs of a paragraph, including one whose submission was interrupted."""
+        """Return active jobs of a paragraph, also after an interrupted submission."""
         note, paragraph = key
         active = [row.job_id for row in store.going_on()[:MAX_ROWS]]
         origins = store.origins(active)

@@ -1,7 +1,7 @@
 """Show the jobs of paragraphs again after a restart of the interpreter.
 
-Jobs whose final state is not shown, according to the index, are shown in their paragraphs again.
-This runs in the background and starts no jobs.
+If the index contains jobs without a displayed final state, their paragraphs show them again. This
+runs in the background and starts no jobs.
 """
 
 from __future__ import annotations
