@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_jobs.tracking import Known
+from submarine_jobs.tracking import IndexEntry
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
@@ -123,7 +123,7 @@ def _one_gpu() -> dict[str, Any]:
     return {"resourceName": "*", "numContainers": 1, "capability": size}
 
 
-def known(number: int, state: State) -> Known:
+def known(number: int, state: State) -> IndexEntry:
     """A row as a job of one task leaves it."""
     job_id, created = f"digits-20261122-{number:04x}", time.time() - 30 * number
     identity = f"application_1795240772280_{number:06}"
@@ -145,10 +145,10 @@ def known(number: int, state: State) -> Known:
     )
     handle = {"kind": "yarn", "application_id": identity, "submitted": created, "user": USER}
     where = f"hdfs://127.0.0.1:1/user/{USER}/submarine/202611/{job_id}"
-    return Known(job_id, "digits", "yarn", "default", where, created, state, handle, record)
+    return IndexEntry(job_id, "digits", "yarn", "default", where, created, state, handle, record)
 
 
-def fill(path: Path, rows: list[Known]) -> None:
+def fill(path: Path, rows: list[IndexEntry]) -> None:
     """Put all rows in one go, which ``JobStore`` has no need for."""
     with sqlite3.connect(path) as connection:
         connection.executemany(

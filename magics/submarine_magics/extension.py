@@ -141,7 +141,7 @@ def _cell_end_hook(shell: InteractiveShell) -> Callable[[Any], None]:
             from submarine_magics.magics import SubmarineMagics
 
             SubmarineMagics.of(shell).note_exception(str(result.info.raw_cell), error)
-        if started.anything() or has_thread_errors():
+        if started.any_started() or has_thread_errors():
             # See `names`.
             from submarine_magics.headless import end_cell
 

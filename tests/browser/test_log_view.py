@@ -161,7 +161,7 @@ def add_logs(jobs: Jobs, job_id: str, texts: list[str]) -> None:
         place.mkdir(parents=True, exist_ok=True)
         (place / layout.segment_name("stdout", 0)).write_text(text)
         lengths[f"worker:{index}/e1-a1/stdout"] = len(text)
-    known = job.known()
+    known = job.index_entry()
     assert known is not None
     assert known.record is not None
     jobs.session.store.put(replace(known, record=replace(known.record, logs=lengths)))

@@ -97,7 +97,7 @@ def test_environment_of_a_running_job_is_not_removed(
     go.touch()
     assert job.wait(timeout=180).state is State.SUCCEEDED
     assert other_job.wait(timeout=180).state is State.SUCCEEDED
-    until(lambda: job.id not in (session.backend().going_on() or ()))
+    until(lambda: job.id not in (session.backend().active_jobs() or ()))
     submit("pass\n", "last").wait(timeout=180)
     assert storage.stat(f"{cache}/{name}") is None
 

@@ -140,7 +140,7 @@ def test_cancel_during_an_outage_ends_the_job(
         else:
             text = execute(["cancel", job.id, "--yes"], shell).text
             assert "was ended through yarn" in text
-            assert job.backend.observe({job.id: job.handle or {}})[job.id].goes_on is False
+            assert job.backend.observe({job.id: job.handle or {}})[job.id].active is False
     finally:
         end()
 

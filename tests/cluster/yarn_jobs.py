@@ -14,7 +14,7 @@ from submarine_jobs.backends import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.inputs import NOTHING, bring
 from submarine_jobs.model import JobSpec, Resources, Role
-from submarine_jobs.submit.backend_submission import make_submission as make_submission_of
+from submarine_jobs.submit.configuration import make_submission as make_submission_of
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

@@ -129,7 +129,7 @@ class Remote:
             if manager.has_kernel:
                 manager.shutdown_kernel(now=True)
             manager.context.destroy(linger=0)
-        for row in self.session.store.going_on():
+        for row in self.session.store.unfinished():
             job = self.session.job(row.job_id)
             if not job.record().state.ended:
                 job.cancel("the test is over")

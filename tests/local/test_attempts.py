@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import submarine_jobs
-from submarine_jobs.client import Job, run_attempts as attempts, stale_runs, started_jobs as started
+from submarine_jobs.client import Job, run_attempts as attempts, started_jobs as started
 from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
@@ -33,12 +33,12 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, value in Headless(run_id="nightly/17/train").to_environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(submarine_jobs, "_sessions", {})
-    monkeypatch.setattr(stale_runs, "_swept", set())
+    monkeypatch.setattr(attempts, "_cleaned", set())
     next_attempt(monkeypatch)
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     session = submarine_jobs.open_session()
-    for row in session.store.going_on():
+    for row in session.store.unfinished():
         session.job(row.job_id).cancel()
 
 
@@ -61,21 +61,21 @@ def test_what_goes_on_and_what_has_succeeded_is_joined(
     heard: list[str] = []
 
     class Account:
-        def begun(self, job: Job) -> None:
+        def job_started(self, job: Job) -> None:
             heard.append(job.id)
 
-        def refused(self, job_id: str) -> None:
+        def job_refused(self, job_id: str) -> None:
             raise AssertionError(job_id)
 
-        def settled(self, job_id: str) -> None:
+        def job_settled(self, job_id: str) -> None:
             pass
 
     account = Account()
-    started.keep(account)
+    started.add_listener(account)
     try:
         assert [start(WAITING.format(end=end)).id for _ in range(2)] == [first.id, second.id]
     finally:
-        started.close(account)
+        started.remove_listener(account)
     assert heard[-2:] == [first.id, second.id]  # the second attempt answers for them too
     assert start("true").id not in (first.id, second.id)
     end.touch()
@@ -123,13 +123,13 @@ def test_whoever_comes_second_leaves_nothing_behind(
     first = start("sleep 3600")
     next_attempt(monkeypatch)
     seen: list[int] = []
-    newest = attempts.Place.newest
+    newest = attempts.RunStart.newest
 
-    def late(place: attempts.Place) -> tuple[int, str]:
+    def late(place: attempts.RunStart) -> tuple[int, str]:
         seen.append(1)
         return (0, "") if len(seen) == 1 else newest(place)
 
-    monkeypatch.setattr(attempts.Place, "newest", late)
+    monkeypatch.setattr(attempts.RunStart, "newest", late)
     assert start("sleep 3600").id == first.id
     assert len(seen) == 2
     month = Path(first.directory.path).parent
@@ -139,7 +139,7 @@ def test_whoever_comes_second_leaves_nothing_behind(
 def test_a_place_that_was_taken_and_never_used_is_taken_over(
     run_of: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "HAND_OVER", 0.0)
+    monkeypatch.setattr(attempts, "SUBMIT_SECONDS", 0.0)
     ended = start("true")
     ended.wait(90)
     # As if its kernel had been killed just before the intent was written.
@@ -155,7 +155,7 @@ def test_a_place_that_was_taken_and_never_used_is_taken_over(
 def test_a_job_that_was_told_to_end_is_not_joined(
     run_of: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attempts, "SETTLED", 0.0)
+    monkeypatch.setattr(attempts, "SETTLE_SECONDS", 0.0)
     job = start("sleep 3600")
     job.directory.publish_json_exclusive(layout.CANCEL, {"by": "a guard"})
     next_attempt(monkeypatch)
@@ -169,12 +169,12 @@ def test_runs_are_forgotten_with_their_jobs(run_of: Path, monkeypatch: pytest.Mo
     storage, root = job.backend.job_root()
     [run] = storage.list_directory(f"{root}/{layout.RUNS}")
     later = time.time() + 30 * 86400
-    stale_runs.sweep(storage, root, later)
+    attempts.remove_stale_runs(storage, root, later)
     assert storage.list_directory(f"{root}/{layout.RUNS}") == [run]
     storage.delete(job.directory.path, recursive=True)
-    monkeypatch.setattr(stale_runs, "_swept", set())
-    stale_runs.sweep(storage, root, time.time())
+    monkeypatch.setattr(attempts, "_cleaned", set())
+    attempts.remove_stale_runs(storage, root, time.time())
     assert storage.list_directory(f"{root}/{layout.RUNS}") == [run]
-    monkeypatch.setattr(stale_runs, "_swept", set())
-    stale_runs.sweep(storage, root, later)
+    monkeypatch.setattr(attempts, "_cleaned", set())
+    attempts.remove_stale_runs(storage, root, later)
     assert storage.list_directory(f"{root}/{layout.RUNS}") == []

@@ -105,7 +105,7 @@ def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> 
     while job.agent() is None or job.record().state is not State.RUNNING:
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    known = job.known()
+    known = job.index_entry()
     assert known is not None
     assert known.record is not None
     assert not known.record.events, "what is stored is old, and all there is before the agent"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.tracking import JobStore, Known
+from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.local.server_rig import Server
@@ -79,7 +79,9 @@ def server(tmp_path_factory: pytest.TempPathFactory, mute: Mute) -> Iterator[Ser
         record = JobRecord(job_id, job_id.split("-")[0], state, user="ada")
         url = f"hdfs://127.0.0.1:{mute.port}/user/ada/submarine/202611/{job_id}"
         handle = {"application_id": "application_1_0001"}
-        store.put(Known(job_id, record.name, "yarn", "default", url, 1.0, state, handle, record))
+        store.put(
+            IndexEntry(job_id, record.name, "yarn", "default", url, 1.0, state, handle, record)
+        )
     made.start()
     yield made
     assert made.stop(), "a cluster that hangs held up the server's end"

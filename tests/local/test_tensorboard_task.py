@@ -28,7 +28,7 @@ while ! [ -e FLAG ]; do sleep 0.1; done
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     yield made
-    for row in made.store.going_on():
+    for row in made.store.unfinished():
         made.job(row.job_id).cancel("the test is over")
 
 

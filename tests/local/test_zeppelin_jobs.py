@@ -42,7 +42,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     for note in made:
         note.close()
     session = Session(load_config().profile)
-    for row in session.store.going_on():
+    for row in session.store.unfinished():
         session.job(row.job_id).cancel()
 
 

@@ -64,7 +64,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Note]:
     (tmp_path / "go").touch()  # no run waits for it any more
     note.close()
     session = Session(load_config().profile)
-    for row in session.store.going_on():
+    for row in session.store.unfinished():
         session.job(row.job_id).cancel()
 
 

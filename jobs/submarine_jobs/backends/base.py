@@ -117,7 +117,7 @@ class Observation:
     master_runs: bool = False
 
     @property
-    def goes_on(self) -> bool:
+    def active(self) -> bool:
         """Whether the backend says that the job waits or runs."""
         return self.stage in (Stage.WAITING, Stage.STARTING, Stage.RUNNING)
 
@@ -190,7 +190,7 @@ class Backend(ABC):
         """
         return "", None
 
-    def going_on(self) -> Collection[str] | None:
+    def active_jobs(self) -> Collection[str] | None:
         """Ids of all jobs that have not ended; None where the backend does not know them all.
 
         Raises ClusterError when the cluster cannot be asked within the timeout.

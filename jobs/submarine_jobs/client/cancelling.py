@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.backends import Handle, Observation, Stage
-from submarine_jobs.client.views import known_of
+from submarine_jobs.client.views import index_entry_of
 from submarine_jobs.concurrency import patience
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.model import hadoop_user
-from submarine_jobs.tracking import close_unsubmitted, remember, unread
+from submarine_jobs.tracking import close_unsubmitted, record_from_backend, save_record
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
@@ -30,7 +30,7 @@ PATIENCE = 30.0
 STORAGE_SECONDS = 5.0
 #: Seconds between looks at the cluster.
 PAUSE = 0.5
-_SILENT = "The job directory does not answer, so the wish to cancel is not written there."
+_NO_ANSWER = "The job directory does not answer, so the wish to cancel is not written there."
 _LATER = "its record follows when the file system answers again."
 
 
@@ -46,65 +46,69 @@ def cancel(job: Job, why: str) -> JobRecord:
     if record.state.ended and record.state is not State.LOST:
         return record
     by = hadoop_user(job.session.profile.user)
-    wish = {"by": by, "why": why, "time": time.time()}
-    unheld: StorageError | None = None
+    request = {"by": by, "why": why, "time": time.time()}
+    write_error: StorageError | None = None
     try:
         with patience(STORAGE_SECONDS):
-            job.directory.publish_json_exclusive(layout.CANCEL, wish)
+            job.directory.publish_json_exclusive(layout.CANCEL, request)
     except NoAccessError:
         raise
     except StorageError as error:
-        unheld = error  # what runs can be ended all the same
-    silent = unheld if not isinstance(unheld, NoRoomError) else None
+        write_error = error  # what runs can be ended all the same
+    no_answer = write_error if not isinstance(write_error, NoRoomError) else None
     if _ask_agent(job, by, why):
-        if silent is not None:
-            return _noted(job.record(), f"{_SILENT} Its program was told to end; {_LATER}")
+        if no_answer is not None:
+            return _with_note(job.record(), f"{_NO_ANSWER} Its program was told to end; {_LATER}")
         with contextlib.suppress(TimeoutError):
             record = job.wait(PATIENCE)
             _end_application(job)
             return record
     handle = job.handle or job.backend.find(job.id)
     if handle is None:
-        if unheld is not None:
-            raise ClusterError(f"{job.id} was not cancelled: {unheld.message}", unheld.fix)
+        if write_error is not None:
+            raise ClusterError(
+                f"{job.id} was not cancelled: {write_error.message}", write_error.fix
+            )
         # The wish keeps anything from starting. Without a claim nothing runs: the job ends here.
         never = Observation(Stage.ENDED, EndReason.CANCELLED)
         closed = close_unsubmitted(job.directory, never)
         if closed is not None:
-            remember(job.session.store, known_of(job), closed)
+            save_record(job.session.store, index_entry_of(job), closed)
             return closed
     else:
         job.handle = handle
-        _stop(job, handle, unheld)
-        if silent is not None:
-            words = f"{_SILENT} It was ended through {job.backend.name}, without saving; {_LATER}"
-            return _noted(_ended_on_cluster(job, handle, silent), words)
+        _stop(job, handle, write_error)
+        if no_answer is not None:
+            words = (
+                f"{_NO_ANSWER} It was ended through {job.backend.name}, without saving; {_LATER}"
+            )
+            return _with_note(_ended_on_cluster(job, handle, no_answer), words)
     with contextlib.suppress(TimeoutError):
         return job.wait(PATIENCE)
     return job.record()
 
 
-def _stop(job: Job, handle: Handle, unheld: StorageError | None) -> None:
+def _stop(job: Job, handle: Handle, write_error: StorageError | None) -> None:
     try:
         job.backend.stop(handle)
     except ClusterError as error:
-        if unheld is None:
+        if write_error is None:
             raise
-        words = f"{job.id} was not cancelled: {unheld.message} {error.message}"
+        words = f"{job.id} was not cancelled: {write_error.message} {error.message}"
         raise ClusterError(words, error.fix) from error
 
 
-def _ended_on_cluster(job: Job, handle: Handle, silent: StorageError) -> JobRecord:
+def _ended_on_cluster(job: Job, handle: Handle, no_answer: StorageError) -> JobRecord:
     """What the cluster says once the job has ended there, or after a while."""
     deadline = time.monotonic() + PATIENCE
     while True:
         seen = job.backend.observe({job.id: handle}).get(job.id)
-        if seen is None or not seen.goes_on or time.monotonic() > deadline:
-            return unread(known_of(job), seen, silent)
+        if seen is None or not seen.active or time.monotonic() > deadline:
+            return record_from_backend(index_entry_of(job), seen, no_answer)
         time.sleep(PAUSE)
 
 
-def _noted(record: JobRecord, words: str) -> JobRecord:
+def _with_note(record: JobRecord, words: str) -> JobRecord:
     return replace(record, missing=[words, *record.missing])
 
 

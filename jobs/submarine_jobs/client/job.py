@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory, LogChunk
 from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client.cancelling import cancel
+from submarine_jobs.client.views import view_job
+from submarine_jobs.client.waiting import wait_for_end, wait_for_success
 from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.logs import reading as job_logs
 from submarine_jobs.model import JobView, tasks
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from submarine_jobs.client.session import Session
     from submarine_jobs.model import JobSpec
     from submarine_jobs.outputs import ModelVersion, Result
-    from submarine_jobs.tracking import Known
+    from submarine_jobs.tracking import IndexEntry
 
 
 class Job:
@@ -68,8 +71,6 @@ class Job:
 
     def view(self) -> JobView:
         """The record and the end of the log, for display."""
-        from submarine_jobs.client.views import view_job
-
         return view_job(self)
 
     def agent(self) -> AgentClient | None:
@@ -103,14 +104,10 @@ class Job:
         KeyboardInterrupt
             After an interrupt, once the job is cancelled where that was asked for.
         """
-        from submarine_jobs.client.waiting import wait_for_end
-
         return wait_for_end(self, timeout, on_interrupt)
 
     def wait_success(self, timeout: float | None = None) -> JobRecord:
         """Wait, and raise JobFailedError unless the job succeeded."""
-        from submarine_jobs.client.waiting import wait_for_success
-
         return wait_for_success(self, timeout)
 
     def cancel(self, why: str = "") -> JobRecord:
@@ -126,13 +123,11 @@ class Job:
         ClusterError
             If the job could not be told to end in any way.
         """
-        from submarine_jobs.client.cancelling import cancel
-
-        started.settled(self.id)
+        started.job_settled(self.id)
         return cancel(self, why)
 
     @functools.cached_property
-    def _asked(self) -> JobSpec | None:
+    def _spec(self) -> JobSpec | None:
         try:
             return self.directory.spec()
         except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -141,17 +136,17 @@ class Job:
     @property
     def distributed(self) -> bool:
         """Whether it may have more than one task or attempt."""
-        return self._asked is not None and self._asked.distributed
+        return self._spec is not None and self._spec.distributed
 
     @property
     def chief(self) -> str:
         """The task whose outputs are the job's, and whose log is meant where none is named."""
-        return tasks.chief_of(self._asked) if self._asked else tasks.ONLY_TASK
+        return tasks.chief_of(self._spec) if self._spec else tasks.ONLY_TASK
 
     @property
     def task_names(self) -> list[str]:
         """All tasks that were asked for, in order of role and index."""
-        return tasks.names_of(self._asked) if self._asked else [tasks.ONLY_TASK]
+        return tasks.names_of(self._spec) if self._spec else [tasks.ONLY_TASK]
 
     def tasks(self) -> list[TaskRecord]:
         """The tasks right now: state, container, attempt, restarts, progress, what they use."""
@@ -266,12 +261,12 @@ class Job:
 
         return rerun(self, resume=resume, yes=yes)
 
-    def known(self) -> Known | None:
+    def index_entry(self) -> IndexEntry | None:
         """Row of the job in this machine's index."""
         return self.session.store.get(self.id)
 
     @property
     def final(self) -> bool:
         """Whether this machine knows the job's last word."""
-        known = self.known()
-        return known is not None and known.final
+        entry = self.index_entry()
+        return entry is not None and entry.final

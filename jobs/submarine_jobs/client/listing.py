@@ -24,18 +24,18 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import (
+    IndexEntry,
     JobStore,
-    Known,
     Owner,
     Target,
-    attributed,
+    last_known_record,
     observe_all,
-    settle,
+    record_from_backend,
+    record_without_backend,
+    record_without_directory,
+    resolve_record,
     shipped_record,
-    unasked,
-    unreachable,
-    unread,
-    without_directory,
+    with_owner,
 )
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
@@ -83,25 +83,25 @@ def list_jobs(
             on_trouble(error)
     records: dict[str, JobRecord] = {}
     for target in targets:
-        row, seen = target.known, observations.get(target.known.job_id)
+        row, seen = target.entry, observations.get(target.entry.job_id)
         mute = silent.get(target.directory.storage.prefix)
         try:
             if trouble is not None and seen is None:
                 records[row.job_id] = (
-                    row.record if row.final and row.record else (unreachable(row, trouble))
+                    row.record if row.final and row.record else (last_known_record(row, trouble))
                 )
             elif mute is not None and seen is not None:
-                records[row.job_id] = without_directory(target, seen, session.store, mute)
+                records[row.job_id] = record_without_directory(target, seen, session.store, mute)
             else:
-                records[row.job_id] = settle(target, seen, session.store)
+                records[row.job_id] = resolve_record(target, seen, session.store)
         except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
             wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
             if isinstance(error, NoAnswerError):
                 silent[target.directory.storage.prefix] = error  # the next would wait as long
             elif isinstance(error, ClusterError) and not isinstance(error, StorageError):
                 trouble = error
-            records[row.job_id] = unread(row, seen, wrapped)
-    return [records.get(row.job_id) or unasked(row, session.store) for row in known]
+            records[row.job_id] = record_from_backend(row, seen, wrapped)
+    return [records.get(row.job_id) or record_without_backend(row, session.store) for row in known]
 
 
 def find_job(session: Session, text: str) -> Job:
@@ -139,7 +139,7 @@ def find_job(session: Session, text: str) -> Job:
     return Job(session, row.job_id, row.name, target.backend, target.directory, row.handle)
 
 
-def _row(session: Session, text: str) -> Known | None:
+def _row(session: Session, text: str) -> IndexEntry | None:
     store, user = session.store, hadoop_user(session.profile.user)
     if text == "last":
         if notebook := session.notebook:
@@ -160,13 +160,13 @@ def _row(session: Session, text: str) -> Known | None:
     return candidates[0] if candidates else None
 
 
-def _candidates(store: JobStore, text: str, user: str | None) -> list[Known]:
+def _candidates(store: JobStore, text: str, user: str | None) -> list[IndexEntry]:
     """The newest job of that name, else those whose id begins so; with ``user`` only theirs."""
     named = store.named(text, user)
     return [named] if named is not None else store.beginning_with(text, user)
 
 
-def _last_of(session: Session, notebook: Sequence[str]) -> Known:
+def _last_of(session: Session, notebook: Sequence[str]) -> IndexEntry:
     """The newest job of this notebook; another notebook's job is never meant by ``last``."""
     found = session.store.newest_of(notebook)
     if found is None:
@@ -177,7 +177,7 @@ def _last_of(session: Session, notebook: Sequence[str]) -> Known:
     return found
 
 
-def target_of(session: Session, row: Known) -> Target | None:
+def target_of(session: Session, row: IndexEntry) -> Target | None:
     """Directory and backend of a known job; None where the backend is not configured."""
     try:
         backend = session.backend(row.backend)
@@ -246,14 +246,14 @@ def all_months(session: Session) -> list[str]:
     return sorted(months, reverse=True)
 
 
-def _from_job_root(session: Session, job_id: str) -> Known | None:
+def _from_job_root(session: Session, job_id: str) -> IndexEntry | None:
     backend = session.backend()
     storage, root = backend.job_root()
     directory = JobDirectory(storage, layout.job_directory(root, job_id))
     return import_job(session, backend, directory)
 
 
-def import_job(session: Session, backend: Backend, directory: JobDirectory) -> Known | None:
+def import_job(session: Session, backend: Backend, directory: JobDirectory) -> IndexEntry | None:
     """Read a job that this machine has not seen; None where the directory holds no job yet."""
     try:
         record = directory.record() or shipped_record(directory)
@@ -267,9 +267,9 @@ def import_job(session: Session, backend: Backend, directory: JobDirectory) -> K
         owner = entry.owner if entry is not None else ""
     noted = Owner(owner, record.user)
     session.store.put_owner(record.job_id, noted)
-    record = attributed(record, noted)
+    record = with_owner(record, noted)
     handle = directory.read_json(layout.APPLICATION)
-    row = Known(
+    row = IndexEntry(
         record.job_id,
         record.name,
         backend.name,

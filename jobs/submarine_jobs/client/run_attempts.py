@@ -8,6 +8,7 @@ got lost gives way to the next number. Does not submit (``submit``) and does not
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import threading
@@ -20,9 +21,9 @@ from typing import TYPE_CHECKING
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.job_ownership import foreign_owner
-from submarine_jobs.client.stale_runs import sweep
-from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError
-from submarine_jobs.submit import PlaceTakenError
+from submarine_jobs.errors import ClusterError, JobNotFoundError, RefusedError, StorageError
+from submarine_jobs.storage import Storage
+from submarine_jobs.submit import StartTakenError
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import renew_while_alive
 from submarine_runtime.protocol import layout
@@ -35,18 +36,18 @@ if TYPE_CHECKING:
     from submarine_jobs.storage import Storage
 
 #: Seconds for another attempt to hand over the job whose place it has just taken.
-HAND_OVER = 60.0
+SUBMIT_SECONDS = 60.0
 #: Seconds until a job is looked at as settled that the cluster may not have heard of, or that was
 #: told to end.
-SETTLED = 300.0
+SETTLE_SECONDS = 300.0
 _PAUSE = 1.0
-_GONE = (State.FAILED, State.CANCELLED, State.LOST)
+_UNSUCCESSFUL = (State.FAILED, State.CANCELLED, State.LOST)
 _ordinals: dict[str, int] = {}
 _lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Place:
+class RunStart:
     """Where it is written which job one start of a run is."""
 
     storage: Storage
@@ -107,21 +108,21 @@ def start_or_join(
     if not spec.run_id:
         return submit(None), False
     storage, root = session.backend(spec.backend).job_root()
-    where = Place(storage, root, spec.run_id, _start(spec, place))
+    where = RunStart(storage, root, spec.run_id, _start(spec, place))
     while True:
         number, job_id = where.newest()
-        job = _alive(session, where, job_id, say) if number else None
+        job = _joinable_job(session, where, job_id, say) if number else None
         if job is not None:
             say(f"{job.id} of an earlier attempt of this run is joined; nothing new was started.")
             session.store.put_launch(job.id, session.notebook)
-            started.begun(job)
+            started.job_started(job)
             if spec.lease and not job.record().state.ended:
                 renew_while_alive(job)
             return job, True
-        sweep(storage, root)
+        remove_stale_runs(storage, root)
         try:
             return submit(partial(where.take, number + 1)), False
-        except PlaceTakenError:
+        except StartTakenError:
             continue
 
 
@@ -147,12 +148,14 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _alive(session: Session, where: Place, job_id: str, say: Callable[[str], None]) -> Job | None:
+def _joinable_job(
+    session: Session, where: RunStart, job_id: str, say: Callable[[str], None]
+) -> Job | None:
     """The job of a place if it goes on or has succeeded; None where another is to be started."""
     if not layout.is_job_id(job_id):
         return None
     directory = JobDirectory(where.storage, layout.job_directory(where.root, job_id))
-    if not _handed_over(directory, say):
+    if not _was_submitted(directory, say):
         return None
     began = time.monotonic()
     while True:
@@ -169,14 +172,14 @@ def _alive(session: Session, where: Place, job_id: str, say: Callable[[str], Non
         state = job.record().state
         if state is State.SUCCEEDED:
             return job
-        if state in _GONE:
+        if state in _UNSUCCESSFUL:
             return None
         ending = where.storage.stat(directory.file(layout.CANCEL)) is not None
         if state is not State.SUBMITTING and not ending:
             return job
-        deadline = began + SETTLED
+        deadline = began + SETTLE_SECONDS
         if not ending:  # only after the grace is it known that a submitter has died
-            deadline = began + max(SETTLED, job.backend.submit_grace + HAND_OVER)
+            deadline = began + max(SETTLE_SECONDS, job.backend.submit_grace + SUBMIT_SECONDS)
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"{job_id} of an earlier attempt of this run is still {state.value}"
@@ -197,9 +200,9 @@ def _pause(directory: JobDirectory, deadline: float) -> None:
         time.sleep(_PAUSE)
 
 
-def _handed_over(directory: JobDirectory, say: Callable[[str], None]) -> bool:
+def _was_submitted(directory: JobDirectory, say: Callable[[str], None]) -> bool:
     """Whether the attempt that took the place came as far as the job's intent."""
-    deadline = time.monotonic() + HAND_OVER
+    deadline = time.monotonic() + SUBMIT_SECONDS
     told = False
     while directory.storage.stat(directory.path) is not None:
         # A job that the backend refused has a record and no intent.
@@ -215,4 +218,42 @@ def _handed_over(directory: JobDirectory, say: Callable[[str], None]) -> bool:
             say("Another attempt of this run is just starting this job; waiting for it.")
             told = True
         time.sleep(_PAUSE)
+    return False
+
+
+#: Seconds that a run is left alone after its last start.
+MIN_AGE = 7 * 86400.0
+#: Runs that are looked at, and starts of one run.
+MAX_RUNS, MAX_STARTS = 20, 200
+#: Bytes of the description of one start.
+MAX_START = 1 << 16
+_cleaned: set[str] = set()
+
+
+def remove_stale_runs(storage: Storage, root: str, now: float | None = None) -> None:
+    """Delete the oldest runs below ``root`` that have no job any more; fails in silence."""
+    runs = f"{root.rstrip('/')}/{layout.RUNS}"
+    if storage.url(runs) in _cleaned:
+        return
+    _cleaned.add(storage.url(runs))
+    before = (time.time() if now is None else now) - MIN_AGE
+    with contextlib.suppress(StorageError, FileNotFoundError):
+        old = [entry for entry in storage.list_directory(runs) if entry.modified < before]
+        for entry in sorted(old, key=lambda found: found.modified)[:MAX_RUNS]:
+            if not _has_job(storage, root, f"{runs}/{entry.name}"):
+                storage.delete(f"{runs}/{entry.name}", recursive=True)
+
+
+def _has_job(storage: Storage, root: str, run: str) -> bool:
+    starts = storage.list_directory(run)
+    if len(starts) > MAX_STARTS:
+        return True
+    for start in starts:
+        try:
+            job_id = str(json.loads(storage.read(f"{run}/{start.name}", 0, MAX_START))["job_id"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+        directory = layout.job_directory(root, job_id) if layout.is_job_id(job_id) else ""
+        if directory and storage.stat(directory) is not None:
+            return True
     return False

@@ -82,12 +82,12 @@ class Session:
         from submarine_jobs.client.job import Job
 
         job = Job(self, job_id, name, backend, directory, None)
-        started.begun(job)
+        started.job_started(job)
         return job
 
     def refuse_job(self, job_id: str) -> None:
         """Remove a job that its backend did not take from the list of started jobs."""
-        started.refused(job_id)
+        started.job_refused(job_id)
 
     def jobs(
         self, limit: int = 100, on_trouble: Callable[[ClusterError], None] | None = None

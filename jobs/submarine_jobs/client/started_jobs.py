@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 MAX_KEPT = 2000
 
 
-class Account(Protocol):
+class JobListener(Protocol):
     """Somebody who answers for this process's jobs; called from the thread where it happens."""
 
-    def begun(self, job: Job) -> None:
+    def job_started(self, job: Job) -> None:
         """A job is about to be handed to its backend, or was joined that an attempt had begun."""
 
-    def refused(self, job_id: str) -> None:
+    def job_refused(self, job_id: str) -> None:
         """The backend did not take the job: nothing of it will ever run."""
 
-    def settled(self, job_id: str) -> None:
+    def job_settled(self, job_id: str) -> None:
         """Its end was told here by an error, or wished here: nobody needs to be told again.
 
         What is wished may still fail: the job may go on.
@@ -36,7 +36,7 @@ class Account(Protocol):
 _lock = threading.RLock()
 _kept: dict[str, Job] = {}
 _settled: set[str] = set()
-_accounts: list[Account] = []
+_listeners: list[JobListener] = []
 _submitting = 0
 _most = MAX_KEPT
 _find_notebook: Callable[[], tuple[str, ...]] | None = None
@@ -59,67 +59,67 @@ def notebook() -> tuple[str, ...]:
     return _find_notebook() if _find_notebook is not None else ()
 
 
-def keep(account: Account) -> None:
+def add_listener(listener: JobListener) -> None:
     """Let ``account`` hear of everything from now on, and first of what was begun before."""
     with _lock:
-        _accounts.append(account)
+        _listeners.append(listener)
         for job in _kept.values():
-            account.begun(job)
+            listener.job_started(job)
         for job_id in _settled:
-            account.settled(job_id)
+            listener.job_settled(job_id)
 
 
-def keep_at_most(number: int) -> None:
+def limit_kept_jobs(number: int) -> None:
     """Set how many jobs are kept for a later account; 0 in a process that will have none."""
     global _most
     _most = min(number, MAX_KEPT)
 
 
-def close(account: Account) -> None:
+def remove_listener(listener: JobListener) -> None:
     """Tell ``account`` nothing more."""
     with _lock, contextlib.suppress(ValueError):
-        _accounts.remove(account)
+        _listeners.remove(listener)
 
 
-def begun(job: Job) -> None:
-    """A job is going to be handed over now, or was joined; see ``Account.begun``."""
+def job_started(job: Job) -> None:
+    """A job is going to be handed over now, or was joined; see ``JobListener.job_started``."""
     with _lock:
         _kept[job.id] = job
         while len(_kept) > _most:
             _settled.discard(first := next(iter(_kept)))
             del _kept[first]
-        accounts = list(_accounts)
-    for account in accounts:
-        account.begun(job)
+        listeners = list(_listeners)
+    for listener in listeners:
+        listener.job_started(job)
 
 
-def refused(job_id: str) -> None:
-    """The backend did not take it; see ``Account.refused``."""
+def job_refused(job_id: str) -> None:
+    """The backend did not take it; see ``JobListener.job_refused``."""
     with _lock:
         _kept.pop(job_id, None)
-        accounts = list(_accounts)
-    for account in accounts:
-        account.refused(job_id)
+        listeners = list(_listeners)
+    for listener in listeners:
+        listener.job_refused(job_id)
 
 
-def told(job_id: str) -> None:
+def failure_reported(job_id: str) -> None:
     """An error about its end is raised now; in the main thread, where it fails the cell."""
     if threading.current_thread() is threading.main_thread():
-        settled(job_id)
+        job_settled(job_id)
 
 
-def settled(job_id: str) -> None:
-    """Its end was told or wished here; see ``Account.settled``. Of other jobs nothing is kept."""
+def job_settled(job_id: str) -> None:
+    """See ``JobListener.job_settled``; ignored for a job that is not in the list."""
     with _lock:
         if job_id not in _kept:
             return
         _settled.add(job_id)
-        accounts = list(_accounts)
-    for account in accounts:
-        account.settled(job_id)
+        listeners = list(_listeners)
+    for listener in listeners:
+        listener.job_settled(job_id)
 
 
-def anything() -> bool:
+def any_started() -> bool:
     """Whether this process has started any job at all, or is about to."""
     return bool(_kept) or _submitting > 0
 
@@ -137,6 +137,6 @@ def submitting() -> Iterator[None]:
             _submitting -= 1
 
 
-def submits_under_way() -> int:
+def pending_submits() -> int:
     """How many submits of this process have not come back yet."""
     return _submitting

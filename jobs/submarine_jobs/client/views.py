@@ -14,15 +14,15 @@ from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.logs import TAIL_BYTES, ShippedLog, Tail
 from submarine_jobs.model import ONLY_TASK, JobView, chief_in, task_of, telling_task
 from submarine_jobs.tracking import (
-    Known,
+    IndexEntry,
     Target,
-    attributed,
     bare_record,
+    last_known_record,
     observe_all,
-    remember,
-    settle,
-    unreachable,
-    without_directory,
+    record_without_directory,
+    resolve_record,
+    save_record,
+    with_owner,
 )
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord
@@ -40,17 +40,15 @@ _NO_AGENT = frozenset({State.SUBMITTING})
 _STARTED = frozenset({State.RUNNING, State.RESTARTING, State.FINISHING})
 
 
-def known_of(job: Job) -> Known:
+def index_entry_of(job: Job) -> IndexEntry:
     """Row of a job in this machine's index, or one made from its directory."""
-    known = job.known()
-    if known is None:
-        from submarine_jobs.client.listing import find_job
-
-        find_job(job.session, job.id)
-        known = job.known()
-    if known is None:
+    entry = job.index_entry()
+    if entry is None:
+        job.session.job(job.id)
+        entry = job.index_entry()
+    if entry is None:
         raise ClusterError(f"The index of jobs has lost {job.id} while it was being read.")
-    return known
+    return entry
 
 
 def view_job(job: Job) -> JobView:
@@ -59,50 +57,50 @@ def view_job(job: Job) -> JobView:
     A file system that does not answer holds it up for ``STORAGE_SECONDS``; then the view is what
     the cluster and this machine know, with a note.
     """
-    known = known_of(job)
+    entry = index_entry_of(job)
     with patience(STORAGE_SECONDS):
-        if known.final and known.record is not None:
-            view = final_view(job, _whole(job, known.record))
+        if entry.final and entry.record is not None:
+            view = final_view(job, _complete_record(job, entry.record))
         else:
-            view = _view(job, known)
-    return replace(view, record=attributed(view.record, noted_owner(job)))
+            view = _view(job, entry)
+    return replace(view, record=with_owner(view.record, noted_owner(job)))
 
 
-def _view(job: Job, known: Known) -> JobView:
+def _view(job: Job, entry: IndexEntry) -> JobView:
     silent: StorageError | None = None
     agent_ended = False
-    if known.state not in _NO_AGENT:
+    if entry.state not in _NO_AGENT:
         try:
-            live = _live_view(job, known)
+            live = _live_view(job, entry)
         except NotListeningError:
             live, agent_ended = None, True
         except StorageError as error:
             live, silent = None, error
         if live is not None:
             return live
-    target, observation = Target(known, job.directory, job.backend), None
+    target, observation = Target(entry, job.directory, job.backend), None
     try:
         observation = observe_all([target]).get(job.id)
         if silent is None:
-            record = settle(target, observation, job.session.store, agent_ended=agent_ended)
+            record = resolve_record(target, observation, job.session.store, agent_ended=agent_ended)
     except StorageError as error:
         silent = error
     except ClusterError as error:
-        return _without_backend(job, known, error)
+        return _view_without_backend(job, entry, error)
     if silent is not None:
-        record = without_directory(target, observation, job.session.store, silent)
-        record = unheard(job, record)
-        return JobView(_noted(record, silent), "", record.pending, "backend")
+        record = record_without_directory(target, observation, job.session.store, silent)
+        record = pending_until_started(job, record)
+        return JobView(_with_note(record, silent), "", record.pending, "backend")
     pending = observation.pending if observation else ""
     if record.state.ended:
         return final_view(job, record)
-    record = unheard(job, record)
+    record = pending_until_started(job, record)
     if record.state in _STARTED:
         return shipped_view(job, record, pending)
     return JobView(record, "", pending or record.pending, "backend")
 
 
-def _noted(record: JobRecord, error: ClusterError) -> JobRecord:
+def _with_note(record: JobRecord, error: ClusterError) -> JobRecord:
     """The record with the sentence that the job directory could not be read."""
     words = f"Without what the job directory holds, which cannot be read now: {error.message}"
     return replace(record, missing=[words, *record.missing])
@@ -110,11 +108,11 @@ def _noted(record: JobRecord, error: ClusterError) -> JobRecord:
 
 def first_record(job: Job) -> JobRecord:
     """The last thing that this machine knows of a job."""
-    known = known_of(job)
-    return unheard(job, known.record or bare_record(known))
+    entry = index_entry_of(job)
+    return pending_until_started(job, entry.record or bare_record(entry))
 
 
-def unheard(job: Job, record: JobRecord) -> JobRecord:
+def pending_until_started(job: Job, record: JobRecord) -> JobRecord:
     """What a cluster calls running is a gang's master alone, until that has been heard.
 
     The record stays as it is if the job directory does not answer.
@@ -128,15 +126,15 @@ def unheard(job: Job, record: JobRecord) -> JobRecord:
     return record
 
 
-def _without_backend(job: Job, known: Known, error: ClusterError) -> JobView:
+def _view_without_backend(job: Job, entry: IndexEntry, error: ClusterError) -> JobView:
     """The backend does not answer; a job that has ended says so in its own directory."""
     try:
         record = job.directory.record()
     except (ClusterError, ValueError):
         record = None
     if record is None:
-        return shipped_view(job, unreachable(known, error))
-    remember(job.session.store, known, record)
+        return shipped_view(job, last_known_record(entry, error))
+    save_record(job.session.store, entry, record)
     return final_view(job, record)
 
 
@@ -152,16 +150,16 @@ def shown_task(record: JobRecord) -> str:
 
 def final_record(job: Job) -> JobRecord:
     """The last word of a job that has ended, with its events, as far as it can be read."""
-    known = known_of(job)
-    return _whole(job, known.record or bare_record(known))
+    entry = index_entry_of(job)
+    return _complete_record(job, entry.record or bare_record(entry))
 
 
-def _whole(job: Job, stored: JobRecord) -> JobRecord:
+def _complete_record(job: Job, stored: JobRecord) -> JobRecord:
     """The final record with its events, which this machine's index leaves out."""
     try:
         found = job.directory.record()
     except ClusterError as error:
-        return _noted(stored, error)
+        return _with_note(stored, error)
     except ValueError:
         return stored
     if found is None:
@@ -170,7 +168,7 @@ def _whole(job: Job, stored: JobRecord) -> JobRecord:
     return found
 
 
-def _live_view(job: Job, known: Known) -> JobView | None:
+def _live_view(job: Job, entry: IndexEntry) -> JobView | None:
     try:
         agent = job.agent()
         if agent is None:
@@ -186,8 +184,8 @@ def _live_view(job: Job, known: Known) -> JobView | None:
         if not record.pending:
             return None
         record.state = State.FINISHING  # its record waits for the file system
-    merged = merge_live(known.record or bare_record(known), record)
-    remember(job.session.store, known, merged)
+    merged = merge_live(entry.record or bare_record(entry), record)
+    save_record(job.session.store, entry, merged)
     task = chief_in(record) if record.tasks else job.chief
     tail = _live_tail(agent, task) if may_have_log(record, task) else ""
     return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")

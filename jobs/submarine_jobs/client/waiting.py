@@ -53,7 +53,7 @@ def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
     with with_job(job):
         record = job.wait(timeout)
         if record.state is not State.SUCCEEDED:
-            started.told(job.id)
+            started.failure_reported(job.id)
             raise JobFailedError(ending_words(record))
     return record
 

@@ -8,20 +8,39 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access import StreamBrokenError, open_stream
-from submarine_jobs.client.polling import Observe, look
-from submarine_jobs.client.views import first_record, known_of, merge_live
-from submarine_jobs.client.watched_job import Callback, Watched
+from submarine_jobs.access import LogChunk, StreamBrokenError, attempt_of, chunk_of, open_stream
+from submarine_jobs.backends import Observation, Stage
+from submarine_jobs.client.job_ownership import noted_owner
+from submarine_jobs.client.views import (
+    first_record,
+    index_entry_of,
+    merge_live,
+    pending_until_started,
+    shipped_tail,
+    shipped_view,
+)
 from submarine_jobs.concurrency import in_thread
-from submarine_jobs.errors import StorageError, SubmarineError
-from submarine_jobs.logs import Tail
-from submarine_jobs.tracking import observe_all, remember
-from submarine_runtime.protocol.record import JobRecord
+from submarine_jobs.errors import ClusterError, StorageError, SubmarineError
+from submarine_jobs.logs import TAIL_BYTES, LogKey, LogPosition, Tail, key_of, order
+from submarine_jobs.model import JobView, chief_in, telling_task
+from submarine_jobs.tracking import (
+    Owner,
+    Target,
+    observe_all,
+    record_without_directory,
+    resolve_record,
+    save_record,
+    with_owner,
+)
+from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -33,9 +52,9 @@ log = logging.getLogger(__name__)
 #: Seconds between polls of the backend: just after a change, and at most.
 FIRST_POLL, LAST_POLL = 0.5, 10.0
 #: Seconds between two calls of a subscriber.
-QUIET = 0.3
+MIN_INTERVAL = 0.3
 #: States in which there is somebody to hear, as far as this machine knows.
-_LISTENING = (State.RUNNING, State.RESTARTING, State.FINISHING)
+_WITH_AGENT = (State.RUNNING, State.RESTARTING, State.FINISHING)
 
 
 class Watcher:
@@ -61,7 +80,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
-        self._watched: dict[str, Watched] = {}
+        self._watched: dict[str, WatchedJob] = {}
         self._numbers = iter(range(1 << 62))
 
     def subscribe(self, job: Job | str, callback: Callback) -> Callable[[], None]:
@@ -78,10 +97,10 @@ class Watcher:
         def add() -> None:
             watched = self._watched.get(handle.id)
             if watched is None:
-                watched = self._watched[handle.id] = Watched(handle, first, tails=self._tails)
+                watched = self._watched[handle.id] = WatchedJob(handle, first, tails=self._tails)
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
-            if watched.record.state in _LISTENING:
+            if watched.record.state in _WITH_AGENT:
                 self._attach(watched)  # without waiting for the poll: what is known here is old
             if self._wake is not None:
                 self._wake.set()
@@ -112,9 +131,9 @@ class Watcher:
 
     def _run(self, loop: asyncio.AbstractEventLoop) -> None:
         asyncio.set_event_loop(loop)
-        loop.run_until_complete(self._poll_for_ever())
+        loop.run_until_complete(self._poll_loop())
 
-    async def _poll_for_ever(self) -> None:
+    async def _poll_loop(self) -> None:
         self._wake = asyncio.Event()
         pause = FIRST_POLL
         while True:
@@ -132,10 +151,10 @@ class Watcher:
                 await asyncio.wait_for(self._wake.wait(), pause)
                 pause = FIRST_POLL
 
-    async def _poll(self, waiting: list[Watched]) -> bool:
+    async def _poll(self, waiting: list[WatchedJob]) -> bool:
         """Look at jobs that no agent tells of; returns whether anything changed."""
         try:
-            views = await in_thread(lambda: look(self._session, waiting, self._observe))
+            views = await in_thread(lambda: poll_jobs(self._session, waiting, self._observe))
         except SubmarineError as error:
             for item in waiting:
                 item.pending = f"The cluster does not answer: {error.message}"
@@ -149,61 +168,61 @@ class Watcher:
             if (view := views.get(item.job.id)) is None or item.attached:
                 continue
             changed |= view.record.state is not item.record.state
-            if not (item.heard and view.source == "backend"):
+            if not (item.reported and view.source == "backend"):
                 item.record = view.record  # what the job itself said is finer
             item.pending, item.source = view.pending or item.record.pending, view.source
             if view.source in ("final", "shipped"):
                 item.tail = Tail()
                 item.tail.set_text(view.tail)
-            if item.placed and not item.record.state.ended:
+            if item.running and not item.record.state.ended:
                 self._attach(item)
             self._publish(item, at_once=item.record.state.ended)
         return changed
 
-    def _attach(self, item: Watched) -> None:
-        if item.listening is not None and not item.listening.done():
+    def _attach(self, item: WatchedJob) -> None:
+        if item.stream is not None and not item.stream.done():
             return
         # Kept from being collected while it waits:
-        item.listening = asyncio.get_running_loop().create_task(self._listen(item))
+        item.stream = asyncio.get_running_loop().create_task(self._read_stream(item))
 
-    async def _listen(self, item: Watched) -> None:
+    async def _read_stream(self, item: WatchedJob) -> None:
         """Take the agent's stream until it ends or breaks, then leave the job to the poll."""
         try:
-            item.unheard += 1
+            item.failures += 1
             address = await in_thread(item.job.directory.address)
-            item.silent = None
+            item.directory_error = None
             if address is not None:
-                if item.tails and not item.seen_log:
+                if item.tails and not item.positioned:
                     await in_thread(lambda: self._start_at_tail(item))
-                words, known = item.wanted()
+                words, known = item.stream_request()
                 # Left in the middle it must be closed here: the loop may be stopped by then.
                 async with contextlib.aclosing(open_stream(address, words, known)) as lines:
                     async for line in lines:
                         # From now on only: who does not answer must not stop the polls.
-                        item.attached, item.unheard = True, 0
-                        self._take(item, line)
+                        item.attached, item.failures = True, 0
+                        self._handle_line(item, line)
                         if self._watched.get(item.job.id) is not item:
                             return
         except (SubmarineError, StreamBrokenError, FileNotFoundError, ValueError, KeyError) as exc:
             log.debug("stream of %s broke: %s", item.job.id, exc)
             if isinstance(exc, StorageError):
-                item.silent = exc
+                item.directory_error = exc
         await asyncio.sleep(FIRST_POLL)
         item.attached = False
         if self._wake is not None:
             self._wake.set()
 
-    def _start_at_tail(self, item: Watched) -> None:
+    def _start_at_tail(self, item: WatchedJob) -> None:
         agent = item.job.agent()
         if agent is None:
             return
-        item.begin(agent.status())
-        item.seen_log = True
+        item.start_at_tail(agent.status())
+        item.positioned = True
 
-    def _take(self, item: Watched, line: dict[str, Any]) -> None:
+    def _handle_line(self, item: WatchedJob, line: dict[str, Any]) -> None:
         kind = line.get("type")
         if kind in ("log", "skip", "event"):
-            if not item.hear(line):
+            if not item.handle_line(line):
                 return
         elif kind in ("status", "end"):
             record = merge_live(item.record, JobRecord.from_json(line["record"]))
@@ -211,11 +230,11 @@ class Watcher:
                 if not record.pending:
                     return
                 record.state = State.FINISHING  # its record waits for the file system
-            item.heard, item.over = True, kind == "end"
+            item.reported, item.ended = True, kind == "end"
             changed = record.state is not item.record.state
             item.record, item.pending, item.source = record, record.pending, "live"
             if changed and not record.state.ended:
-                remember(self._session.store, known_of(item.job), record)
+                save_record(self._session.store, index_entry_of(item.job), record)
             if record.state.ended:
                 # The poll reads the published record and says the last word.
                 item.record.state = State.FINISHING
@@ -223,21 +242,21 @@ class Watcher:
             return
         self._publish(item)
 
-    def _publish(self, item: Watched, *, at_once: bool = False) -> None:
+    def _publish(self, item: WatchedJob, *, at_once: bool = False) -> None:
         """Call the subscribers now, or a little later when they have just been called."""
         loop = asyncio.get_running_loop()
-        wait = item.published + QUIET - loop.time()
+        wait = item.published + MIN_INTERVAL - loop.time()
         if at_once or wait <= 0:
             self._call(item, loop.time())
         elif not item.dirty:
             item.dirty = True
             loop.call_later(wait, self._call_if_dirty, item)
 
-    def _call_if_dirty(self, item: Watched) -> None:
+    def _call_if_dirty(self, item: WatchedJob) -> None:
         if item.dirty:
             self._call(item, asyncio.get_running_loop().time())
 
-    def _call(self, item: Watched, now: float) -> None:
+    def _call(self, item: WatchedJob, now: float) -> None:
         item.published, item.dirty = now, False
         view = item.view()
         for callback in list(item.callbacks.values()):
@@ -249,3 +268,185 @@ class Watcher:
         if final and self._watched.get(item.job.id) is item:
             item.callbacks.clear()
             del self._watched[item.job.id]
+
+
+Callback = Callable[[JobView], None]
+#: Events that a display keeps of one job.
+MAX_EVENTS = 200
+#: An offset that no log reaches, and a number that no list of events does.
+NO_LOG, NO_EVENTS = 1 << 60, 1 << 30
+
+
+class RecentEvents:
+    """The newest events of a job, each once, however often they are sent."""
+
+    def __init__(self) -> None:
+        self._kept: deque[Event] = deque(maxlen=MAX_EVENTS)
+        self._last: dict[str, int] = {}
+
+    def add(self, event: Event) -> bool:
+        """Take one; whether it is new."""
+        if event.seq <= self._last.get(event.writer, -1):
+            return False
+        self._last[event.writer] = event.seq
+        self._kept.append(event)
+        return True
+
+    @property
+    def newest(self) -> list[Event]:
+        """At most ``MAX_EVENTS``, in order of arrival."""
+        return list(self._kept)
+
+
+class WatchedJob:
+    """One job on display; with the end of its log, or without any of it."""
+
+    def __init__(self, job: Job, record: JobRecord, *, tails: bool = True) -> None:
+        self.job = job
+        self.tails = tails
+        self.record = record
+        self.callbacks: dict[int, Callback] = {}
+        self.tail = Tail()
+        self.position = LogPosition()
+        #: The task whose log is shown, once that is known; a job on display costs one stream.
+        self.task = ""
+        self.many = False
+        self.events = RecentEvents()
+        self.positioned = False
+        self.failures = 0
+        self.attached = False
+        #: Whether the backend sees more than a wait; whether the job itself was heard, to its end.
+        self.running = self.reported = self.ended = False
+        #: Why the job's directory could not be read for an address.
+        self.directory_error: StorageError | None = None
+        self.stream: asyncio.Task[None] | None = None
+        self.pending = ""
+        self.source = "backend"
+        self.published: float = 0.0
+        self.dirty = False
+
+    def start_at_tail(self, record: JobRecord) -> None:
+        """Choose the task whose log is shown, and start near the end of it."""
+        self.task = chief_in(record) if record.tasks else self.job.chief
+        self.many = len(record.tasks) > 1 or len(self.job.task_names) > 1
+        for text, length in record.logs.items():
+            key = key_of(text)
+            if key is not None and key.task == self.task:
+                self.position.move(key, max(0, length - TAIL_BYTES))
+
+    def stream_request(self) -> tuple[dict[str, str | int], int]:
+        """The request for the job's stream, and the number of events that are not wanted."""
+        if not self.tails:
+            return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
+        tasks = [self.task] if self.task else []
+        words = {**self.position.query(tasks), "tail": TAIL_BYTES}
+        return words, 0 if self.many else NO_EVENTS
+
+    def handle_line(self, line: Mapping[str, Any]) -> bool:
+        """Take a line about log or events; whether there is something new in it."""
+        if line["type"] == "event":
+            return self.events.add(Event.from_json(line["event"]))
+        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
+        if line["type"] == "skip":
+            self.position.move(key, max(int(line["to"]), self.position.of(key)))
+            return False
+        last = self.position.newest(key.task)
+        chunk = self.position.fresh(chunk_of(line))
+        if chunk is None or (self.many and chunk.task != self.task):
+            return False
+        if last is not None and order(key.attempt) > order(last):
+            words = f"--- {key.task} was started again: attempt {key.attempt} ---\n"
+            self.tail.add(LogChunk("stdout", 0, words.encode()))
+        self.tail.add(chunk)
+        return True
+
+    def read_final_record(self) -> JobRecord | None:
+        """The job's last word, which is there a moment before the backend sees the end."""
+        try:
+            record = self.job.directory.record()
+        except (ClusterError, ValueError):
+            return None
+        entry = self.job.index_entry()
+        if record is not None and entry is not None:
+            record.links = {**self.record.links, **record.links}
+            save_record(self.job.session.store, entry, record)
+        return record
+
+    @functools.cached_property
+    def _owner(self) -> Owner | None:
+        return noted_owner(self.job)
+
+    def view(self) -> JobView:
+        """What subscribers see now."""
+        events = self.events.newest
+        record = replace(self.record, events=events) if events else self.record
+        shown = self.task if len(record.tasks) > 1 else ""
+        record = with_owner(record, self._owner)
+        return JobView(record, self.tail.text(), self.pending, self.source, shown)
+
+    def final_tail(self, record: JobRecord) -> str:
+        """The end of an ended job's log: as it was heard, where it was heard to the end."""
+        if not self.tails:
+            return ""
+        task = self.task = telling_task(record)
+        newest = self.position.newest(task)
+        ends = {
+            key: length
+            for text, length in record.logs.items()
+            if (key := key_of(text)) and (key.task, key.attempt) == (task, newest)
+        }
+        heard = all(self.position.of(key) == length for key, length in ends.items())
+        return self.tail.text() if ends and heard else shipped_tail(self.job, record)
+
+
+log = logging.getLogger(__name__)
+
+#: What says how the backends see jobs; ``observing.observe_all`` asks them.
+Observe = Callable[[Iterable[Target]], Mapping[str, Observation]]
+#: Attempts to hear an agent before the shipped log is shown in its place.
+MAX_FAILURES = 2
+
+
+def poll_jobs(
+    session: Session, waiting: Sequence[WatchedJob], observe: Observe
+) -> dict[str, JobView]:
+    """A view of each job of which something can be said.
+
+    Raises
+    ------
+    ClusterError
+        If a backend or the file system does not answer.
+    """
+    targets = [
+        Target(index_entry_of(item.job), item.job.directory, item.job.backend) for item in waiting
+    ]
+    observations = observe(targets)
+    views: dict[str, JobView] = {}
+    for item, target in zip(waiting, targets, strict=True):
+        try:
+            views[item.job.id] = _view(session, item, target, observations.get(item.job.id))
+        except FileNotFoundError:
+            continue
+        except ClusterError:
+            raise
+        except Exception:  # one job whose directory holds nonsense must not stop the others
+            log.exception("job %s cannot be looked at", item.job.id)
+    return views
+
+
+def _view(
+    session: Session, item: WatchedJob, target: Target, observation: Observation | None
+) -> JobView:
+    record = item.read_final_record() if item.ended else None
+    record = record or resolve_record(target, observation, session.store)
+    item.running = observation is not None and observation.stage is Stage.RUNNING
+    pending = observation.pending if observation else ""
+    if item.directory_error is not None and item.running and not record.state.ended:
+        record = record_without_directory(target, observation, session.store, item.directory_error)
+        return JobView(pending_until_started(item.job, record), "", record.pending, "backend")
+    record = pending_until_started(item.job, record)
+    if record.state.ended:
+        return JobView(record, item.final_tail(record), "", "final")
+    if item.failures >= MAX_FAILURES and item.running:
+        return shipped_view(item.job, record, pending)
+    return JobView(record, "", pending or record.pending, "backend")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_jobs.submit.submission import (
-        PlaceTakenError as PlaceTakenError,
+        StartTakenError as StartTakenError,
         submit as submit,
     )
     from submarine_jobs.submit.validation import (
@@ -19,7 +19,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "submission": ("PlaceTakenError", "submit"),
+            "submission": ("StartTakenError", "submit"),
             "validation": ("probe_job_root", "validate"),
         },
     )

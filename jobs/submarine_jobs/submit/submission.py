@@ -9,15 +9,16 @@ the job needs is in the directory before the backend hears of it. Does not check
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from submarine_jobs.access import JobDirectory, JobHandle, new_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
 from submarine_jobs.config import hdfs_wait
-from submarine_jobs.environments import remove_unused
+from submarine_jobs.environments import Progress, provide, remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
@@ -27,31 +28,29 @@ from submarine_jobs.errors import (
     with_job,
 )
 from submarine_jobs.inputs import bring
-from submarine_jobs.model import hadoop_user
-from submarine_jobs.submit.agent_configuration import first_record
-from submarine_jobs.submit.backend_submission import make_submission, provide_environments
-from submarine_jobs.submit.client_events import ClientEvents
-from submarine_jobs.submit.intent import published_intent
-from submarine_jobs.submit.job_ids import free_job_id
-from submarine_jobs.submit.uploading import upload
+from submarine_jobs.model import hadoop_user, parse_python_env
+from submarine_jobs.storage import Storage
+from submarine_jobs.submit.configuration import first_record, make_submission
+from submarine_jobs.submit.job_directory import free_job_id, published_intent, upload
 from submarine_jobs.submit.validation import Validated, validate
 from submarine_jobs.text import size
-from submarine_jobs.tracking import Known, Origin, Owner, close, renew_while_alive
+from submarine_jobs.tracking import IndexEntry, Origin, Owner, close, renew_while_alive
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, Phase
+from submarine_runtime.protocol.record import Event, JobRecord, Phase
 from submarine_runtime.protocol.states import State
-
-#: Jobs that have not ended, of which the intents are read to find environments in use.
-MAX_GOING_ON = 1000
 
 if TYPE_CHECKING:
     from submarine_jobs.environments import Progress
     from submarine_jobs.model import JobSpec, Profile
     from submarine_jobs.tracking import JobStore
 
+#: Jobs that have not ended, of which the intents are read to find environments in use.
+MAX_GOING_ON = 1000
 
-class PlaceTakenError(SubmarineError):
+
+class StartTakenError(SubmarineError):
     """Another attempt of the run was first, a moment ago; nothing was submitted."""
 
 
@@ -114,7 +113,7 @@ def submit(
 
     Raises
     ------
-    PlaceTakenError
+    StartTakenError
         If ``claim`` says no.
     RefusedError
         If the cluster says no; the job's directory then holds a record that says why.
@@ -206,7 +205,7 @@ class _Submit(Generic[JobT]):
                 self._tell("Uploading the files of --localization and --archive")
             bring(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
-                raise PlaceTakenError("Another attempt of this run has just started this job.")
+                raise StartTakenError("Another attempt of this run has just started this job.")
             self.incomplete = False
             return self._submit(intent, runtime_path, environments)
 
@@ -256,7 +255,7 @@ class _Submit(Generic[JobT]):
 
     def _environments_in_use(self) -> set[str] | None:
         """Names of the environments of all jobs that have not ended, if they are known."""
-        jobs = self.backend.going_on()
+        jobs = self.backend.active_jobs()
         if jobs is None or len(jobs) > MAX_GOING_ON:
             return None
         found: set[str] = set()
@@ -325,5 +324,71 @@ class _Submit(Generic[JobT]):
     ) -> None:
         profile, url, name = self.session.profile.name, self.directory.url, self.spec.name
         backend, began = self.backend.name, self.started
-        known = Known(self.job_id, name, backend, profile, url, began, state, handle, record)
+        known = IndexEntry(self.job_id, name, backend, profile, url, began, state, handle, record)
         self.session.store.put(known)
+
+
+class ClientEvents:
+    """One submit's events, in order."""
+
+    def __init__(self) -> None:
+        self.all: list[Event] = []
+
+    def state(
+        self,
+        state: State,
+        detail: str,
+        *,
+        reason: EndReason | None = None,
+        phases: Sequence[Phase] = (),
+    ) -> None:
+        """The job is in another state."""
+        data = {"phases": [vars(phase) for phase in phases]} if phases else {}
+        self._add("state", state, detail, reason, data)
+
+    def warning(self, detail: str) -> None:
+        """Something that the person who submits should know."""
+        self._add("warning", None, detail, None, {})
+
+    def _add(
+        self,
+        kind: str,
+        state: State | None,
+        detail: str,
+        reason: EndReason | None,
+        data: dict[str, Any],
+    ) -> None:
+        number, now = len(self.all), time.time()
+        self.all.append(Event(number, now, kind, "client", state, reason, detail, data=data))
+
+
+def provide_environments(
+    spec: JobSpec, storage: Storage, root: str, state_dir: Path, progress: Progress | None = None
+) -> dict[str, str]:
+    """Role -> URL of its packed Python environment, for the roles that bring one along.
+
+    Parameters
+    ----------
+    progress
+        Told how far the packing and the uploading are; see ``environments.provide``.
+
+    Raises
+    ------
+    UsageError
+        If an archive is not there, or this kernel's environment cannot be packed.
+    """
+    if spec.backend == "local":  # its processes see this machine's own environment
+        return {}
+    found: dict[str, str] = {}
+    urls: dict[str, str] = {}
+    for role in spec.roles:
+        text = role.python_env or spec.python_env
+        env = parse_python_env(text)
+        if not env.packed:
+            continue
+        if text not in urls:
+            heard = progress or (lambda what, done, total: None)
+            provided = provide(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, heard)
+            urls[text] = provided.url if provided else ""
+        found[role.name] = urls[text]
+    return found

@@ -10,21 +10,26 @@ if TYPE_CHECKING:
         close_unsubmitted as close_unsubmitted,
         shipped_record as shipped_record,
     )
-    from submarine_jobs.tracking.index import JobStore as JobStore, Known as Known, Origin as Origin
-    from submarine_jobs.tracking.index_query import JobQuery as JobQuery, cursor_of as cursor_of
+    from submarine_jobs.tracking.index import (
+        IndexEntry as IndexEntry,
+        JobQuery as JobQuery,
+        JobStore as JobStore,
+        Origin as Origin,
+        cursor_of as cursor_of,
+    )
     from submarine_jobs.tracking.leases import renew_while_alive as renew_while_alive
     from submarine_jobs.tracking.observation import (
         Target as Target,
         bare_record as bare_record,
+        last_known_record as last_known_record,
         observe_all as observe_all,
-        remember as remember,
-        settle as settle,
-        unasked as unasked,
-        unreachable as unreachable,
-        unread as unread,
-        without_directory as without_directory,
+        record_from_backend as record_from_backend,
+        record_without_backend as record_without_backend,
+        record_without_directory as record_without_directory,
+        resolve_record as resolve_record,
+        save_record as save_record,
     )
-    from submarine_jobs.tracking.ownership import Owner as Owner, attributed as attributed
+    from submarine_jobs.tracking.ownership import Owner as Owner, with_owner as with_owner
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -32,20 +37,19 @@ else:
         __name__,
         {
             "closing": ("close", "close_unsubmitted", "shipped_record"),
-            "index": ("JobStore", "Known", "Origin"),
-            "index_query": ("JobQuery", "cursor_of"),
+            "index": ("IndexEntry", "JobQuery", "JobStore", "Origin", "cursor_of"),
             "leases": ("renew_while_alive",),
             "observation": (
                 "Target",
                 "bare_record",
+                "last_known_record",
                 "observe_all",
-                "remember",
-                "settle",
-                "unasked",
-                "unreachable",
-                "unread",
-                "without_directory",
+                "record_from_backend",
+                "record_without_backend",
+                "record_without_directory",
+                "resolve_record",
+                "save_record",
             ),
-            "ownership": ("Owner", "attributed"),
+            "ownership": ("Owner", "with_owner"),
         },
     )

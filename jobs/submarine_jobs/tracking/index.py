@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sqlite3
 import threading
 import time
@@ -17,8 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from submarine_jobs.config import make_private
-from submarine_jobs.tracking.index_query import ORDER, OWN, JobQuery
-from submarine_jobs.tracking.ownership import Owner, attributed
+from submarine_jobs.errors import UsageError
+from submarine_jobs.tracking.ownership import Owner, with_owner
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -49,7 +51,7 @@ _VERSION = 1
 
 
 @dataclass(frozen=True)
-class Known:
+class IndexEntry:
     """One row: a job that this machine has seen; ``job_dir`` is a URL."""
 
     job_id: str
@@ -71,7 +73,7 @@ class Known:
 class JobPage(NamedTuple):
     """Some rows, how many fit the question in all, and whether more follow these."""
 
-    rows: list[Known]
+    rows: list[IndexEntry]
     total: int
     more: bool
 
@@ -130,15 +132,15 @@ class JobStore:
             connection.close()
         self._path.chmod(0o600)
 
-    def put(self, job: Known) -> None:
+    def put(self, job: IndexEntry) -> None:
         """Add or replace one row."""
         self._write("REPLACE", job)
 
-    def add(self, job: Known) -> None:
+    def add(self, job: IndexEntry) -> None:
         """Add one row unless there is one of that job, which is newer."""
         self._write("IGNORE", job)
 
-    def _write(self, otherwise: str, job: Known) -> None:
+    def _write(self, otherwise: str, job: IndexEntry) -> None:
         # Without its events, which the job directory holds.
         record = json.dumps(replace(job.record, events=[]).to_json()) if job.record else None
         row = (
@@ -162,49 +164,49 @@ class JobStore:
         with self._connection() as connection:
             connection.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
 
-    def get(self, job_id: str) -> Known | None:
+    def get(self, job_id: str) -> IndexEntry | None:
         """The row of a job, or None."""
         found = self._select("WHERE job_id = ?", (job_id,))
         return found[0] if found else None
 
-    def seen(self, job_id: str) -> float | None:
+    def updated_at(self, job_id: str) -> float | None:
         """When the row of a job was written, seconds since the epoch."""
         with self._connection() as connection:
             query = "SELECT updated FROM jobs WHERE job_id = ?"
             found = connection.execute(query, (job_id,)).fetchone()
         return None if found is None else float(found[0])
 
-    def beginning_with(self, text: str, user: str | None = None) -> list[Known]:
+    def beginning_with(self, text: str, user: str | None = None) -> list[IndexEntry]:
         """Rows whose id begins with ``text``, newest first, at most 20; with ``user`` theirs."""
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         own, values = _own(user)
         clause = f"WHERE job_id LIKE ? ESCAPE '\\' {own} ORDER BY created DESC LIMIT 20"
         return self._select(clause, (pattern, *values))
 
-    def named(self, name: str, user: str | None = None) -> Known | None:
+    def named(self, name: str, user: str | None = None) -> IndexEntry | None:
         """The newest job of that name, or None; with ``user`` only a job of that user."""
         own, values = _own(user)
         clause = f"WHERE name = ? {own} ORDER BY created DESC LIMIT 1"
         found = self._select(clause, (name, *values))
         return found[0] if found else None
 
-    def newest_own(self, user: str) -> Known | None:
+    def newest_own(self, user: str) -> IndexEntry | None:
         """The newest job of ``user``, or None."""
         clause = f"WHERE {OWN} ORDER BY created DESC LIMIT 1"
         found = self._select(clause, (user,) * OWN.count("?"))
         return found[0] if found else None
 
-    def newest(self, limit: int = 100) -> list[Known]:
+    def newest(self, limit: int = 100) -> list[IndexEntry]:
         """Rows, newest first."""
         return self._select("ORDER BY created DESC LIMIT ?", (limit,))
 
-    def going_on(self) -> list[Known]:
+    def unfinished(self) -> list[IndexEntry]:
         """Rows of jobs that have not ended, and of those that were lost, newest first."""
         return self._select(
             "WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED') ORDER BY created DESC", ()
         )
 
-    def since(self, mark: int) -> list[Known]:
+    def since(self, mark: int) -> list[IndexEntry]:
         """Rows that were added or replaced after ``mark`` was taken, the oldest change first."""
         return self._select("WHERE rowid > ? ORDER BY rowid", (mark,))
 
@@ -270,7 +272,7 @@ class JobStore:
             rows = [(name, job_id) for name in notebook]
             connection.executemany("INSERT OR IGNORE INTO launches VALUES (?, ?)", rows)
 
-    def newest_of(self, notebook: Sequence[str]) -> Known | None:
+    def newest_of(self, notebook: Sequence[str]) -> IndexEntry | None:
         """The newest job that this notebook submitted on this machine, or None."""
         marks = ",".join("?" * len(notebook))
         chosen = f"SELECT job_id FROM launches WHERE notebook IN ({marks})"  # noqa: S608
@@ -278,20 +280,20 @@ class JobStore:
         found = self._select(clause, tuple(notebook))
         return found[0] if found else None
 
-    def _select(self, clause: str, values: tuple[Any, ...]) -> list[Known]:
+    def _select(self, clause: str, values: tuple[Any, ...]) -> list[IndexEntry]:
         query = _COLUMNS + clause  # clauses are constants of this module
         with self._connection() as connection:
-            return [_known(row) for row in connection.execute(query, values).fetchall()]
+            return [_entry(row) for row in connection.execute(query, values).fetchall()]
 
 
 def _own(user: str | None) -> tuple[str, tuple[str, ...]]:
     return ("", ()) if user is None else (f"AND {OWN}", (user,) * OWN.count("?"))
 
 
-def _known(row: tuple[Any, ...]) -> Known:
+def _entry(row: tuple[Any, ...]) -> IndexEntry:
     job_id, name, backend, profile, job_dir, created, state, handle, record, owner, recorded = row
     noted = None if owner is None else Owner(owner, recorded)
-    return Known(
+    return IndexEntry(
         job_id,
         name,
         backend,
@@ -300,5 +302,80 @@ def _known(row: tuple[Any, ...]) -> Known:
         created,
         State(state),
         json.loads(handle) if handle else None,
-        attributed(JobRecord.from_json(json.loads(record)), noted) if record else None,
+        with_owner(JobRecord.from_json(json.loads(record)), noted) if record else None,
     )
+
+
+_ENDED = ",".join(f"'{state.value}'" for state in State if state.ended)
+_OVER = f"(state IN ({_ENDED}))"
+#: Jobs of one user: nothing that is known of a job names another one.
+OWN = (
+    "coalesce(owner, '') IN ('', ?) AND coalesce(recorded, '') IN ('', ?) "
+    "AND coalesce(json_extract(record, '$.user'), '') IN ('', ?)"
+)
+ORDER = f"ORDER BY {_OVER}, created DESC, job_id DESC"
+_CURSOR = re.compile(r"([01]):(\d{1,12}(?:\.\d{1,9})?):([a-z0-9-]{1,80})")
+
+
+@dataclass(frozen=True)
+class JobQuery:
+    """What is wanted of the index.
+
+    Parameters
+    ----------
+    states
+        Only these; empty: all.
+    text
+        Part of the name or id of a job, or of its workflow or a run of that, in any case.
+    user
+        Only jobs of this user, or of whom nothing is known; None: of all.
+    after
+        ``cursor_of`` the last row that is there already.
+    """
+
+    states: Sequence[State] = ()
+    text: str = ""
+    user: str | None = None
+    limit: int = 50
+    after: str = ""
+
+    def where(self, *, paged: bool) -> tuple[str, tuple[Any, ...]]:
+        """The condition with its values; without ``paged`` for all pages together.
+
+        Raises
+        ------
+        UsageError
+            If ``after`` is no cursor.
+        """
+        parts: list[str] = []
+        values: list[Any] = []
+        if self.states:
+            parts.append(f"state IN ({','.join('?' * len(self.states))})")
+            values += [state.value for state in self.states]
+        if self.text:
+            workflow = "lower(coalesce(json_extract(record, '$.workflow{0}'), ''))"
+            places = ("lower(name)", "job_id", workflow.format(""), workflow.format("_run"))
+            parts.append(f"({' OR '.join(f'instr({place}, ?)' for place in places)})")
+            values += [self.text.lower()] * len(places)
+        if self.user is not None:
+            parts.append(OWN)
+            values += [self.user] * OWN.count("?")
+        if paged and self.after:
+            over, created, job_id = _parsed(self.after)
+            parts.append(
+                f"({_OVER} > ? OR ({_OVER} = ? AND (created < ? OR (created = ? AND job_id < ?))))"
+            )
+            values += [over, over, created, created, job_id]
+        return (f"WHERE {' AND '.join(parts)}" if parts else ""), tuple(values)
+
+
+def cursor_of(state: State, created: float, job_id: str) -> str:
+    """Where a page ended that had this row last."""
+    return f"{int(state.ended)}:{created!r}:{job_id}"
+
+
+def _parsed(cursor: str) -> tuple[int, float, str]:
+    match = _CURSOR.fullmatch(cursor)
+    if match is None or not layout.is_job_id(match.group(3)):
+        raise UsageError("`after` is not where a page of this list ended.", "Begin without it.")
+    return int(match.group(1)), float(match.group(2)), match.group(3)

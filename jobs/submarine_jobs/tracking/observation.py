@@ -14,7 +14,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Backend, Handle, Observation, Stage
 from submarine_jobs.errors import ClusterError, JobNotFoundError, NoRoomError
 from submarine_jobs.tracking.closing import close_orphan, close_unsubmitted, shipped_record
-from submarine_jobs.tracking.index import JobStore, Known
+from submarine_jobs.tracking.index import IndexEntry, JobStore
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import LOCALIZED, JobRecord, Phase
@@ -43,7 +43,7 @@ _NEEDS_DIRECTORY = frozenset({State.SUBMITTING, State.PENDING, State.STARTING, S
 class Target:
     """A job to look at: its row in the store, its directory, its backend."""
 
-    known: Known
+    entry: IndexEntry
     directory: JobDirectory
     backend: Backend
 
@@ -55,17 +55,17 @@ def observe_all(targets: Iterable[Target]) -> dict[str, Observation]:
     """
     by_backend: dict[str, tuple[Backend, dict[str, Mapping[str, object]]]] = {}
     for target in targets:
-        if target.known.final or target.known.handle is None:
+        if target.entry.final or target.entry.handle is None:
             continue
         _, handles = by_backend.setdefault(target.backend.name, (target.backend, {}))
-        handles[target.known.job_id] = target.known.handle
+        handles[target.entry.job_id] = target.entry.handle
     found: dict[str, Observation] = {}
     for backend, handles in by_backend.values():
         found.update(backend.observe(handles))
     return found
 
 
-def settle(
+def resolve_record(
     target: Target,
     observation: Observation | None,
     store: JobStore,
@@ -82,29 +82,29 @@ def settle(
     agent_ended
         Whether the port of the job refuses connections.
     """
-    known = target.known
-    if known.final and known.record is not None:
-        return known.record
-    if observation is None and known.handle is None:
-        return _settle_unaccepted(target, store)
+    entry = target.entry
+    if entry.final and entry.record is not None:
+        return entry.record
+    if observation is None and entry.handle is None:
+        return _resolve_unaccepted(target, store)
     if observation is None:
-        return _still_going(target, None, store)
+        return _active_record(target, None, store)
     if observation.stage in _STATE_OF:
-        seen, begun = _finer(target, observation)
-        return _still_going(target, seen, store, begun=begun)
+        seen, begun = _refine(target, observation)
+        return _active_record(target, seen, store, begun=begun)
     record = target.directory.record()
     if record is None and observation.stage is Stage.ENDED:
         if _may_publish(observation, agent_ended):
-            return known.record or bare_record(known)  # its agent may still publish the record
-        winner = _winner(target)
+            return entry.record or bare_record(entry)  # its agent may still publish the record
+        winner = _claiming_application(target)
         if winner is not None:
-            store.put(replace(known, handle=winner))
-            return known.record or bare_record(known)
+            store.put(replace(entry, handle=winner))
+            return entry.record or bare_record(entry)
         record = close_orphan(target.directory, observation)
     if record is None:
-        record = _lost(target)
+        record = _lost_record(target)
     record.links = {**observation.links, **record.links}
-    remember(store, known, record)
+    save_record(store, entry, record)
     return record
 
 
@@ -121,27 +121,27 @@ def _may_publish(observation: Observation, agent_ended: bool) -> bool:
     return abs(time.time() - observation.finished) < seconds
 
 
-def _winner(target: Target) -> Handle | None:
+def _claiming_application(target: Target) -> Handle | None:
     """The application that runs the job, if the one that was looked at has lost the claim to it.
 
     A submit whose reply was lost may have made two.
     """
     claim = target.directory.read_json(layout.CLAIM)
     runs = claim.get("application_id") if isinstance(claim, dict) else None
-    if not runs or runs == (target.known.handle or {}).get("application_id"):
+    if not runs or runs == (target.entry.handle or {}).get("application_id"):
         return None
-    found = target.backend.find(target.known.job_id)
+    found = target.backend.find(target.entry.job_id)
     return found if found is not None and found.get("application_id") == runs else None
 
 
-def _finer(target: Target, observation: Observation) -> tuple[Observation, bool]:
+def _refine(target: Target, observation: Observation) -> tuple[Observation, bool]:
     """What the job's shipped events add to ``RUNNING``; whether they say that it has begun.
 
     A cluster calls a job running once all containers are granted, while files are still brought to
     them. The job directory is read for such a job only until it has started.
     """
-    known = target.known
-    record, handle = known.record or bare_record(known), known.handle or {}
+    entry = target.entry
+    record, handle = entry.record or bare_record(entry), entry.handle or {}
     several = int(handle.get("containers") or (2 if handle.get("beside") else 1))
     if observation.stage is not Stage.RUNNING or record.state not in _NOT_BEGUN:
         return observation, False
@@ -172,11 +172,11 @@ def _is_early(record: JobRecord) -> bool:
     return record.state in _NOT_BEGUN and not (spoken and record.state is State.STARTING)
 
 
-def _still_going(
+def _active_record(
     target: Target, observation: Observation | None, store: JobStore, *, begun: bool = False
 ) -> JobRecord:
-    known = target.known
-    record = known.record or bare_record(known)
+    entry = target.entry
+    record = entry.record or bare_record(entry)
     if observation is not None:
         state = _STATE_OF[observation.stage]
         # The backend sees no finer than RUNNING, and a gang that restarts waits for containers
@@ -195,8 +195,8 @@ def _still_going(
             links={**record.links, **observation.links},
             phases=_phases(record, observation),
         )
-        if record.state is not known.state:
-            remember(store, known, record)
+        if record.state is not entry.state:
+            save_record(store, entry, record)
     return record
 
 
@@ -218,37 +218,37 @@ def _phases(record: JobRecord, observation: Observation) -> list[Phase]:
     return [*ended, Phase(name, since)]
 
 
-def _settle_unaccepted(target: Target, store: JobStore) -> JobRecord:
+def _resolve_unaccepted(target: Target, store: JobStore) -> JobRecord:
     """A job whose submitter has not said that the cluster took it.
 
     How long ago the submitter gave a sign is the age of the intent by the file system's clock.
     """
-    known, directory, grace = target.known, target.directory, target.backend.submit_grace
+    entry, directory, grace = target.entry, target.directory, target.backend.submit_grace
     record = directory.record()
-    so_far = known.record or bare_record(known)
-    if record is None and time.time() - known.created < grace / 3:
+    so_far = entry.record or bare_record(entry)
+    if record is None and time.time() - entry.created < grace / 3:
         return so_far  # the intent is no older than that
     if record is None:
         handle, age = directory.read_json(layout.APPLICATION), directory.age(layout.INTENT)
         if handle is None and age is not None and age < grace / 3:
             return so_far
-        handle = handle or target.backend.find(known.job_id)
+        handle = handle or target.backend.find(entry.job_id)
         if handle is not None:
-            store.put(replace(known, handle=handle, state=State.PENDING))
-            return bare_record(replace(known, state=State.PENDING))
+            store.put(replace(entry, handle=handle, state=State.PENDING))
+            return bare_record(replace(entry, state=State.PENDING))
         if age is not None and age < grace:
             return so_far
         if age is None and directory.storage.stat(directory.path) is None:
-            store.remove(known.job_id)  # a submission that failed leaves no job
-            return _removed(target)
-        record = _removed(target) if age is None else _never_submitted(target)
-    remember(store, known, record)
+            store.remove(entry.job_id)  # a submission that failed leaves no job
+            return _removed_record(target)
+        record = _removed_record(target) if age is None else _never_submitted(target)
+    save_record(store, entry, record)
     return record
 
 
-def _removed(target: Target) -> JobRecord:
+def _removed_record(target: Target) -> JobRecord:
     """A job whose directory is gone; not published, and revised should it come back."""
-    record = replace(target.known.record or bare_record(target.known))
+    record = replace(target.entry.record or bare_record(target.entry))
     record.state, record.reason = State.LOST, EndReason.NEVER_SUBMITTED
     record.detail = f"Its job directory {target.directory.url} holds no job any more."
     return record
@@ -260,16 +260,16 @@ def _never_submitted(target: Target) -> JobRecord:
     try:
         record = close_unsubmitted(target.directory, observation)
     except NoRoomError as full:  # without the claim it may start at any time
-        record = replace(target.known.record or bare_record(target.known), detail=full.message)
+        record = replace(target.entry.record or bare_record(target.entry), detail=full.message)
     if record is not None:
         return record
     claim = target.directory.read_json(layout.CLAIM)
     if isinstance(claim, dict) and claim.get("application_id"):
-        return _lost(target)  # the cluster knows no application of the job any more
+        return _lost_record(target)  # the cluster knows no application of the job any more
     return shipped_record(target.directory)
 
 
-def _lost(target: Target) -> JobRecord:
+def _lost_record(target: Target) -> JobRecord:
     """The cluster has forgotten the job and it left no record; may be revised, so not published."""
     record = shipped_record(target.directory)
     record.state, record.reason = State.LOST, EndReason.CLUSTER_LOST
@@ -277,38 +277,40 @@ def _lost(target: Target) -> JobRecord:
     return record
 
 
-def bare_record(known: Known) -> JobRecord:
+def bare_record(entry: IndexEntry) -> JobRecord:
     """The little that the store knows of a job."""
-    application = (known.handle or {}).get("application_id")
+    application = (entry.handle or {}).get("application_id")
     return JobRecord(
-        known.job_id,
-        known.name,
-        known.state,
-        backend=known.backend,
-        job_dir=known.job_dir,
-        created=known.created,
+        entry.job_id,
+        entry.name,
+        entry.state,
+        backend=entry.backend,
+        job_dir=entry.job_dir,
+        created=entry.created,
         application_id=str(application) if application else None,
     )
 
 
-def remember(store: JobStore, known: Known, record: JobRecord) -> None:
+def save_record(store: JobStore, entry: IndexEntry, record: JobRecord) -> None:
     """Put a newer record into the store."""
-    store.put(replace(known, state=record.state, record=record))
+    store.put(replace(entry, state=record.state, record=record))
 
 
-def unreachable(known: Known, error: ClusterError) -> JobRecord:
+def last_known_record(entry: IndexEntry, error: ClusterError) -> JobRecord:
     """The last thing known, with the sentence that it is not fresh."""
-    record = known.record or bare_record(known)
+    record = entry.record or bare_record(entry)
     words = f"Last known; the cluster does not answer: {error.message}"
     return replace(record, detail=words, last_known=not record.state.ended)
 
 
-def unread(known: Known, seen: Observation | None, error: ClusterError) -> JobRecord:
+def record_from_backend(
+    entry: IndexEntry, seen: Observation | None, error: ClusterError
+) -> JobRecord:
     """What the backend says of a job whose directory cannot be read."""
     if seen is None or seen.stage is not Stage.ENDED or seen.reason is None:
-        return unreachable(known, error)
+        return last_known_record(entry, error)
     return replace(
-        known.record or bare_record(known),
+        entry.record or bare_record(entry),
         state=meaning_of(seen.reason).state,
         detail=f"The cluster says that it has ended; how is not known: {error.message}",
         finished=seen.finished,
@@ -316,13 +318,13 @@ def unread(known: Known, seen: Observation | None, error: ClusterError) -> JobRe
     )
 
 
-def without_directory(
+def record_without_directory(
     target: Target, seen: Observation | None, store: JobStore, error: ClusterError
 ) -> JobRecord:
     """What the backend and this machine say of a job whose directory cannot be read."""
     if seen is None or seen.stage not in _STATE_OF:
-        return unread(target.known, seen, error)
-    record = _still_going(target, seen, store)
+        return record_from_backend(target.entry, seen, error)
+    record = _active_record(target, seen, store)
     words = _waits_for_directory(target, seen, record)
     if words:
         record = replace(record, pending=f"{words}: {error.message}", detail=words)
@@ -337,7 +339,7 @@ def _waits_for_directory(target: Target, seen: Observation, record: JobRecord) -
     if not (seen.master_runs or seen.stage is Stage.RUNNING):
         return ""
     waiting = f"waiting for {_storage_name(target)}"
-    if target.known.state in _NEEDS_DIRECTORY:
+    if target.entry.state in _NEEDS_DIRECTORY:
         return waiting
     if any(task.started is not None for task in record.tasks):
         return ""
@@ -349,15 +351,15 @@ def _storage_name(target: Target) -> str:
     return "HDFS" if scheme in ("hdfs", "webhdfs") else "the file system of the job directory"
 
 
-def unasked(known: Known, store: JobStore) -> JobRecord:
+def record_without_backend(entry: IndexEntry, store: JobStore) -> JobRecord:
     """The same of a job whose cluster nobody here knows how to ask, with its age."""
-    record = known.record or bare_record(known)
+    record = entry.record or bare_record(entry)
     if record.state.ended:
         return record
     words = (
-        f"Last known; its backend {known.backend} of the profile {known.profile} is not "
+        f"Last known; its backend {entry.backend} of the profile {entry.profile} is not "
         "configured here now."
     )
-    seen = store.seen(known.job_id)
+    seen = store.updated_at(entry.job_id)
     behind = None if seen is None else max(time.time() - seen, 0.0)
     return replace(record, detail=words, behind=behind, last_known=True)

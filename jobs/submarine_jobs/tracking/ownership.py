@@ -38,7 +38,7 @@ class Owner(NamedTuple):
         return next((name for name in self if name not in ("", user)), "")
 
 
-def attributed(record: JobRecord, owner: Owner | None) -> JobRecord:
+def with_owner(record: JobRecord, owner: Owner | None) -> JobRecord:
     """``record`` with the owner of the directory as its user, and a warning if it names another."""
     if owner is None or not owner.name or record.user == owner.name:
         return record

@@ -162,7 +162,7 @@ def find_running(session: Session, request: KernelRequest) -> list[Job]:
     if not request.notebook:
         return []
     name = run_options(request).name
-    rows = [row for row in session.store.going_on() if row.name == name][:20]
+    rows = [row for row in session.store.unfinished() if row.name == name][:20]
     rows = [row for row in rows if row.state in (State.RUNNING, State.PENDING, State.STARTING)]
     origins = session.store.origins([row.job_id for row in rows])
     found = []

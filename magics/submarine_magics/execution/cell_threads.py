@@ -31,7 +31,7 @@ _previous_hook: list[Callable[[Any], Any]] = []
 
 def threads_of_cells(shell: InteractiveShell) -> list[threading.Thread]:
     """Return the non-daemon threads that execute a function of the notebook."""
-    if not (started.anything() or _uses_jobs(shell)):
+    if not (started.any_started() or _uses_jobs(shell)):
         return []
     others = [
         thread

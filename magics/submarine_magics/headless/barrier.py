@@ -55,7 +55,9 @@ def _end(action: Callable[[UnhandledJobs], object]) -> None:
     import IPython
 
     shell: Any = IPython.get_ipython()  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
-    if shell is None or not (started.anything() or has_thread_errors() or threads_of_cells(shell)):
+    if shell is None or not (
+        started.any_started() or has_thread_errors() or threads_of_cells(shell)
+    ):
         _display_result([], [])
         return
     from submarine_magics.execution import allow_interrupts, ignore_interrupts

@@ -31,7 +31,7 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
     if headless is None:
         return
     unhandled = UnhandledJobs(shell)
-    if not (unhandled.jobs.unhandled() or started.submits_under_way() or has_thread_errors()):
+    if not (unhandled.jobs.unhandled() or started.pending_submits() or has_thread_errors()):
         return
     error = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
     interrupted = result is None or isinstance(error, KeyboardInterrupt)

@@ -81,7 +81,7 @@ class UnhandledJobs:
             threads = threads_of_cells(self.shell) if report is not None else []
             if report is not None:
                 report([] if jobs else threads)
-            before, busy = busy, bool(threads or started.submits_under_way())
+            before, busy = busy, bool(threads or started.pending_submits())
             if not (before or busy):
                 break
             time.sleep(_POLL_SECONDS)

@@ -33,7 +33,7 @@ class KernelJob:
 
 
 class KernelJobs:
-    """The jobs of one kernel. Methods may be called from any thread (see ``started.Account``)."""
+    """The jobs of one kernel; methods may be called from any thread (``started.JobListener``)."""
 
     _all: weakref.WeakKeyDictionary[InteractiveShell, KernelJobs] = weakref.WeakKeyDictionary()
 
@@ -49,11 +49,11 @@ class KernelJobs:
         found = cls._all.get(shell)
         if found is None:
             found = cls._all[shell] = cls(shell)
-            started.keep(found)
+            started.add_listener(found)
         return found
 
-    def begun(self, job: Job) -> None:
-        """Add a job that is being submitted or was attached to; see ``started.Account``."""
+    def job_started(self, job: Job) -> None:
+        """Add a job that is being submitted or was attached to; see ``started.JobListener``."""
         bind(job)
         shell = self._shell()
         headless = headless_settings(shell) if shell is not None else None
@@ -76,13 +76,13 @@ class KernelJobs:
             if execution.cell_id is not None and then.cell_id == execution.cell_id:
                 entry.handled = True
 
-    def refused(self, job_id: str) -> None:
+    def job_refused(self, job_id: str) -> None:
         """Remove a job that the cluster rejected; its caller receives an exception."""
         with self._lock:
             self._jobs.pop(job_id, None)
         self._release(job_id)
 
-    def settled(self, job_id: str) -> None:
+    def job_settled(self, job_id: str) -> None:
         """Mark a job whose end was reported or requested here; the guard watches it until then."""
         with self._lock:
             if job_id in self._jobs:
@@ -90,7 +90,7 @@ class KernelJobs:
 
     def mark_handled(self, job_id: str) -> None:
         """Mark a job that has ended and needs no further report."""
-        self.settled(job_id)
+        self.job_settled(job_id)
         self._release(job_id)
 
     def detach(self, job_id: str) -> None:

@@ -130,7 +130,7 @@ class Displays:
     async def _work(self, job_id: str, display: Display) -> None:
         try:
             job = await self._core.job(job_id)
-            known = await self._core.here(job.known)
+            known = await self._core.here(job.index_entry)
             if known is not None and known.final:
                 await self._end(display, job)
             else:

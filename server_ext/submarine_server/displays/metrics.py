@@ -137,7 +137,7 @@ class MetricsReaders:
 
 def _state_of(job: Job) -> tuple[bool, float]:
     """Whether the job's last word is known, and its age in seconds."""
-    known = job.known()
+    known = job.index_entry()
     if known is None:
         return False, 0.0
     return known.final, time.time() - known.created

@@ -13,7 +13,7 @@ from submarine_jobs.commands.grammar import remember_queues
 from submarine_jobs.config import Config
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.text import one_line
-from submarine_jobs.tracking import JobQuery, Known
+from submarine_jobs.tracking import IndexEntry, JobQuery
 from submarine_runtime.protocol.states import State
 from submarine_server.base import BaseHandler, api_error, guarded
 from submarine_server.service import Core
@@ -67,7 +67,7 @@ class Mine:
     gpus: Mapping[str, int]
 
 
-def _held(row: Known) -> Mine:
+def _held(row: IndexEntry) -> Mine:
     gpus: Counter[str] = Counter()
     for task in row.record.tasks if row.record is not None else []:
         if task.host and task.gpus and task.finished is None:

@@ -87,7 +87,7 @@ class LogReader:
         found, _ = self._end
         if found is not None:
             return found
-        known = self.job.known()
+        known = self.job.index_entry()
         if known is not None and known.final:
             found = known.record
         elif ask:

@@ -9,7 +9,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.tracking import JobStore, Known
+from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol.states import State
 
 #: Jobs that a list shows besides those that go on.
@@ -33,7 +33,7 @@ class News:
         another one.
     """
 
-    rows: list[Known]
+    rows: list[IndexEntry]
     total: int
     moved: frozenset[str]
     whole: bool
@@ -48,7 +48,7 @@ class KnownJobs:
         self._mark: int | None = None
         self._file = 0
         self._stamp: tuple[int, int, int] | None = None
-        self._going_on: dict[str, Known] = {}
+        self._going_on: dict[str, IndexEntry] = {}
         #: When the first look was; what is found later and is older was found in the job root.
         self._began = time.time()
 
@@ -58,12 +58,12 @@ class KnownJobs:
         stamp = self._store.stamp()
         return stamp != self._stamp or abs(time.time() - stamp[2] / 1e9) < _COARSE
 
-    def going_on(self) -> dict[str, Known]:
+    def going_on(self) -> dict[str, IndexEntry]:
         """The jobs that have not ended as far as is known, and those that were lost."""
         with self._lock:
             return dict(self._going_on)
 
-    def is_newest(self, row: Known) -> bool:
+    def is_newest(self, row: IndexEntry) -> bool:
         """Whether nothing newer than ``row`` has been read."""
         with self._lock:
             return self._going_on.get(row.job_id) is row
@@ -77,7 +77,7 @@ class KnownJobs:
             file = self._stamp[0]
             if self._mark is None or mark < self._mark or (self._file and file != self._file):
                 rows = {row.job_id: row for row in self._store.newest(NEWEST)}
-                rows.update((row.job_id, row) for row in self._store.going_on())
+                rows.update((row.job_id, row) for row in self._store.unfinished())
                 self._mark, self._file, self._going_on = mark, file, {}
                 self._keep(rows)
                 return News(list(rows.values()), total, frozenset(), whole=True)
@@ -87,7 +87,7 @@ class KnownJobs:
             self._mark, self._file = mark, file
             return News(list(rows.values()), total, self._keep(rows), whole=False)
 
-    def _keep(self, rows: dict[str, Known]) -> frozenset[str]:
+    def _keep(self, rows: dict[str, IndexEntry]) -> frozenset[str]:
         """Note which jobs go on; returns those that have ``moved``."""
         moved = set()
         for row in rows.values():

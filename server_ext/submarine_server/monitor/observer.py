@@ -37,9 +37,9 @@ class SharedObserver:
             If a backend did not answer the poll.
         """
         wanted = {
-            target.known.job_id: target
+            target.entry.job_id: target
             for target in targets
-            if not target.known.final and target.known.handle is not None
+            if not target.entry.final and target.entry.handle is not None
         }
         if not wanted:
             return {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from submarine_jobs.backends import Backend, Observation
 from submarine_jobs.client import Session, target_of
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_jobs.tracking import Known, Target, settle
+from submarine_jobs.tracking import IndexEntry, Target, resolve_record
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -40,7 +40,7 @@ class Seen:
         What went wrong, one sentence; empty when nothing did.
     """
 
-    records: dict[str, tuple[Known, JobRecord]] = field(default_factory=dict)
+    records: dict[str, tuple[IndexEntry, JobRecord]] = field(default_factory=dict)
     observations: dict[str, Observation] = field(default_factory=dict)
     failed: dict[str, ClusterError] = field(default_factory=dict)
     problem: str = ""
@@ -60,7 +60,7 @@ class Poll:
         self._sessions: dict[str, tuple[float, Session | None]] = {}
         self._lost_looked = float("-inf")
 
-    def look(self, going_on: Mapping[str, Known], shown: Mapping[str, Target]) -> Seen:
+    def look(self, going_on: Mapping[str, IndexEntry], shown: Mapping[str, Target]) -> Seen:
         """See ``Seen``.
 
         Parameters
@@ -85,9 +85,9 @@ class Poll:
         self, backend: Backend, some: dict[str, Target], shown: Mapping[str, Target], seen: Seen
     ) -> None:
         handles = {
-            job_id: target.known.handle
+            job_id: target.entry.handle
             for job_id, target in some.items()
-            if target.known.handle is not None
+            if target.entry.handle is not None
         }
         if not handles:
             return
@@ -106,12 +106,12 @@ class Poll:
 
     def _settle(self, target: Target, seen: Seen) -> bool:
         """What follows for one job; False where the next ones would wait as long for nothing."""
-        known = target.known
+        known = target.entry
         session = self._session(known.profile)
         if session is None:
             return True
         try:
-            record = settle(target, seen.observations.get(known.job_id), session.store)
+            record = resolve_record(target, seen.observations.get(known.job_id), session.store)
         except ClusterError as error:
             seen.problem = error.message
             return False
@@ -123,7 +123,7 @@ class Poll:
         seen.records[known.job_id] = (known, record)
         return True
 
-    def _targets(self, going_on: Mapping[str, Known]) -> dict[str, Target]:
+    def _targets(self, going_on: Mapping[str, IndexEntry]) -> dict[str, Target]:
         now = time.monotonic()
         lost_too = now - self._lost_looked >= LOST_EVERY
         if lost_too:

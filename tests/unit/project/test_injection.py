@@ -28,9 +28,9 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Role, checked_image, fill_spec
 from submarine_jobs.options.data_pairs import parse_param
 from submarine_jobs.options.pairs import parse_env
-from submarine_jobs.submit.job_ids import slug
+from submarine_jobs.submit.job_directory import slug
 from submarine_jobs.text import TerminalFilter, for_terminal
-from submarine_jobs.tracking import JobQuery, JobStore, Known
+from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore
 from submarine_runtime.protocol.states import State
 from submarine_workflows.azkaban.project import with_values
 from submarine_workflows.azkaban.project.compiler import compile_workflow
@@ -412,7 +412,7 @@ def test_a_text_in_the_index_is_a_value_of_sql(
     tmp_path_factory: pytest.TempPathFactory, name: str, other: str
 ) -> None:
     store = JobStore(tmp_path_factory.mktemp("index") / "jobs.sqlite")
-    store.put(Known("a-20261120-0001", name, "local", "p", "file:///x", 1.0, State.RUNNING))
+    store.put(IndexEntry("a-20261120-0001", name, "local", "p", "file:///x", 1.0, State.RUNNING))
     assert store.named(name) is not None
     assert (store.named(other) is None) == (name != other)
     assert store.page(JobQuery(text="%", user=other)).total == ("%" in name)

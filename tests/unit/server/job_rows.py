@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from submarine_jobs.tracking import Known, bare_record
+from submarine_jobs.tracking import IndexEntry, bare_record
 from submarine_runtime.protocol.states import State
 
 
@@ -12,11 +12,11 @@ def job(number: int) -> str:
     return f"j-20261121-{number:04x}"
 
 
-def known(number: int, state: State = State.RUNNING) -> Known:
+def known(number: int, state: State = State.RUNNING) -> IndexEntry:
     handle = {"application_id": f"application_1_{number:04}"}
     where = f"file:///jobs/202611/{job(number)}"
-    row = Known(job(number), "j", "yarn", "default", where, float(number), state, handle)
-    return Known(**{**vars(row), "record": bare_record(row)})
+    row = IndexEntry(job(number), "j", "yarn", "default", where, float(number), state, handle)
+    return IndexEntry(**{**vars(row), "record": bare_record(row)})
 
 
 def row(number: int, state: str = "RUNNING", **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from submarine_jobs.backends.yarn.cluster import Survey, Waits
 from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobSpec, Profile
-from submarine_jobs.tracking import JobStore, Known, Origin, bare_record
+from submarine_jobs.tracking import IndexEntry, JobStore, Origin, bare_record
 from submarine_runtime.protocol.states import State
 from submarine_server.displays import metrics
 from submarine_server.monitor import job_monitor as jobs_module, teller
@@ -141,7 +141,7 @@ def test_an_index_that_is_another_one_is_read_whole(tmp_path: Path) -> None:
     assert set(jobs.going_on()) == {job(2)}
 
 
-def of(user: str, row: Known) -> Known:
+def of(user: str, row: IndexEntry) -> IndexEntry:
     assert row.record is not None
     return replace(row, record=replace(row.record, user=user))
 
@@ -319,7 +319,7 @@ def test_curves_continue_when_the_job_directory_answers_again(
 
     states = iter([False, True, True, True])
     found = SimpleNamespace(
-        directory=None, known=lambda: SimpleNamespace(final=next(states), created=time.time())
+        directory=None, index_entry=lambda: SimpleNamespace(final=next(states), created=time.time())
     )
     for name in ("FASTEST", "SILENCE_PAUSE"):
         monkeypatch.setattr(metrics, name, 0.001)
@@ -337,5 +337,7 @@ def test_curves_continue_when_the_job_directory_answers_again(
     answers[:] = [StorageError("No answer.")]
     with pytest.raises(StorageError):  # a page that was never shown anything is told why
         asyncio.run(
-            readers._read(SimpleNamespace(directory=None, known=lambda: None), metrics.Curves())
+            readers._read(
+                SimpleNamespace(directory=None, index_entry=lambda: None), metrics.Curves()
+            )
         )

@@ -18,7 +18,7 @@ from submarine_jobs.model import JobView, Profile
 from submarine_jobs.options import command_of, spec_from_options
 from submarine_jobs.options.from_spec import options_of
 from submarine_jobs.outputs import Row
-from submarine_jobs.tracking import JobQuery, JobStore, Known, Origin, cursor_of
+from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore, Origin, cursor_of
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_server.service.job_details import Abouts
@@ -95,10 +95,12 @@ def test_series_are_thinned_and_hold_no_nan() -> None:
     json.dumps(list(series.values()), allow_nan=False)
 
 
-def _known(number: int, state: State, user: str = "ada") -> Known:
+def _known(number: int, state: State, user: str = "ada") -> IndexEntry:
     job_id = f"job{number}-20261120-{number:04x}"
     record = JobRecord(job_id, f"Job {number}", state, user=user)
-    return Known(job_id, record.name, "yarn", "default", "x", 1000.0 + number, state, None, record)
+    return IndexEntry(
+        job_id, record.name, "yarn", "default", "x", 1000.0 + number, state, None, record
+    )
 
 
 def test_the_index_pages_running_first(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ def main(words: Sequence[str] | None = None) -> int:
     limit_retained_memory()
     block_unused_imports()
     stay_small()
-    started_jobs.keep_at_most(0)  # a job keeps the page of its paragraph in memory
+    started_jobs.limit_kept_jobs(0)  # a job keeps the page of its paragraph in memory
     arguments = parse(words)
     become_group_leader()
     mask = SecretsMask()

@@ -105,7 +105,7 @@ class ParagraphJobIndex:
     def active_jobs(store: JobStore, key: ParagraphKey) -> list[str]:
         """Return active jobs of a paragraph, also after an interrupted submission."""
         note, paragraph = key
-        active = [row.job_id for row in store.going_on()[:MAX_ROWS]]
+        active = [row.job_id for row in store.unfinished()[:MAX_ROWS]]
         origins = store.origins(active)
         return [
             job_id

@@ -155,9 +155,9 @@ class YarnBackend(Backend):
         judge = make_gang_plan if spec.distributed else make_plan
         return judge(spec, view, self._profile.queue or "default")
 
-    def going_on(self) -> Collection[str] | None:
-        """See ``Backend.going_on``: one question to the ResourceManager."""
-        return observe.going_on(self.rm)
+    def active_jobs(self) -> Collection[str] | None:
+        """See ``Backend.active_jobs``: one question to the ResourceManager."""
+        return observe.active_jobs(self.rm)
 
     def overview(self) -> Overview:
         """See ``Backend.overview``: at most one question where surveys go on, for the nodes.

@@ -19,7 +19,7 @@ MAX_UNSAVED = 10
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
-    from submarine_jobs.tracking import JobStore, Known
+    from submarine_jobs.tracking import IndexEntry, JobStore
     from submarine_runtime.protocol.record import JobRecord
 
 
@@ -142,7 +142,7 @@ def _typed_job(ctx: click.Context) -> str | None:
     return next((word for word in ctx.meta.get(TYPED, ()) if not word.startswith("-")), None)
 
 
-def _known(store: JobStore, text: str) -> Known | None:
+def _known(store: JobStore, text: str) -> IndexEntry | None:
     if text == "last":
         return next(iter(store.newest(1)), None)
     return store.get(text) or store.named(text) or next(iter(store.beginning_with(text)), None)

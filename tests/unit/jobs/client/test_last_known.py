@@ -18,7 +18,7 @@ from submarine_jobs.display import table, tame
 from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import Profile
-from submarine_jobs.tracking import Known, Target, unreachable, without_directory
+from submarine_jobs.tracking import IndexEntry, Target, last_known_record, record_without_directory
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
@@ -47,7 +47,7 @@ def put(session: Session, number: int, state: State, age: float, patch: pytest.M
         now = time.time()
         at.setattr("submarine_jobs.tracking.index.time.time", lambda: now - age)
         session.store.put(
-            Known(job_id, "old", "yarn", "gone", "hdfs://nn/x", 1e9, state, None, record)
+            IndexEntry(job_id, "old", "yarn", "gone", "hdfs://nn/x", 1e9, state, None, record)
         )
     return job_id
 
@@ -78,8 +78,8 @@ def test_what_a_silent_cluster_said_before_is_the_last_known_unless_it_is_final(
     state: State,
 ) -> None:
     record = JobRecord("a-1", "a", state)
-    known = Known("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
-    shown = tame(unreachable(known, ClusterError("No answer.", "Wait.")))
+    known = IndexEntry("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
+    shown = tame(last_known_record(known, ClusterError("No answer.", "Wait.")))
     assert shown.last_known is (state is State.RUNNING)
     assert shown.detail == "Last known; the cluster does not answer: No answer."
     assert ("RUNNING?" in table([shown]).text) is shown.last_known
@@ -110,10 +110,12 @@ def test_a_job_that_needs_a_silent_file_system_waits_for_it(
 ) -> None:
     record = JobRecord("a-1", "a", state, tasks=[TaskRecord("worker:0", "worker", 0)])
     record.tasks[0].started = 1.0 if started else None
-    known = Known("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
+    known = IndexEntry("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
     directory = cast(JobDirectory, SimpleNamespace(url="hdfs://nn/x"))
     target = Target(known, directory, session.backend())
-    shown = without_directory(target, seen, session.store, StorageError("No answer.", "Wait."))
+    shown = record_without_directory(
+        target, seen, session.store, StorageError("No answer.", "Wait.")
+    )
     assert shown.pending.startswith(said)
     assert bool(shown.pending) is bool(said)
 
@@ -124,7 +126,9 @@ def test_a_job_of_a_cluster_that_is_not_configured_any_more_names_how_to_name_it
     session = Session(Profile(state_dir=tmp_path))
     job_id = "digits-20261120-7f3a"
     session.store.put(
-        Known(job_id, "digits", "yarn", session.profile.name, "hdfs://nn/x", 1e9, State.RUNNING)
+        IndexEntry(
+            job_id, "digits", "yarn", session.profile.name, "hdfs://nn/x", 1e9, State.RUNNING
+        )
     )
     with pytest.raises(JobNotFoundError, match=r"not configured now.*HADOOP_CONF_DIR"):
         find_job(session, job_id)

@@ -19,7 +19,7 @@ from submarine_jobs.errors import ClusterError, NoAnswerError
 from submarine_jobs.model import Profile
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.storage.hdfs import HdfsStorage
-from submarine_jobs.tracking import Known
+from submarine_jobs.tracking import IndexEntry
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -45,7 +45,7 @@ def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
     for job_id in (OVER, ENDED, RUNS, WAITS):
         place = f"file://{root}/202611/{job_id}"
         first = State.SUBMITTING if job_id == WAITS else State.RUNNING
-        row = Known(job_id, "digits", "local", "default", place, 5.0, first, {"pid": 1})
+        row = IndexEntry(job_id, "digits", "local", "default", place, 5.0, first, {"pid": 1})
         if job_id == OVER:
             record = JobRecord(job_id, "digits", State.FAILED, reason=EndReason.PROGRAM_ERROR)
             row = replace(row, state=State.FAILED, record=record)

@@ -1,4 +1,4 @@
-"""Jobs of other users in a shared job root: named as theirs, never run unasked, never in the way.
+"""Jobs of other users in a shared job root: show the owner, never run them without ``--yes``.
 
 The other user is real: the directory has another uid, which only root can give it.
 """
@@ -18,7 +18,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
-from submarine_jobs.tracking import JobQuery, Known, Owner, attributed
+from submarine_jobs.tracking import IndexEntry, JobQuery, Owner, with_owner
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -168,9 +168,9 @@ def test_ones_own_job_of_a_name_is_looked_for_before_another_users_is_taken(
 def test_an_attempt_of_a_run_does_not_join_another_users_job(session: Session, me: str) -> None:
     put(session, THEIRS, me, uid=OTHER.pw_uid)
     storage, root = session.backend().job_root()
-    where = attempts.Place(storage, root, "nightly", "0" * 32)
+    where = attempts.RunStart(storage, root, "nightly", "0" * 32)
     with pytest.raises(RefusedError, match="is a job of nobody: its results are not taken"):
-        attempts._alive(session, where, THEIRS, print)
+        attempts._joinable_job(session, where, THEIRS, print)
 
 
 @pytest.mark.parametrize("user", ["", "me"])
@@ -184,18 +184,18 @@ def test_the_owner_of_hdfs_is_a_name(me: str) -> None:
     assert Owner(me, me).foreign_to(me) == ""
     assert Owner("bob", me).foreign_to(me) == "bob"
     assert Owner(me, "bob").foreign_to(me) == "bob"
-    assert attributed(record, Owner("bob", me)).user == "bob"
-    assert attributed(record, Owner(me, me)) is record
-    assert attributed(record, None) is record
+    assert with_owner(record, Owner("bob", me)).user == "bob"
+    assert with_owner(record, Owner(me, me)) is record
+    assert with_owner(record, None) is record
 
 
 def test_a_user_in_the_index_is_a_value_of_sql(session: Session, me: str) -> None:
-    row = Known(MINE, "digits", "local", "default", "file:///x", 1.0, State.RUNNING)
+    row = IndexEntry(MINE, "digits", "local", "default", "file:///x", 1.0, State.RUNNING)
     session.store.put(row)
     session.store.put_owner(MINE, Owner("' OR '1'='1", me))
     assert session.store.named("digits", me) is None
     assert session.store.named("digits", "' OR '1'='1") is None  # recorded names another user
     assert session.store.named("' OR '1'='1", me) is None
     assert session.store.named("digits") is not None
-    find: Callable[[str], list[Known]] = session.store.beginning_with
+    find: Callable[[str], list[IndexEntry]] = session.store.beginning_with
     assert find("' OR 1=1 --") == []

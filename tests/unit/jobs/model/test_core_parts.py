@@ -14,7 +14,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.logs import Tail
 from submarine_jobs.model import JobSpec, Localization, Resources, Role, fill_spec
 from submarine_jobs.model.placeholders import fill
-from submarine_jobs.submit.job_ids import new_job_id, slug
+from submarine_jobs.submit.job_directory import new_job_id, slug
 from submarine_runtime.protocol import layout
 
 

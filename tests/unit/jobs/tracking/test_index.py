@@ -4,16 +4,16 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from submarine_jobs.tracking import JobStore, Known
+from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 
 
-def row(number: int, name: str = "digits") -> Known:
+def row(number: int, name: str = "digits") -> IndexEntry:
     job_id = f"{name}-20261120-{number:04x}"
     record = JobRecord(job_id, name, State.RUNNING, events=[Event(0, 1.0, "x", "agent")])
-    return Known(
+    return IndexEntry(
         job_id, name, "local", "p", "file:///d", float(number), State.RUNNING, None, record
     )
 
@@ -58,5 +58,5 @@ def test_a_damaged_index_is_put_aside(tmp_path: Path) -> None:
 
 def test_lost_is_not_final(tmp_path: Path) -> None:
     record = JobRecord("a-20261120-0000", "a", State.LOST, reason=EndReason.CLUSTER_LOST)
-    known = Known(record.job_id, "a", "yarn", "p", "hdfs://x", 1.0, State.LOST, None, record)
+    known = IndexEntry(record.job_id, "a", "yarn", "p", "hdfs://x", 1.0, State.LOST, None, record)
     assert not known.final

@@ -18,7 +18,7 @@ from submarine_jobs.backends import Backend, Handle, Observation, Plan, Stage, S
 from submarine_jobs.backends.yarn.cluster.diagnostics import why_ended
 from submarine_jobs.model import JobSpec, Role
 from submarine_jobs.storage import LocalStorage, Storage
-from submarine_jobs.tracking import JobStore, Known, Target, settle
+from submarine_jobs.tracking import IndexEntry, JobStore, Target, resolve_record
 from submarine_jobs.tracking.closing import close_orphan
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_jobs.tracking.observation import LAST_WORDS_OF_CHILD
@@ -73,8 +73,10 @@ def store(tmp_path: Path) -> JobStore:
     return JobStore(tmp_path / "state" / "jobs.sqlite")
 
 
-def known(created: float, handle: Handle | None = None) -> Known:
-    return Known(JOB, "digits", "fake", "default", "file:///x", created, State.SUBMITTING, handle)
+def known(created: float, handle: Handle | None = None) -> IndexEntry:
+    return IndexEntry(
+        JOB, "digits", "fake", "default", "file:///x", created, State.SUBMITTING, handle
+    )
 
 
 def test_every_reason_has_a_meaning_that_ends() -> None:
@@ -136,7 +138,7 @@ def test_a_distributed_job_whose_master_starts_is_not_in_the_queue(
         row = replace(known(5.0, handle), state=State.PENDING)
         row = replace(row, record=JobRecord(JOB, "digits", State.PENDING, phases=phases))
         seen = Observation(Stage.WAITING, pending="waits", started=11.0, handle=handle)
-        record = settle(Target(row, directory, FakeBackend()), seen, store)
+        record = resolve_record(Target(row, directory, FakeBackend()), seen, store)
         assert [p.name for p in record.phases if p.end is None] == [name]
 
 
@@ -147,15 +149,15 @@ def test_a_job_whose_container_localizes_is_starting_and_not_queued(
     phases = [Phase("upload", 5.0, 8.0), Phase("queue", 8.0)]
     row = replace(row, record=JobRecord(JOB, "digits", State.PENDING, phases=phases))
     seen = Observation(Stage.STARTING, pending="localizing on nm", started=11.0)
-    record = settle(Target(row, directory, FakeBackend()), seen, store)
+    record = resolve_record(Target(row, directory, FakeBackend()), seen, store)
     assert (record.state, record.pending) == (State.STARTING, "localizing on nm")
     assert record.phases == [phases[0], Phase("queue", 8.0, 11.0), Phase("localizing", 11.0)]
     kept = store.get(JOB)
     assert kept is not None
     target = Target(kept, directory, FakeBackend())
-    assert settle(target, seen, store).phases == record.phases
+    assert resolve_record(target, seen, store).phases == record.phases
     # The program's container has registered with the cluster; nothing more is known of it.
-    record = settle(target, Observation(Stage.RUNNING), store)
+    record = resolve_record(target, Observation(Stage.RUNNING), store)
     assert (record.state, record.pending, record.detail) == (State.RUNNING, "", "")
 
 
@@ -165,17 +167,19 @@ def test_a_granted_container_is_not_a_running_program(
     seen_as = ((2, State.STARTING, "localizing on nm"), (3, State.PENDING, ""))
     for containers, state, words in seen_as:
         row = replace(known(5.0, {"containers": containers}), state=State.PENDING)
-        record = settle(Target(row, directory, Granted()), Observation(Stage.RUNNING), store)
+        record = resolve_record(
+            Target(row, directory, Granted()), Observation(Stage.RUNNING), store
+        )
         assert (record.state, record.pending) == (state, words)
     said = TaskRecord("worker:0", "worker", 0, host="nm")
     row = replace(row, record=JobRecord(JOB, "digits", State.STARTING, tasks=[said]))
     target = Target(row, directory, Granted())
     starting = Event(0, 9.0, "state", "coordinator-1", State.STARTING)
     directory.publish_events("coordinator-1", 0, [starting])
-    assert settle(target, Observation(Stage.RUNNING), store).state is State.STARTING
+    assert resolve_record(target, Observation(Stage.RUNNING), store).state is State.STARTING
     running = Event(1, 10.0, "state", "coordinator-1", State.RUNNING)
     directory.publish_events("coordinator-1", 1, [running])
-    assert settle(target, Observation(Stage.RUNNING), store).state is State.RUNNING
+    assert resolve_record(target, Observation(Stage.RUNNING), store).state is State.RUNNING
 
 
 @pytest.fixture
@@ -193,7 +197,9 @@ def test_a_job_whose_directory_is_full_ends_and_says_so(
     full: JobDirectory, store: JobStore
 ) -> None:
     target = Target(known(5.0, {"application_id": "a"}), full, FakeBackend())
-    record = settle(target, Observation(Stage.ENDED, EndReason.AGENT_LOST, "exit code 1"), store)
+    record = resolve_record(
+        target, Observation(Stage.ENDED, EndReason.AGENT_LOST, "exit code 1"), store
+    )
     assert (record.state, record.reason) == (State.FAILED, EndReason.JOB_DIRECTORY_FULL)
     assert "record.json" in record.detail
     assert os.strerror(errno.EDQUOT) in record.detail
@@ -243,7 +249,7 @@ def test_settle_keeps_the_jobs_own_record(directory: JobDirectory, store: JobSto
     directory.publish_json_exclusive(layout.RECORD, own.to_json())
     target = Target(known(5.0, {"application_id": "a"}), directory, FakeBackend())
     ended = Observation(Stage.ENDED, EndReason.NODE_LOST)
-    assert settle(target, ended, store).state is State.SUCCEEDED
+    assert resolve_record(target, ended, store).state is State.SUCCEEDED
     row = store.get(JOB)
     assert row is not None
     assert row.final
@@ -255,10 +261,10 @@ def test_an_agent_that_has_ended_is_not_waited_for_as_long(
     """Its record may come from a child process; an agent that listens may need more time."""
     target = Target(known(5.0, {"application_id": "a"}), directory, FakeBackend())
     ended = Observation(Stage.ENDED, EndReason.MASTER_LOST, finished=time.time())
-    assert not settle(target, ended, store, agent_ended=True).state.ended
+    assert not resolve_record(target, ended, store, agent_ended=True).state.ended
     ended = replace(ended, finished=time.time() - LAST_WORDS_OF_CHILD)
-    assert not settle(target, ended, store).state.ended
-    assert settle(target, ended, store, agent_ended=True).reason is EndReason.MASTER_LOST
+    assert not resolve_record(target, ended, store).state.ended
+    assert resolve_record(target, ended, store, agent_ended=True).reason is EndReason.MASTER_LOST
 
 
 def test_an_agent_that_was_killed_with_its_master_is_not_waited_for(
@@ -268,8 +274,8 @@ def test_an_agent_that_was_killed_with_its_master_is_not_waited_for(
     said = "AM Container for appattempt_1_1_000001 exited with  exitCode: 137\nKilled"
     reason, detail = why_ended("FAILED", "FAILED", said)
     ended = Observation(Stage.ENDED, reason, detail, finished=time.time())
-    assert not settle(target, ended, store).state.ended
-    assert settle(target, ended, store, agent_ended=True).reason is EndReason.MASTER_LOST
+    assert not resolve_record(target, ended, store).state.ended
+    assert resolve_record(target, ended, store, agent_ended=True).reason is EndReason.MASTER_LOST
 
 
 def test_of_two_applications_the_one_with_the_claim_is_the_job(
@@ -282,25 +288,27 @@ def test_of_two_applications_the_one_with_the_claim_is_the_job(
         directory,
         FakeBackend({"application_id": "first"}),
     )
-    assert not settle(target, Observation(Stage.ENDED, EndReason.AGENT_LOST), store).state.ended
+    assert not resolve_record(
+        target, Observation(Stage.ENDED, EndReason.AGENT_LOST), store
+    ).state.ended
     assert directory.record() is None
     row = store.get(JOB)
     assert row is not None
     assert row.handle == {"application_id": "first"}
     ended = Observation(Stage.ENDED, EndReason.NODE_LOST)
-    assert settle(replace(target, known=row), ended, store).reason is EndReason.NODE_LOST
+    assert resolve_record(replace(target, entry=row), ended, store).reason is EndReason.NODE_LOST
 
 
 def test_a_forgotten_job_without_result_is_lost_and_may_come_back(
     directory: JobDirectory, store: JobStore
 ) -> None:
     target = Target(known(5.0, {"application_id": "a"}), directory, FakeBackend())
-    assert settle(target, Observation(Stage.UNKNOWN), store).state is State.LOST
+    assert resolve_record(target, Observation(Stage.UNKNOWN), store).state is State.LOST
     assert directory.record() is None
     row = store.get(JOB)
     assert row is not None
     assert not row.final
-    again = settle(replace(target, known=row), Observation(Stage.RUNNING), store)
+    again = resolve_record(replace(target, entry=row), Observation(Stage.RUNNING), store)
     assert again.state is State.RUNNING
 
 
@@ -309,7 +317,7 @@ def test_a_submit_whose_reply_was_lost_is_found_by_its_tag(
 ) -> None:
     target = Target(known(time.time() - 100), directory, FakeBackend({"application_id": "a1"}))
     aged(directory, 100)
-    assert settle(target, None, store).state is State.PENDING
+    assert resolve_record(target, None, store).state is State.PENDING
     row = store.get(JOB)
     assert row is not None
     assert row.handle == {"application_id": "a1"}
@@ -329,7 +337,7 @@ def test_job_without_sign_of_its_submitter_is_closed_after_the_grace(
 ) -> None:
     aged(directory, age)
     target = Target(known(time.time() - 2000), directory, FakeBackend())
-    record = settle(target, None, store)
+    record = resolve_record(target, None, store)
     assert record.state is state
     if state is State.LOST:
         assert record.reason is EndReason.NEVER_SUBMITTED
@@ -346,9 +354,9 @@ def test_clock_of_this_machine_does_not_age_an_intent(
     aged(directory, 100)
     now = time.time()
     monkeypatch.setattr("submarine_jobs.tracking.observation.time.time", lambda: now + skew)
-    assert settle(target, None, store).state is State.SUBMITTING
+    assert resolve_record(target, None, store).state is State.SUBMITTING
     os.utime(directory.file(layout.INTENT), (now - 300,) * 2)
-    assert settle(target, None, store).state is State.LOST
+    assert resolve_record(target, None, store).state is State.LOST
 
 
 @pytest.mark.parametrize("claim", ["claim.json", "claim-2.json", "claim-3.json"])
@@ -359,7 +367,7 @@ def test_job_that_a_container_has_claimed_gets_no_record(
     aged(directory, 1000)
     directory.publish_json_exclusive(claim, {"application_id": application, "host": "n1"})
     target = Target(known(time.time() - 2000), directory, FakeBackend())
-    record = settle(target, None, store)
+    record = resolve_record(target, None, store)
     assert directory.record() is None
     assert record.state is (State.LOST if application and claim == layout.CLAIM else State.PENDING)
 
@@ -367,7 +375,7 @@ def test_job_that_a_container_has_claimed_gets_no_record(
 def test_second_closer_completes_the_first(directory: JobDirectory, store: JobStore) -> None:
     aged(directory, 1000)
     directory.publish_json_exclusive(layout.CLAIM, {layout.CLOSER: True, "host": "elsewhere"})
-    settle(Target(known(time.time() - 2000), directory, FakeBackend()), None, store)
+    resolve_record(Target(known(time.time() - 2000), directory, FakeBackend()), None, store)
     record = directory.record()
     assert record is not None
     assert record.reason is EndReason.NEVER_SUBMITTED
@@ -376,7 +384,9 @@ def test_second_closer_completes_the_first(directory: JobDirectory, store: JobSt
 def test_job_whose_directory_is_gone_is_lost(directory: JobDirectory, store: JobStore) -> None:
     shutil.rmtree(directory.path)
     store.put(known(time.time() - 2000))
-    record = settle(Target(known(time.time() - 2000), directory, FakeBackend()), None, store)
+    record = resolve_record(
+        Target(known(time.time() - 2000), directory, FakeBackend()), None, store
+    )
     assert store.get(JOB) is None
     assert (record.state, record.reason) == (State.LOST, EndReason.NEVER_SUBMITTED)
     assert "holds no job any more" in record.detail

@@ -94,7 +94,7 @@ def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | Non
     )
 
 
-def going_on(rm: ResourceManager) -> set[str]:
+def active_jobs(rm: ResourceManager) -> set[str]:
     """Ids of the jobs of all users whose application has not ended."""
     answer = rm.get(
         "/apps",

@@ -23,8 +23,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import NOTHING, reach
 from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, with_extra_roles
 from submarine_jobs.storage import LocalStorage, hdfs_storage
-from submarine_jobs.submit.backend_submission import make_submission
-from submarine_jobs.submit.coordinator_configuration import coordinator_orders
+from submarine_jobs.submit.configuration import coordinator_orders, make_submission
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.unit.jobs.backends.yarn.test_planning import leaf, res

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from submarine_jobs.access import JobDirectory
-from submarine_jobs.backends import Plan
+from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NOTHING, Reached, without_user
-from submarine_jobs.model import JobSpec, Role, gang_of, is_board
+from submarine_jobs.model import JobSpec, Role, gang_of, is_board, kind_of
 from submarine_jobs.storage import Storage
+from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.quicklinks import settled
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
@@ -138,3 +140,134 @@ def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
         role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
         for role in spec.roles
     }
+
+
+#: Fields of a spec that replace the coordinator's default where they are given.
+_CHOSEN = ("max_restarts", "gang_retries", "heartbeat", "lost_after")
+
+
+def coordinator_orders(
+    spec: JobSpec,
+    directory: JobDirectory,
+    record: JobRecord,
+    intent: str,
+    checkpoint_path: str | None = None,
+    restore_from: str | None = None,
+) -> CoordinatorConfig:
+    """Orders for the coordinator of a distributed job.
+
+    Parameters
+    ----------
+    record
+        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+    intent
+        The submit that this coordinator works for.
+    checkpoint_path, restore_from
+        See ``launch.AgentConfig``.
+    """
+    chosen: dict[str, Any] = {
+        name: getattr(spec, name) for name in _CHOSEN if getattr(spec, name) is not None
+    }
+    if spec.gang_timeout is not None:
+        chosen["gang_timeout"] = spec.gang_timeout or None  # 0: for ever
+    return CoordinatorConfig(
+        job_id=record.job_id,
+        name=spec.name,
+        user=record.user,
+        backend=record.backend,
+        intent=intent,
+        created=record.created or 0.0,
+        store=directory.storage.job_store(directory.path),
+        job_dir=directory.url,
+        roles=[_role_orders(role, spec.framework) for role in spec.roles],
+        framework=spec.framework,
+        policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
+        allowed_failures=spec.allowed_failures,
+        restore=spec.restore or "auto",
+        restore_from=restore_from,
+        checkpoint_path=checkpoint_path,
+        restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
+        timeout=spec.timeout,
+        lease=spec.lease,
+        queue=record.queue,
+        priority=spec.priority,
+        links={**back_links(), **spec.quicklinks},
+        phases=[vars(phase) for phase in record.phases],
+        workflow=record.workflow,
+        workflow_run=record.workflow_run,
+        workflow_node=record.workflow_node,
+        resources=record.resources,
+        notes=list(record.notes),
+        require_collective=spec.require_collective,
+        **chosen,
+    )
+
+
+def _role_orders(role: Role, framework: str) -> RoleOrders:
+    size = role.resources
+    return RoleOrders(
+        name=role.name,
+        service=role.name,
+        instances=role.instances,
+        kind=kind_of(role, framework),
+        least=role.least,
+        after=list(role.after),
+        memory=size.memory,
+        vcores=size.vcores,
+        gpus=size.gpus,
+        spread=role.spread,
+        avoid=list(role.avoid),
+        label=role.node_label,
+        nodes=list(role.nodes) if not role.relax else [],
+        racks=list(role.racks) if not role.relax else [],
+    )
+
+
+def make_submission(
+    spec: JobSpec,
+    plan: Plan,
+    directory: JobDirectory,
+    record: JobRecord,
+    *,
+    intent: str,
+    python: str,
+    runtime_zip: str,
+    reached: Reached,
+    environments: dict[str, str],
+    hdfs_wait: float | None = None,
+    on_step: Callable[[str], None] | None = None,
+) -> Submission:
+    """The submission of a job whose directory is complete up to its intent.
+
+    Parameters
+    ----------
+    hdfs_wait
+        Seconds that the job waits for the file system of its directory; None: the default.
+    on_step
+        Told what the backend does with it.
+    """
+    agents = {
+        role.name: agent_orders(spec, directory, record, intent, python, role, reached)
+        for role in spec.roles
+    }
+    coordinator = None
+    if spec.distributed:
+        path, job = reached.checkpoint_path, reached.restore_from
+        coordinator = coordinator_orders(spec, directory, record, intent, path, job)
+    if hdfs_wait is not None:
+        for agent in agents.values():
+            agent.save_grace = hdfs_wait
+        if coordinator is not None:
+            coordinator.save_grace = hdfs_wait
+    return Submission(
+        spec=spec,
+        plan=plan,
+        storage=directory.storage,
+        job_dir=directory.path,
+        agent=agents[spec.roles[0].name],
+        runtime_zip=runtime_zip,
+        coordinator=coordinator,
+        agents=agents if spec.distributed else {},
+        environments=environments,
+        on_step=on_step or (lambda step: None),
+    )

@@ -1,24 +1,49 @@
-"""What was meant to run, published by an exclusive create: from then on the job's id is taken.
-
-It is the first file of a job directory, and the client publishes it again every few seconds until
-the backend has accepted or refused the job. A directory without a record tells by it which job it
-is (``folding``), and whether its submission is still in progress. Holds no secret.
-"""
+"""Job ids: readable, unique, safe as a path, a host name and a YARN tag."""
 
 from __future__ import annotations
 
 import os
+import re
+import secrets
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import JobSpec, Profile, hadoop_user
+from submarine_jobs.storage import Storage
+from submarine_jobs.submit.runtime_zip import runtime_zip
 from submarine_runtime.protocol import layout
+
+_UNSAFE = re.compile(r"[^a-z0-9]+")
+MAX_SLUG = 40
+
+
+def slug(name: str) -> str:
+    """``name`` as lower-case letters, digits and single dashes; ``job`` when nothing is left."""
+    return _UNSAFE.sub("-", name.lower()).strip("-")[:MAX_SLUG].strip("-") or "job"
+
+
+def new_job_id(name: str, now: float | None = None) -> str:
+    """A fresh id such as ``digits-20261120-7f3a``; the date is UTC, the end is random."""
+    day = time.strftime("%Y%m%d", time.gmtime(now))
+    return f"{slug(name)}-{day}-{secrets.token_hex(2)}"
+
+
+def free_job_id(storage: Storage, root: str, name: str, now: float) -> str:
+    """A new id that has no job directory below ``root`` yet."""
+    for _ in range(20):
+        job_id = new_job_id(name, now)
+        if storage.stat(layout.job_directory(root, job_id)) is None:
+            return job_id
+    raise StorageError(f"No free job id for the name {name!r} under {root}.")
+
 
 #: Seconds between two publications of an intent while its submission is in progress; a third of
 #: the least grace that ``submit_grace`` allows.
@@ -95,3 +120,34 @@ def published_intent(
     finally:
         over.set()
         renewing.join(_LAST_RENEWAL)
+
+
+MAX_UPLOADS = 4
+
+
+def upload(directory: JobDirectory, root: str, files: Mapping[str, bytes | None]) -> str:
+    """Publish ``files`` (name -> content; None is left out) in the job directory.
+
+    Returns
+    -------
+    str
+        Path of the runtime's zip, which is uploaded once for all jobs below ``root``.
+    """
+    storage = directory.storage
+    runtime = runtime_zip()
+    runtime_path = f"{root}/{layout.RUNTIME_CACHE}/{runtime.name}"
+
+    def publish(item: tuple[str, bytes]) -> None:
+        storage.publish(directory.file(item[0]), item[1])
+
+    def publish_runtime() -> None:
+        if storage.stat(runtime_path) is None:
+            storage.publish(runtime_path, runtime.data)
+
+    present = [(name, data) for name, data in files.items() if data is not None]
+    with ThreadPoolExecutor(MAX_UPLOADS, "submarine-upload") as pool:
+        pending = [pool.submit(publish, item) for item in present]
+        pending.append(pool.submit(publish_runtime))
+        for upload_done in pending:
+            upload_done.result()
+    return runtime_path
