@@ -100,4 +100,4 @@ def test_a_zeppelin_in_a_container_ends_when_nobody_uses_it(shell: Shell, tmp_pa
     assert linked == value["page"]
     record = job.wait(300)
     assert record.state is State.SUCCEEDED, record.detail
-    assert b"Nobody has used Zeppelin for 5 s" in job.log("stdout").data
+    assert b"Zeppelin was not used for 5 s" in job.log("stdout").data

@@ -1,4 +1,4 @@
-"""What runs in a notebook's container, part by part: use, the door, links that are not believed."""
+"""Modules of a notebook server's program: use, TLS listener, validation of links."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from typing import Any
 import pytest
 
 from submarine_jobs.access import new_secret, tls_context
-from submarine_kernel.notebook_server.access import Address
+from submarine_kernel.notebook_server.access import NotebookAccess, endpoint_in
 from submarine_kernel.notebook_server.container.application import Application, newest_change
-from submarine_kernel.notebook_server.container.door import Door
-from submarine_kernel.notebook_server.container.lab import Lab
-from submarine_kernel.notebook_server.container.surroundings import (
-    Surroundings,
+from submarine_kernel.notebook_server.container.environment import (
+    ContainerEnvironment,
     free_port,
     token_of,
 )
+from submarine_kernel.notebook_server.container.lab import Lab
+from submarine_kernel.notebook_server.container.tls_listener import TlsListener
 from submarine_kernel.notebook_server.container.zeppelin import Zeppelin
-from submarine_kernel.notebook_server.submission import place_in, program
+from submarine_kernel.notebook_server.submission import program
 
 
 class _Jupyter(http.server.BaseHTTPRequestHandler):
-    """Answers as Jupyter does; ``lists`` is what it has."""
+    """Fake Jupyter server with the lists ``lists``."""
 
     lists: dict[str, Any] = {}
     token = ""
@@ -47,28 +47,30 @@ class _Jupyter(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def around(tmp_path: Path) -> Surroundings:
-    """A container."""
+def container(tmp_path: Path) -> ContainerEnvironment:
+    """The environment of a container."""
     secret = new_secret("j")
     (tmp_path / "notebooks").mkdir()
     words = {"token": secret.token, "certificate": secret.certificate, "key": secret.key}
-    return Surroundings(str(tmp_path), str(tmp_path / "notebooks"), "127.0.0.1", free_port(), words)
+    return ContainerEnvironment(
+        str(tmp_path), str(tmp_path / "notebooks"), "127.0.0.1", free_port(), words
+    )
 
 
 @pytest.fixture
-def lab(around: Surroundings) -> Iterator[Lab]:
-    """JupyterLab's client, and a server that answers it."""
-    handler = type("Handler", (_Jupyter,), {"token": around.token, "lists": {}})
+def lab(container: ContainerEnvironment) -> Iterator[Lab]:
+    """The application with a fake Jupyter server."""
+    handler = type("Handler", (_Jupyter,), {"token": container.token, "lists": {}})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        lab = Lab(around)
+        lab = Lab(container)
         lab.port = server.server_address[1]
         lab.lists = handler.lists  # type: ignore[attr-defined]
         yield lab
         server.shutdown()
 
 
-def test_use_is_a_busy_kernel_or_its_last_message(lab: Any) -> None:
+def test_last_use_is_a_busy_kernel_or_its_last_activity(lab: Any) -> None:
     assert lab.last_used() == 0.0
     lab.lists["kernels"] = [
         {"execution_state": "idle", "last_activity": "2026-11-20T10:00:00.5Z"},
@@ -87,7 +89,7 @@ def test_use_is_a_busy_kernel_or_its_last_message(lab: Any) -> None:
     assert lab.last_used() == 0.0
 
 
-def test_a_change_in_the_future_is_one_of_now(tmp_path: Path) -> None:
+def test_a_change_in_the_future_counts_as_now(tmp_path: Path) -> None:
     assert newest_change(str(tmp_path)) == 0.0
     (tmp_path / "deep").mkdir()
     file = tmp_path / "deep" / "x.ipynb"
@@ -98,44 +100,46 @@ def test_a_change_in_the_future_is_one_of_now(tmp_path: Path) -> None:
     assert newest_change(str(tmp_path)) <= time.time()
 
 
-def test_the_door_shows_the_certificate_and_passes_both_ways(around: Surroundings) -> None:
+def test_the_listener_forwards_both_directions_over_tls(container: ContainerEnvironment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as inside:
-        door = Door("127.0.0.1", around.port, around.tls(), inside.getsockname()[1])
-        assert not (Path(around.root) / "door.pem").exists()
-        with socket.create_connection(("127.0.0.1", around.port), 30) as stranger:
+        listener = TlsListener(
+            "127.0.0.1", container.port, container.tls(), inside.getsockname()[1]
+        )
+        assert not (Path(container.root) / "listener.pem").exists()
+        with socket.create_connection(("127.0.0.1", container.port), 30) as unauthenticated:
             other = tls_context(new_secret("other"))
             with pytest.raises(ssl.SSLError):
-                other.wrap_socket(stranger)
-        with socket.create_connection(("127.0.0.1", around.port), 30) as plain:
+                other.wrap_socket(unauthenticated)
+        with socket.create_connection(("127.0.0.1", container.port), 30) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert plain.recv(100)[:4] != b"HTTP"
-        context = ssl.create_default_context(cadata=around.secret["certificate"])
+        context = ssl.create_default_context(cadata=container.secret["certificate"])
         context.check_hostname = False
-        connected = socket.create_connection(("127.0.0.1", around.port), 30)
-        with context.wrap_socket(connected) as guest:
+        connected = socket.create_connection(("127.0.0.1", container.port), 30)
+        with context.wrap_socket(connected) as client:
             inside.settimeout(30)
-            guest.sendall(b"x")  # one that sends nothing does not reach the application
+            client.sendall(b"x")  # A silent connection is not forwarded.
             served, _ = inside.accept()
             with served:
                 served.settimeout(30)
-                guest.sendall(b"x" * 299_999)
+                client.sendall(b"x" * 299_999)
                 got = 0
                 while got < 300_000:
                     got += len(served.recv(1 << 16))
                 served.sendall(b"and back")
-                assert guest.recv(100) == b"and back"
-            assert guest.recv(100) == b""
-        door.close()
+                assert client.recv(100) == b"and back"
+            assert client.recv(100) == b""
+        listener.close()
     with pytest.raises(OSError, match="refused"):
-        socket.create_connection(("127.0.0.1", around.port), 30)
+        socket.create_connection(("127.0.0.1", container.port), 30)
 
 
-def test_a_taken_port_is_an_error(around: Surroundings) -> None:
+def test_a_taken_port_is_an_error(container: ContainerEnvironment) -> None:
     with (
-        socket.create_server(("127.0.0.1", around.port)),
+        socket.create_server(("127.0.0.1", container.port)),
         pytest.raises(OSError, match="Address already in use"),
     ):
-        Door("127.0.0.1", around.port, around.tls(), 1)
+        TlsListener("127.0.0.1", container.port, container.tls(), 1)
 
 
 @pytest.mark.parametrize(
@@ -151,46 +155,50 @@ def test_a_taken_port_is_an_error(around: Surroundings) -> None:
         "javascript:alert(1)",
     ],
 )
-def test_a_link_that_is_odd_is_no_place(link: str) -> None:
-    assert place_in({"JupyterLab": link}) is None
+def test_an_invalid_link_is_ignored(link: str) -> None:
+    assert endpoint_in({"JupyterLab": link}) is None
 
 
-def test_a_place_and_its_url() -> None:
-    place = place_in({"Docs": "https://docs/", "JupyterLab": "https://node-1.example:17001/lab"})
-    assert place is not None
-    address = Address(place, "to ken")
-    assert address.url() == "https://node-1.example:17001/lab?token=to%20ken"
-    assert address.url("http://127.0.0.1:8") == "http://127.0.0.1:8/lab?token=to%20ken"
-    assert "ken" not in repr(address)
-    six = place_in({"Zeppelin": "https://[::1]:17001/"})
+def test_the_url_has_the_token() -> None:
+    endpoint = endpoint_in(
+        {"Docs": "https://docs/", "JupyterLab": "https://node-1.example:17001/lab"}
+    )
+    assert endpoint is not None
+    access = NotebookAccess(endpoint, "to ken")
+    assert access.url() == "https://node-1.example:17001/lab?token=to%20ken"
+    assert access.url("http://127.0.0.1:8") == "http://127.0.0.1:8/lab?token=to%20ken"
+    assert "ken" not in repr(access)
+    six = endpoint_in({"Zeppelin": "https://[::1]:17001/"})
     assert six is not None
-    assert (six.host, Address(six, "t").url(), Address(six, "t").user) == (
+    assert (six.host, NotebookAccess(six, "t").url(), NotebookAccess(six, "t").user) == (
         "[::1]",
         "https://[::1]:17001/",
         "submarine",
     )
 
 
-def test_the_token_is_made_of_the_jobs_and_says_nothing_of_it(around: Surroundings) -> None:
-    assert around.token == token_of(around.secret["token"]) != token_of("another")
-    assert around.secret["token"] not in repr(around) + around.token
+def test_the_token_is_derived_from_the_jobs_and_does_not_reveal_it(
+    container: ContainerEnvironment,
+) -> None:
+    assert container.token == token_of(container.secret["token"]) != token_of("another")
+    assert container.secret["token"] not in repr(container) + container.token
 
 
-def test_configurations_are_for_this_user_alone(around: Surroundings, tmp_path: Path) -> None:
+def test_configurations_are_private(container: ContainerEnvironment, tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "bin").mkdir(parents=True)
     (home / "bin" / "zeppelin.sh").write_text("")
-    apps: list[Application] = [Lab(around), Zeppelin(around, str(home))]
+    apps: list[Application] = [Lab(container), Zeppelin(container, str(home))]
     for app in apps:
         words = [*app.command(), *app.variables(), *app.variables().values()]
-        assert around.token not in " ".join(words)
-    holding = [p for p in Path(around.root).rglob("*") if p.is_file()]
-    holding = [path for path in holding if around.token in path.read_text()]
+        assert container.token not in " ".join(words)
+    holding = [p for p in Path(container.root).rglob("*") if p.is_file()]
+    holding = [path for path in holding if container.token in path.read_text()]
     assert {path.name for path in holding} == {"jupyter_server_config.json", "shiro.ini"}
     assert all(path.stat().st_mode & 0o077 == 0 for path in holding)
 
 
-def test_what_travels_imports_nothing_of_ours() -> None:
+def test_the_program_imports_no_package_of_the_project() -> None:
     files = program().files
     assert {"main.py", "submarine_notebook/main.py", "submarine_notebook/__init__.py"} <= set(files)
     for name, content in files.items():

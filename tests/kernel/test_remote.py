@@ -195,7 +195,7 @@ def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
     server.kill()
     record = job.wait(PATIENCE)
     assert record.state is State.SUCCEEDED
-    assert b"nobody was there for 1 s" in b"".join(chunk.data for chunk in job.read_log("stderr"))
+    assert b"no owner for 1 s" in b"".join(chunk.data for chunk in job.read_log("stderr"))
 
 
 def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, AgentClient, new_secret, tls_context
 from submarine_jobs.access.credentials import JobSecret
-from submarine_kernel.notebook_server.container.door import MOST, Door
+from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
 from submarine_runtime.protocol.coordinator_config import RoleOrders
@@ -146,16 +146,16 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 @pytest.fixture
-def door() -> Iterator[tuple[int, JobSecret]]:
-    secret = new_secret("door")
+def listener() -> Iterator[tuple[int, JobSecret]]:
+    secret = new_secret("listener")
     context = server_context({"certificate": secret.certificate, "key": secret.key})
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with _Server(("127.0.0.1", 0), _Application) as inside:
         threading.Thread(target=inside.serve_forever, daemon=True).start()
-        door = Door("127.0.0.1", port, context, inside.server_address[1])
+        listener = TlsListener("127.0.0.1", port, context, inside.server_address[1])
         yield port, secret
-        door.close()
+        listener.close()
         inside.shutdown()
 
 
@@ -169,8 +169,8 @@ def get(port: int, secret: JobSecret, source: str = OWNER) -> http.client.HTTPSC
     return connection
 
 
-def test_the_owner_reaches_the_application_of_a_container(door: tuple[int, JobSecret]) -> None:
-    port, secret = door
+def test_the_owner_reaches_the_application_of_a_container(listener: tuple[int, JobSecret]) -> None:
+    port, secret = listener
     for source in ("127.0.0.2", OWNER):
         for stage in STAGES:
             with idle_connections(port, source, stage, secret) as idle:
@@ -181,12 +181,12 @@ def test_the_owner_reaches_the_application_of_a_container(door: tuple[int, JobSe
 
 
 def test_connections_that_were_answered_give_way_when_they_are_idle(
-    door: tuple[int, JobSecret],
+    listener: tuple[int, JobSecret],
 ) -> None:
-    port, secret = door
+    port, secret = listener
     used = get(port, secret)
     kept = []
-    for number in range(MOST + 2):
+    for number in range(MAX_CONNECTIONS + 2):
         kept.append(get(port, secret))
         if number % 20 == 0:
             used.request("GET", "/")
@@ -200,10 +200,12 @@ def test_connections_that_were_answered_give_way_when_they_are_idle(
 
 
 def test_what_is_silent_for_long_does_not_stay(
-    door: tuple[int, JobSecret], monkeypatch: pytest.MonkeyPatch
+    listener: tuple[int, JobSecret], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("submarine_kernel.notebook_server.container.door.SILENT_SECONDS", 0.2)
-    port, secret = door
+    monkeypatch.setattr(
+        "submarine_kernel.notebook_server.container.tls_listener.SILENT_SECONDS", 0.2
+    )
+    port, secret = listener
     for stage in STAGES[:3]:
         with connect(port, OWNER, stage, secret) as idle:
             wait_for(lambda: not is_open(idle))

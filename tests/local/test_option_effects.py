@@ -645,9 +645,9 @@ for _extra in (
 @effect("notebook start", "--no-wait", "--json")
 def _(patch: pytest.MonkeyPatch) -> None:
     book = Session(load_config({}).profile).job("book")
-    patch.setattr("submarine_kernel.notebook_server.start_command.start_job", lambda *_: book)
-    assert "says where it is" in see("notebook", "start", "--no-wait")
-    assert "says where it is" not in see("notebook", "start")
+    patch.setattr("submarine_kernel.notebook_server.commands.submit_notebook", lambda *_: book)
+    assert "shows its address" in see("notebook", "start", "--no-wait")
+    assert "shows its address" not in see("notebook", "start")
     assert '"job_dir"' in see("notebook", "start", "--no-wait", "--json")
 
 
@@ -656,11 +656,10 @@ row("notebook list", "--all")
 
 @effect("notebook url", "--forward", "--port")
 def _(patch: pytest.MonkeyPatch) -> None:
-    from submarine_kernel.notebook_server.access import Address
-    from submarine_kernel.notebook_server.submission import Place
+    from submarine_kernel.notebook_server.access import Endpoint, NotebookAccess
 
-    address = Address(Place("JupyterLab", "node", 1, "/lab"), "token")
-    patch.setattr("submarine_kernel.notebook_server.commands.address_of", lambda *_: address)
+    access = NotebookAccess(Endpoint("JupyterLab", "node", 1, "/lab"), "token")
+    patch.setattr("submarine_kernel.notebook_server.commands.access_of", lambda *_: access)
     patch.setattr(
         "submarine_kernel.notebook_server.forwarding.TunnelPorts.start", refuse_port, raising=True
     )

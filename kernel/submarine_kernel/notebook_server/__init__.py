@@ -1,13 +1,7 @@
-"""A whole notebook server in a container of the cluster: ``submarine notebook start``.
+"""Notebook servers in containers of the cluster: ``submarine notebook``.
 
-An ordinary job of one task, whose role is ``notebook``. ``container`` is what travels: it starts
-JupyterLab or Zeppelin on the container's loopback interface, opens a door to it with the job's own
-certificate, and ends it when nobody has used it for a while. Its directory of notebooks is the
-job's checkpoint directory, so the agent brings each saved notebook to the job directory.
+A server is a job of one task with the role ``notebook``. ``container`` is its program: it starts
+JupyterLab or Zeppelin on the container's loopback interface, listens in front of it with the job's
+certificate, and ends it after some time without use. The directory of the notebooks is the job's
+checkpoint directory, so the agent copies each saved notebook to the job directory.
 """
-
-from __future__ import annotations
-
-from submarine_jobs.model import NOTEBOOK_ROLE as ROLE
-
-__all__ = ["ROLE"]

@@ -1,90 +1,119 @@
-"""Reaching a notebook that runs: its address, its token, whether it is ready.
+"""Access to a running notebook server: its address, its token, and whether it is ready.
 
-The token is made of the job's own, which only its owner can read; it is written nowhere.
+The token is derived from the job's token, which only the job's owner can read. It is not stored.
 """
 
 from __future__ import annotations
 
 import http.client
+import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_kernel.notebook_server.container.surroundings import token_of
+from submarine_kernel.notebook_server.container.environment import token_of
 from submarine_kernel.notebook_server.container.zeppelin import USER
-from submarine_kernel.notebook_server.submission import Place, place_in
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
+#: Application -> label of its link, path of its page.
+LINKS = {"lab": ("JupyterLab", "/lab"), "zeppelin": ("Zeppelin", "/")}
 ANSWER_SECONDS = 5.0
 PAUSE = 0.5
+_LINK = re.compile(r"https://(\[[0-9a-fA-F:]+\]|[A-Za-z0-9._-]+):(\d{1,5})(/[A-Za-z0-9._/-]*)")
 
 
 @dataclass(frozen=True)
-class Address:
-    """What a person needs to come in."""
+class Endpoint:
+    """Where an application listens, as parsed from a link of its job."""
 
-    place: Place
+    label: str
+    host: str
+    port: int
+    page: str
+
+    @property
+    def url(self) -> str:
+        """The URL of the page, without the token."""
+        return f"https://{self.host}:{self.port}{self.page}"
+
+
+@dataclass(frozen=True)
+class NotebookAccess:
+    """Endpoint and token of a notebook server."""
+
+    endpoint: Endpoint
     token: str
 
     def __repr__(self) -> str:
-        return f"Address({self.place.url})"
+        return f"NotebookAccess({self.endpoint.url})"
 
     @property
     def user(self) -> str:
-        """Name to log in with; empty where the token is enough."""
-        return USER if self.place.label == "Zeppelin" else ""
+        """Name for the login; empty if the URL contains the token."""
+        return USER if self.endpoint.label == "Zeppelin" else ""
 
     def url(self, base: str | None = None) -> str:
-        """The page to open.
+        """Return the URL of the page.
 
         Parameters
         ----------
         base
-            Scheme, host and port where it is reached by another way.
+            Scheme, host and port of a forwarded server.
         """
-        page = f"{base}{self.place.page}" if base else self.place.url
+        page = f"{base}{self.endpoint.page}" if base else self.endpoint.url
         return page if self.user else f"{page}?token={quote(self.token)}"
 
 
-def address_of(job: Job, record: JobRecord) -> Address:
-    """The address of a notebook that runs.
+def endpoint_in(links: Mapping[str, str]) -> Endpoint | None:
+    """Return the application's endpoint among a job's links; None until it is known."""
+    for label, _ in LINKS.values():
+        match = _LINK.fullmatch(links.get(label, ""))
+        if match is not None and 0 < int(match[2]) < 1 << 16:
+            return Endpoint(label, match[1], int(match[2]), match[3])
+    return None
+
+
+def access_of(job: Job, record: JobRecord) -> NotebookAccess:
+    """Return endpoint and token of a running notebook server.
 
     Raises
     ------
     SubmarineError
-        If it does not run (any more, or yet), or has no address.
+        If the server does not run, has no address yet, or the job's secret cannot be read.
     """
     if record.state.ended:
         raise SubmarineError(
             f"{job.id} has ended: {record.state.value}. {record.detail}".strip(),
-            f"`submarine notebook start --from {job.id}` goes on with its notebooks.",
+            f"`submarine notebook start --from {job.id}` starts a server with its notebooks.",
         )
-    place = place_in(record.links)
-    if place is None:
-        waits = record.pending or f"it is {record.state.value}"
-        raise SubmarineError(f"{job.id} has no address yet: {waits}", "Try again in a moment.")
+    endpoint = endpoint_in(record.links)
+    if endpoint is None:
+        reason = record.pending or f"it is {record.state.value}"
+        raise SubmarineError(f"{job.id} has no address yet: {reason}", "Try again in a moment.")
     try:
         secret = job.directory.secret()
     except (FileNotFoundError, KeyError, ValueError):
-        raise SubmarineError(f"The secret of {job.id} cannot be read: it is its owner's.") from None
-    return Address(place, token_of(secret.token))
+        raise SubmarineError(
+            f"The secret of {job.id} cannot be read: only the owner of the job can."
+        ) from None
+    return NotebookAccess(endpoint, token_of(secret.token))
 
 
-def answers(job: Job, place: Place) -> bool:
-    """Whether the application takes requests at its door, which shows the job's certificate."""
+def is_ready(job: Job, endpoint: Endpoint) -> bool:
+    """Whether the application answers through the TLS listener with the job's certificate."""
     context = tls_context(job.directory.secret())
     connection = http.client.HTTPSConnection(
-        place.host.strip("[]"), place.port, timeout=ANSWER_SECONDS, context=context
+        endpoint.host.strip("[]"), endpoint.port, timeout=ANSWER_SECONDS, context=context
     )
     try:
-        connection.request("GET", place.page)
+        connection.request("GET", endpoint.page)
         with connection.getresponse() as answer:
             return answer.status < http.client.INTERNAL_SERVER_ERROR
     except (OSError, http.client.HTTPException):
@@ -93,41 +122,44 @@ def answers(job: Job, place: Place) -> bool:
         connection.close()
 
 
-def wait_until_ready(job: Job, show: Callable[[str], object], patience: float = 600.0) -> Address:
-    """Wait until the application takes requests.
+def wait_until_ready(
+    job: Job, show: Callable[[str], object], patience: float = 600.0
+) -> NotebookAccess:
+    """Wait until the application answers.
 
     Parameters
     ----------
     show
-        Told what is waited for, again and again.
+        Called repeatedly with the reason of the wait.
     patience
-        Seconds that the application may take once its container runs; for the container itself it
-        is waited for ever, with the reason shown.
+        Seconds for the application after its container has started. The wait for the container has
+        no limit.
 
     Raises
     ------
     SubmarineError
-        If the job ends before.
+        If the job ends.
     ClusterError
-        If the application cannot be reached from here.
+        If the application cannot be reached from this machine.
     """
     deadline: float | None = None
     while True:
         record = job.record()
-        place = place_in(record.links)
+        endpoint = endpoint_in(record.links)
         if record.state.ended:
             raise SubmarineError(
                 f"{job.id} ended before it was ready: {record.detail or record.state.value}",
                 f"`submarine logs {job.id}` shows more.",
             )
-        if place is not None and answers(job, place):
-            return address_of(job, record)
-        if place is not None:
+        if endpoint is not None and is_ready(job, endpoint):
+            return access_of(job, record)
+        if endpoint is not None:
             deadline = deadline or time.monotonic() + patience
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"{place.label} cannot be reached at {place.host}:{place.port} from here.",
-                    f"`submarine notebook url --forward {job.id}` goes through the job's port.",
+                    f"{endpoint.label} cannot be reached at {endpoint.host}:{endpoint.port} from "
+                    "here.",
+                    f"`submarine notebook url --forward {job.id}` connects through the job's port.",
                 )
         show(record.pending or f"{job.id} is {record.state.value.lower()}")
         time.sleep(PAUSE)

@@ -1,31 +1,229 @@
-"""``submarine notebook stop|list|show|url``: words for people; the rest lies beside."""
+"""The verbs of ``submarine notebook``: start, stop, list, show and url."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from submarine_jobs.commands.grammar import Verb, ask_if_foreign, complete_jobs, option, verb_group
+from submarine_jobs import display
+from submarine_jobs.client import Job
+from submarine_jobs.commands.grammar import (
+    Verb,
+    ask_if_foreign,
+    backend_option,
+    complete_jobs,
+    complete_queues,
+    option,
+    owner_as_known,
+    profile_option,
+    verb_group,
+)
+from submarine_jobs.commands.run import (
+    ARCHIVE,
+    ENV,
+    FILE,
+    MEMORY,
+    PATIENCE,
+    PYTHON_ENV,
+    QUICKLINK,
+    count,
+    together,
+)
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_kernel.notebook_server.access import address_of
-from submarine_kernel.notebook_server.finding import MOST, find_notebook, is_notebook, told, way_in
+from submarine_jobs.model import NOTEBOOK_ROLE, format_duration
+from submarine_jobs.options import RunOptions, unique
+from submarine_kernel.notebook_server.access import (
+    LINKS,
+    NotebookAccess,
+    access_of,
+    wait_until_ready,
+)
 from submarine_kernel.notebook_server.forwarding import forward
-from submarine_kernel.notebook_server.start_command import PLACE, start
+from submarine_kernel.notebook_server.submission import (
+    DEFAULT_IDLE,
+    NotebookRequest,
+    notebook_job,
+    submit_notebook,
+)
+from submarine_runtime.protocol.record import JobRecord
+
+#: Number of the newest jobs that are searched for notebooks.
+MAX_JOBS = 1000
+PLACE = together([profile_option, backend_option])
+#: Parameters of ``start`` that have the same name in ``RunOptions``.
+_RUN_OPTIONS = (
+    "memory",
+    "vcores",
+    "gpus",
+    "queue",
+    "node_label",
+    "docker_image",
+    "python_env",
+    "profile",
+    "backend",
+)
+
+
+@click.command(
+    "start",
+    cls=Verb,
+    example=(
+        "notebook start --memory 8G --vcores 2 --gpu 4 --queue ml",
+        "notebook start zeppelin-note-book-001 --app zeppelin --zeppelin-home /opt/zeppelin",
+        "notebook start --from lab-notebook-20261120-7f3a",
+    ),
+)
+@click.argument("name", required=False)
+@option(
+    "--app",
+    type=click.Choice(sorted(LINKS)),
+    default="lab",
+    metavar="APP",
+    heading="What",
+    help="lab or zeppelin [lab].",
+)
+@option("--memory", type=MEMORY, metavar="SIZE", heading="Size", help="Memory [2G].")
+@option(
+    "--vcores",
+    type=count("The number of cores", 1),
+    metavar="N",
+    heading="Size",
+    help="Virtual cores [1].",
+)
+@option("--gpu", "gpus", type=count("--gpu"), metavar="N", heading="Size", help="GPUs [0].")
+@option(
+    "--queue",
+    metavar="QUEUE",
+    shell_complete=complete_queues,
+    heading="Cluster",
+    help="Queue of the cluster.",
+)
+@option("--node-label", metavar="LABEL", heading="Cluster", help="Only on nodes of this label.")
+@option("--docker_image", metavar="IMAGE", heading="Environment", help="Image of the container.")
+@option(
+    "--python-env",
+    type=PYTHON_ENV,
+    metavar="ENV",
+    heading="Environment",
+    help="Python on the node, with JupyterLab: host, path:DIR, auto, archive:URI [host].",
+)
+@option(
+    "--zeppelin-home",
+    metavar="DIR",
+    default="",
+    heading="Environment",
+    help="Directory of Zeppelin on the node.",
+)
+@option(
+    "--env",
+    type=ENV,
+    metavar="K=V",
+    multiple=True,
+    heading="Environment",
+    help="Environment variable; repeatable.",
+)
+@option(
+    "--file",
+    type=FILE,
+    metavar="SRC[:TARGET]",
+    multiple=True,
+    heading="Data",
+    help="Copy a file to the container; repeatable.",
+)
+@option(
+    "--archive",
+    type=ARCHIVE,
+    metavar="SRC[:DIR]",
+    multiple=True,
+    heading="Data",
+    help="Copy an archive to the container and unpack it; repeatable.",
+)
+@option(
+    "--from",
+    "previous",
+    metavar="JOB",
+    shell_complete=complete_jobs,
+    heading="Data",
+    help="Start with the notebooks of another notebook server.",
+)
+@option(
+    "--notebooks",
+    metavar="URI",
+    heading="Data",
+    help="Directory that keeps the notebooks too; its notebooks are available at the start.",
+)
+@option(
+    "--quicklink",
+    type=QUICKLINK,
+    metavar="NAME=URL",
+    multiple=True,
+    heading="What",
+    help="Additional link of the job, for example Docs=https://notebook-0:8080/; repeatable.",
+)
+@option(
+    "--idle",
+    type=PATIENCE,
+    metavar="TIME",
+    default=DEFAULT_IDLE,
+    heading="What",
+    help=f"Stop after this time without use, or never [{format_duration(DEFAULT_IDLE)}].",
+)
+@option("--no-wait", is_flag=True, heading="What", help="Return after the submission.")
+@PLACE
+@click.pass_obj
+def start(
+    frontend: Frontend, /, app: str, name: str | None, no_wait: bool, **given: Any
+) -> Outcome:
+    """Start JupyterLab or Zeppelin in a container, and show its address.
+
+    The server is a job: list, logs, metrics and cancel apply to it. Each saved notebook is copied
+    to the job directory within seconds, so it is kept when the container is lost.
+    """
+    request = NotebookRequest(
+        app,
+        RunOptions(
+            name=name,
+            env=unique(given.pop("env"), "--env"),
+            quicklinks=unique(given.pop("quicklink"), "--quicklink"),
+            files=tuple(dict.fromkeys(given.pop("file"))),
+            archives=tuple(dict.fromkeys(given.pop("archive"))),
+            checkpoint_path=given.pop("notebooks"),
+            **{key: given[key] for key in _RUN_OPTIONS},
+        ),
+        given["idle"],
+        given["zeppelin_home"],
+        given["previous"],
+    )
+    job = submit_notebook(request, frontend)
+    if no_wait:
+        text = f"{job.id} is submitted; `submarine notebook url {job.id}` shows its address."
+        return Outcome(text, value={"job_id": job.id, "job_dir": job.job_dir}, job=job)
+    frontend.say(f"{job.id} is submitted.")
+    try:
+        access = wait_until_ready(job, frontend.renew)
+    except KeyboardInterrupt:
+        frontend.renew("")
+        text = f"Stopped waiting; {job.id} continues.\n  submarine notebook url {job.id}\n"
+        return Outcome(text + f"  submarine notebook stop {job.id}", exit_code=130, job=job)
+    frontend.renew("")
+    return _access_outcome(job, access, frontend)
 
 
 @verb_group(
     {
         "Notebook servers": {
-            "start": "Start one in a container, and say where it is.",
-            "list": "List those that run.",
-            "url": "Say where one is, with what lets you in, or serve it here.",
-            "show": "Show one's job: state, reason, times, where it is, end of its log.",
-            "stop": "End one; its notebooks are kept.",
+            "start": "Start a notebook server in a container, and show its address.",
+            "list": "List the running notebook servers.",
+            "url": "Show the address and the token of one, or serve it on this machine.",
+            "show": "Show the job of one: state, reason, times, node, end of its log.",
+            "stop": "Stop one; its notebooks are kept.",
         }
     }
 )
 def notebook() -> None:
-    """A whole JupyterLab or Zeppelin in a container of the cluster."""
+    """JupyterLab or Zeppelin in a container of the cluster."""
 
 
 notebook.add_command(start)
@@ -38,37 +236,36 @@ notebook.add_command(start)
 def stop(
     frontend: Frontend, /, job: str | None, profile: str | None, backend: str | None
 ) -> Outcome:
-    """End a notebook, the newest that runs where none is named; its notebooks are kept."""
-    found, record = find_notebook(frontend, job, profile, backend)
+    """Stop a notebook server, by default the newest; its notebooks are kept."""
+    found, record = _find(frontend, job, profile, backend)
     if record.state.ended:
         text = f"{found.id} has ended already: {record.state.value}."
         return Outcome(text, value=record.to_json(), job=found)
     if not ask_if_foreign(
         found, frontend, "Stop", "stopping it ends their work", yes=False, option=""
     ):
-        return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=1)
+        return Outcome(f"{found.id} continues.", value=record.to_json(), exit_code=1)
     after = found.cancel("submarine notebook stop")
-    again = f"`submarine notebook start --from {found.id}` goes on with its notebooks."
-    word = "has ended" if after.state.ended else "will end in a moment"
+    again = f"`submarine notebook start --from {found.id}` starts a server with its notebooks."
+    word = "has ended" if after.state.ended else "is ending"
     return Outcome(f"{found.id} {word}. {again}", value=after.to_json(), job=found)
 
 
 @notebook.command("list", cls=Verb, example=("notebook list", "notebook list --all"))
-@option("--all", "everything", is_flag=True, heading="Which", help="Those that have ended, too.")
+@option("--all", "everything", is_flag=True, heading="Which", help="Include ended ones.")
 @PLACE
 @click.pass_obj
 def list_notebooks(
     frontend: Frontend, /, everything: bool, profile: str | None, backend: str | None
 ) -> Outcome:
-    """List the notebooks that run."""
-    from submarine_jobs import display
-
+    """List the running notebook servers."""
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
-    records = [record for record in session.jobs(MOST) if is_notebook(record)]
+    records = [record for record in session.jobs(MAX_JOBS) if is_notebook(record)]
     shown = [record for record in records if everything or not record.state.ended]
     if not shown:
-        ended = " `submarine notebook list --all` shows former ones." if records else ""
-        return Outcome(f"No notebook runs; `submarine notebook start` starts one.{ended}", value=[])
+        ended = " `submarine notebook list --all` shows ended ones." if records else ""
+        text = f"No notebook server runs; `submarine notebook start` starts one.{ended}"
+        return Outcome(text, value=[])
     table = display.table(shown)
     return Outcome(table.text, table.html, [record.to_json() for record in shown])
 
@@ -80,10 +277,8 @@ def list_notebooks(
 def show(
     frontend: Frontend, /, job: str | None, profile: str | None, backend: str | None
 ) -> Outcome:
-    """Show a notebook's job: state, reason, times, where it is, end of its log."""
-    from submarine_jobs import display
-
-    found, _ = find_notebook(frontend, job, profile, backend)
+    """Show the job of a notebook server: state, reason, times, node, end of its log."""
+    found, _ = _find(frontend, job, profile, backend)
     view = found.view()
     return Outcome(
         display.text(view, command=frontend.command), display.html(view), view.record.to_json()
@@ -92,14 +287,14 @@ def show(
 
 @notebook.command("url", cls=Verb, example=("notebook url", "notebook url --forward --port 8888"))
 @click.argument("job", required=False, shell_complete=complete_jobs)
-@option("--forward", "through", is_flag=True, heading="Way", help="Serve it on this machine.")
+@option("--forward", "through", is_flag=True, heading="Access", help="Serve it on this machine.")
 @option(
     "--port",
     type=int,
     metavar="PORT",
     default=0,
-    heading="Way",
-    help="Port of this machine for --forward [any that is free].",
+    heading="Access",
+    help="Port of this machine for --forward [any free port].",
 )
 @PLACE
 @click.pass_obj
@@ -112,24 +307,77 @@ def url(
     profile: str | None,
     backend: str | None,
 ) -> Outcome:
-    """Say where a notebook is, with what lets you in.
+    """Show the address of a notebook server and its token.
 
-    With --forward it serves the notebook at http://127.0.0.1 of this machine, through the job's
+    With --forward the server is available at http://127.0.0.1 of this machine, through the job's
     own encrypted port, until Ctrl-C.
     """
-    found, record = find_notebook(frontend, job, profile, backend)
-    address = address_of(found, record)
+    found, record = _find(frontend, job, profile, backend)
+    access = access_of(found, record)
     if not through:
         if port:
-            raise UsageError("--port goes with --forward.", "Write --forward --port 8888.")
-        return told(found, address, frontend)
+            raise UsageError("--port needs --forward.", "Write --forward --port 8888.")
+        return _access_outcome(found, access, frontend)
     if frontend.kind != "cli":
-        raise UsageError("--forward serves until Ctrl-C.", "Use it in a terminal.")
+        raise UsageError("--forward runs until Ctrl-C.", "Use it in a terminal.")
     if not 0 <= port < 1 << 16:
         raise UsageError("--port must be a number from 0 to 65535.")
 
-    def tell(base: str) -> None:
-        frontend.say(way_in(address, base))
-        frontend.say("Ctrl-C ends the forwarding, not the notebook.")
+    def show_address(base: str) -> None:
+        frontend.say(_access_text(access, base))
+        frontend.say("Ctrl-C ends the forwarding. The notebook server continues.")
 
-    return Outcome(forward(found, port, tell), job=found)
+    return Outcome(forward(found, port, show_address), job=found)
+
+
+def is_notebook(record: JobRecord) -> bool:
+    """Whether a job is a notebook server, by the roles that it requested."""
+    requested = record.resources.get("requested")
+    roles = set(requested) if isinstance(requested, dict) else set()
+    return NOTEBOOK_ROLE in roles | {task.role for task in record.tasks}
+
+
+def _find(
+    frontend: Frontend, text: str | None, profile: str | None, backend: str | None
+) -> tuple[Job, JobRecord]:
+    """Return the named job, or the newest running notebook server of this user."""
+    session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
+    if text is not None:
+        job = notebook_job(session, text)
+        return job, job.record()
+    for record in session.jobs(MAX_JOBS):
+        if is_notebook(record) and not record.state.ended:
+            job = session.job(record.job_id)
+            if not owner_as_known(job):
+                return job, job.record()
+    raise UsageError(
+        "No notebook server runs.",
+        "`submarine notebook start` starts one; `submarine notebook list --all` shows ended ones.",
+    )
+
+
+def _access_outcome(job: Job, access: NotebookAccess, frontend: Frontend) -> Outcome:
+    """Return the address; the token only where the output is not saved."""
+    endpoint = access.endpoint
+    facts = {"job_id": job.id, "job_dir": job.job_dir, "page": endpoint.url}
+    if frontend.kind == "notebook" or frontend.kind == "zeppelin":
+        text = (
+            f"{endpoint.label} runs at {endpoint.url}\n"
+            f"`submarine notebook url {job.id}` in a terminal shows the link with the token, which "
+            "must not be saved in the output of a notebook."
+        )
+        return Outcome(text, value=facts, job=job)
+    text = (
+        f"{_access_text(access)}\n"
+        "The browser shows a warning, because the certificate is the job's own. Without a warning, "
+        "or if the node cannot be reached:\n"
+        f"  submarine notebook url --forward {job.id}"
+    )
+    secret = {"url": access.url(), "user": access.user, "token": access.token}
+    return Outcome(text, value={**facts, **secret}, job=job)
+
+
+def _access_text(access: NotebookAccess, base: str | None = None) -> str:
+    """Return the address with the token, below ``base`` if it is forwarded."""
+    text = f"{access.endpoint.label} is at {access.url(base)}"
+    return f"{text}\nLog in as {access.user} with {access.token}" if access.user else text

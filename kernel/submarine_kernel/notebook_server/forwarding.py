@@ -1,6 +1,6 @@
-"""``--forward``: a port of this machine that leads to the application, through the job's own port.
+"""``--forward``: a port of this machine that is connected to the application by the job's port.
 
-For browsers that cannot reach the node, or are not to see a certificate that nobody has signed.
+It is for browsers that cannot reach the node, or that do not accept a self-signed certificate.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
 NAME = "app"
-#: Seconds between two looks whether the job still runs, and where it listens.
-LOOK = 5.0
+#: Seconds between two checks of the job's state and address.
+POLL_SECONDS = 5.0
 
 
-def forward(job: Job, port: int, tell: Callable[[str], object]) -> str:
-    """Serve until the job has ended or Ctrl-C; why it ended.
+def forward(job: Job, port: int, on_ready: Callable[[str], object]) -> str:
+    """Serve until the job has ended or Ctrl-C; return why it ended.
 
     Parameters
     ----------
     port
-        Of this machine; 0: any that is free.
-    tell
-        Called with ``http://127.0.0.1:PORT`` once it can be used.
+        Port of this machine; 0 for any free port.
+    on_ready
+        Called with ``http://127.0.0.1:PORT`` when the port accepts connections.
 
     Raises
     ------
     UsageError
         If the port is taken.
     SubmarineError
-        If the job does not listen.
+        If the job has no address.
     """
     address = job.directory.address()
     if address is None:
-        raise SubmarineError(f"{job.id} does not listen.", "Look with `submarine notebook list`.")
+        raise SubmarineError(
+            f"{job.id} has no address.", "`submarine notebook list` shows its state."
+        )
     loop = tunnel_loop()
     ports = TunnelPorts([NAME])
     ports.address = address
@@ -50,12 +52,12 @@ def forward(job: Job, port: int, tell: Callable[[str], object]) -> str:
     except OSError as error:
         raise UsageError(f"--port {port} cannot be used: {error.strerror}.") from None
     try:
-        tell(f"http://{HOST}:{taken}")
+        on_ready(f"http://{HOST}:{taken}")
         while not (record := job.record()).state.ended:
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
             ports.address = job.directory.address() or address
         return f"{job.id} has ended: {record.state.value}."
     except KeyboardInterrupt:
-        return f"Stopped forwarding; {job.id} goes on."
+        return f"Stopped forwarding; {job.id} continues."
     finally:
         loop.call_soon_threadsafe(ports.close)

@@ -35,7 +35,7 @@ OPTIONS = (
     *("env", "conf", "input", "localization", "file", "archive"),
 )
 _PACKAGE = "submarine_keeper"
-_MAIN = f"from {_PACKAGE}.main import main\n\nmain()\n"
+_MAIN = f"from {_PACKAGE}.keeper import main\n\nmain()\n"
 #: Seconds between two checks for the container, first and at most; and between two status queries.
 POLL, LAST_POLL, VIEW = 0.15, 2.0, 2.0
 

@@ -1,1 +1,1 @@
-"""What runs in the container; standard library only, and no import of the project's packages."""
+"""Program of a notebook server's job. It runs in the container: standard library only."""

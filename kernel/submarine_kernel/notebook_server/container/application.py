@@ -1,4 +1,4 @@
-"""What the two applications have in common: a process that listens on loopback and can be asked."""
+"""Base class of the applications: a server process on the loopback interface."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import subprocess
 import time
 from contextlib import suppress
 
-from .surroundings import Surroundings, free_port
+from .environment import ContainerEnvironment, free_port
 
 #: Seconds between SIGTERM and SIGKILL.
 GRACE = 8.0
@@ -17,31 +17,31 @@ ANSWER_SECONDS = 10.0
 
 
 class StartError(Exception):
-    """The application cannot be started; one sentence."""
+    """The application cannot be started. The message is one sentence."""
 
 
 class Application:
-    """One application; made before it is started."""
+    """One application. The process starts with ``start``."""
 
     label = ""
-    #: Path that answers without a login.
+    #: Path that needs no login.
     health = "/"
 
-    def __init__(self, around: Surroundings) -> None:
-        self.around = around
+    def __init__(self, container: ContainerEnvironment) -> None:
+        self.container = container
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
     def command(self) -> list[str]:
-        """What to execute; writes the configuration that holds the token."""
+        """Write the configuration, which contains the token, and return the command."""
         raise NotImplementedError
 
     def variables(self) -> dict[str, str]:
-        """What it finds in its environment; no secret."""
+        """Return further environment variables, without secrets."""
         return {}
 
     def last_used(self) -> float:
-        """When somebody last did something, in seconds since the epoch, as it tells itself."""
+        """Return the time of the last use that the application reports, in seconds of the epoch."""
         return 0.0
 
     def start(self) -> None:
@@ -50,28 +50,28 @@ class Application:
         Raises
         ------
         StartError
-            If there is nothing to start.
+            If the application is not installed.
         """
         command = self.command()
         environment = {**os.environ, **self.variables()}
         try:
-            self.process = subprocess.Popen(command, cwd=self.around.notebooks, env=environment)
+            self.process = subprocess.Popen(command, cwd=self.container.notebooks, env=environment)
         except OSError as exc:
             raise StartError(f"{self.label} cannot be started: {exc}.") from exc
 
     def running(self) -> bool:
-        """Whether the process lives."""
+        """Whether the process runs."""
         return self.process is not None and self.process.poll() is None
 
     def answers(self) -> bool:
-        """Whether it takes requests."""
+        """Whether the application accepts requests."""
         try:
             return self.get(self.health)[0] < 500
         except (OSError, http.client.HTTPException):
             return False
 
     def get(self, path: str, headers: dict[str, str] | None = None) -> tuple[int, bytes]:
-        """Status and body of a request."""
+        """Send a GET request; return status and body."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
         try:
             connection.request("GET", path, headers=headers or {})
@@ -81,7 +81,7 @@ class Application:
             connection.close()
 
     def stop(self) -> None:
-        """End the process, gently at first."""
+        """End the process by SIGTERM, then by SIGKILL."""
         if self.process is None:
             return
         with suppress(ProcessLookupError):
@@ -94,7 +94,7 @@ class Application:
 
 
 def newest_change(directory: str) -> float:
-    """When a file below ``directory`` last changed."""
+    """Return the newest modification time of the files below ``directory``."""
     newest = 0.0
     for path, _, names in os.walk(directory):
         for name in names:

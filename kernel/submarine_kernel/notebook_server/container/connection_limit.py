@@ -1,4 +1,4 @@
-"""The module of the runtime with this name; ``starting.program`` puts its source in this place."""
+"""Stands for the runtime's module: ``submission.program`` ships that one under this name."""
 
 from submarine_runtime.network import ConnectionLimit
 

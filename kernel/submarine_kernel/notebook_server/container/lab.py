@@ -1,4 +1,4 @@
-"""JupyterLab: its configuration, and how to ask it when it was last used."""
+"""JupyterLab: configuration, and the time of its last use."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Lab(Application):
     health = "/api"
 
     def command(self) -> list[str]:
-        """Its token goes into a file that only this user can read."""
+        """Write the configuration with the token to a private file."""
         if importlib.util.find_spec("jupyterlab") is None:
             raise StartError(
                 f"there is no JupyterLab for {sys.executable} in the container. Install it there "
                 "(pip install jupyterlab), or choose an environment that has it with --python-env."
             )
-        # Jupyter itself writes files with the token in them, one of them for everybody to read.
-        self.around.closed("jupyter")
+        # Jupyter writes files that contain the token, one of them readable by all users.
+        self.container.private_directory("jupyter")
         config = {
-            "IdentityProvider": {"token": self.around.token},
+            "IdentityProvider": {"token": self.container.token},
             "PasswordIdentityProvider": {
                 "password_required": False,
                 "allow_password_change": False,
@@ -40,21 +40,23 @@ class Lab(Application):
                 "port": self.port,
                 "port_retries": 0,
                 "open_browser": False,
-                "root_dir": self.around.notebooks,
-                # Those outside come by the door, and by the name of this host.
+                "root_dir": self.container.notebooks,
+                # Requests through the TLS listener have the name of this host.
                 "allow_remote_access": True,
                 "allow_root": True,
                 "quit_button": True,
             },
             "LabApp": {"news_url": None, "check_for_updates_class": _NO_NEWS},
         }
-        self.around.private("jupyter/config/jupyter_server_config.json", json.dumps(config))
+        self.container.write_private(
+            "jupyter/config/jupyter_server_config.json", json.dumps(config)
+        )
         return [sys.executable, "-m", "jupyterlab"]
 
     def variables(self) -> dict[str, str]:
-        """Nothing of it goes to the home directory; settings travel with the notebooks."""
-        scratch = os.path.join(self.around.root, "jupyter")
-        own = os.path.join(self.around.notebooks, ".jupyter")
+        """Use the scratch directory instead of the home; keep settings with the notebooks."""
+        scratch = os.path.join(self.container.root, "jupyter")
+        own = os.path.join(self.container.notebooks, ".jupyter")
         return {
             "JUPYTER_CONFIG_DIR": os.path.join(scratch, "config"),
             "JUPYTER_RUNTIME_DIR": os.path.join(scratch, "runtime"),
@@ -65,23 +67,23 @@ class Lab(Application):
         }
 
     def last_used(self) -> float:
-        """A kernel that is busy is in use; else what kernels and terminals say."""
+        """Return the last activity of kernels and terminals; now if a kernel is busy."""
         newest = 0.0
-        for what in ("kernels", "terminals"):
-            for one in self._listed(what):
-                if one.get("execution_state") == "busy":
+        for kind in ("kernels", "terminals"):
+            for item in self._list(kind):
+                if item.get("execution_state") == "busy":
                     return time.time()
-                newest = max(newest, _seconds(one.get("last_activity")))
+                newest = max(newest, _seconds(item.get("last_activity")))
         return newest
 
-    def _listed(self, what: str) -> list[dict[str, Any]]:
-        headers = {"Authorization": "token " + self.around.token}
+    def _list(self, kind: str) -> list[dict[str, Any]]:
+        headers = {"Authorization": "token " + self.container.token}
         try:
-            status, body = self.get(f"/api/{what}?no_track_activity=1", headers)
+            status, body = self.get(f"/api/{kind}?no_track_activity=1", headers)
             found = json.loads(body) if status == 200 else []
         except (OSError, http.client.HTTPException, ValueError):
             return []
-        return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+        return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
 _NO_NEWS = "jupyterlab.handlers.announcements.NeverCheckForUpdate"

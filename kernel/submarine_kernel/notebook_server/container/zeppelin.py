@@ -1,7 +1,7 @@
-"""Zeppelin: a copy of its configuration with one user, whose password is the token.
+"""Zeppelin: a copy of its configuration with one user; the token is the password.
 
-Zeppelin has no token of its own, so anonymous use is switched off, and what lets a person in is a
-password that only this container and the owner of the job can make.
+Zeppelin has no tokens. Anonymous access is therefore disabled, and the password can be derived in
+this container and by the owner of the job only.
 """
 
 from __future__ import annotations
@@ -13,28 +13,28 @@ import time
 from xml.sax.saxutils import escape
 
 from .application import Application, StartError
-from .surroundings import Surroundings
+from .environment import ContainerEnvironment
 
 USER = "submarine"
 STORAGE = "org.apache.zeppelin.notebook.repo.VFSNotebookRepo"
-#: A part of a core that its processes use when nothing runs stays below this.
-AT_REST = 0.1
+#: Its processes use less than this part of a core when no paragraph runs.
+IDLE_LOAD = 0.1
 
 
 class Zeppelin(Application):
-    """A Zeppelin installation of the node, or of an archive that came along."""
+    """A Zeppelin installation of the node, or from an archive of the job."""
 
     label = "Zeppelin"
     health = "/api/version"
 
-    def __init__(self, around: Surroundings, home: str) -> None:
-        super().__init__(around)
+    def __init__(self, container: ContainerEnvironment, home: str) -> None:
+        super().__init__(container)
         self._home = os.path.abspath(os.path.expanduser(home))
         self._used = 0.0
         self._before = (time.monotonic(), 0.0)
 
     def command(self) -> list[str]:
-        """Its user goes into a file that only this user can read."""
+        """Write the configuration with the password to private files."""
         start = os.path.join(self._home, "bin", "zeppelin.sh")
         if not os.path.isfile(start):
             raise StartError(
@@ -42,39 +42,39 @@ class Zeppelin(Application):
                 "missing. Name its installation on the nodes with --zeppelin-home, or bring one "
                 "along: --archive zeppelin.tgz:zeppelin --zeppelin-home zeppelin."
             )
-        conf = os.path.join(self.around.closed("zeppelin"), "conf")
+        conf = os.path.join(self.container.private_directory("zeppelin"), "conf")
         given = os.path.join(self._home, "conf")
         if os.path.isdir(given):
             shutil.copytree(given, conf, dirs_exist_ok=True)
-        self.around.private("zeppelin/conf/zeppelin-site.xml", self._site())
-        self.around.private("zeppelin/conf/zeppelin-env.sh", self._environment(given))
-        self.around.private("zeppelin/conf/shiro.ini", _shiro(self.around.token))
+        self.container.write_private("zeppelin/conf/zeppelin-site.xml", self._site())
+        self.container.write_private("zeppelin/conf/zeppelin-env.sh", self._environment(given))
+        self.container.write_private("zeppelin/conf/shiro.ini", _shiro(self.container.token))
         return ["bash", start]
 
     def variables(self) -> dict[str, str]:
-        """Nothing of it is written to the installation."""
-        scratch = os.path.join(self.around.root, "zeppelin")
+        """Use the scratch directory instead of the installation."""
+        scratch = os.path.join(self.container.root, "zeppelin")
         return {
             "ZEPPELIN_HOME": self._home,
             "ZEPPELIN_CONF_DIR": os.path.join(scratch, "conf"),
             "ZEPPELIN_LOG_DIR": os.path.join(scratch, "logs"),
             "ZEPPELIN_PID_DIR": os.path.join(scratch, "run"),
             "ZEPPELIN_WAR_TEMPDIR": os.path.join(scratch, "webapps"),
-            # Without it the server reads its input, and ends with it.
+            # Without it the server reads stdin and ends at its end.
             "ZEPPELIN_IDENT_STRING": "submarine",
         }
 
     def _environment(self, given: str) -> str:
-        """The installation's own ``zeppelin-env.sh``, and ours behind it: variables win."""
-        ours = {
+        """Return the installation's ``zeppelin-env.sh``, followed by overriding variables."""
+        overrides = {
             "ZEPPELIN_ADDR": "127.0.0.1",
             "ZEPPELIN_PORT": str(self.port),
-            "ZEPPELIN_NOTEBOOK_DIR": self.around.notebooks,
+            "ZEPPELIN_NOTEBOOK_DIR": self.container.notebooks,
             "ZEPPELIN_NOTEBOOK_STORAGE": STORAGE,
             "ZEPPELIN_ALLOW_ANONYMOUS": "false",
             **self.variables(),
         }
-        lines = ["export " + name + "=" + shlex.quote(value) for name, value in ours.items()]
+        lines = ["export " + name + "=" + shlex.quote(value) for name, value in overrides.items()]
         try:
             with open(os.path.join(given, "zeppelin-env.sh"), encoding="utf-8") as file:
                 lines.insert(0, file.read())
@@ -83,11 +83,11 @@ class Zeppelin(Application):
         return "\n".join(lines) + "\n"
 
     def _site(self) -> str:
-        scratch = os.path.join(self.around.root, "zeppelin")
+        scratch = os.path.join(self.container.root, "zeppelin")
         values = {
             "zeppelin.server.addr": "127.0.0.1",
             "zeppelin.server.port": str(self.port),
-            "zeppelin.notebook.dir": self.around.notebooks,
+            "zeppelin.notebook.dir": self.container.notebooks,
             "zeppelin.notebook.storage": STORAGE,
             "zeppelin.anonymous.allowed": "false",
             "zeppelin.war.tempdir": os.path.join(scratch, "webapps"),
@@ -101,11 +101,11 @@ class Zeppelin(Application):
         return f'<?xml version="1.0"?>\n<configuration>\n{rows}</configuration>\n'
 
     def last_used(self) -> float:
-        """It does not tell who is there: work of its processes counts, beside saved notes."""
+        """Return when its processes last used the processor: Zeppelin does not report its use."""
         now, used = time.monotonic(), processor_seconds()
         then, before = self._before
         self._before = (now, used)
-        if before and used - before > AT_REST * (now - then):
+        if before and used - before > IDLE_LOAD * (now - then):
             self._used = time.time()
         return self._used
 
@@ -124,7 +124,7 @@ def _shiro(token: str) -> str:
 
 
 def processor_seconds() -> float:
-    """Processor time of all processes in this program's session, dead children included."""
+    """Return the processor time of all processes in this program's session, with dead children."""
     total, session = 0, os.getsid(0)
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():

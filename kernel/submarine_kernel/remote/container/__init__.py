@@ -1,1 +1,1 @@
-"""What runs in a kernel's container; standard library only, Python >= 3.8, no import of ours."""
+"""Program of a kernel's job. It runs in the container: standard library only, Python 3.8."""

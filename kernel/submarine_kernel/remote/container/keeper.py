@@ -1,27 +1,28 @@
-"""Keeps a kernel in the container of a job for its owner, and ends in time.
+"""Program of a kernel's job: start a kernel in the container and keep it for its owner.
 
-The owner, on the notebook's side, comes through the port of the job to the socket ``keeper`` and
-speaks JSON, an object a line:
+The owner, on the notebook's side, connects through the port of the job to the socket ``keeper``.
+Each message is a JSON object on one line:
 
 =====================================  ========================================================
-``{"type": "hello", "take": WORD}``    the first line; ``own``: be the owner from now on;
-                                       ``orphan``: only if there is no owner; ``look``: only look.
-                                       Answered by ``hello`` with ``connection``, ``owned``,
-                                       ``run``, ``code``
-``{"type": "ping"}``                   the owner is there; answered by ``pong``
-``{"type": "signal", "number": N}``    to the kernel's process group
-``{"type": "start", "key": KEY}``      start a kernel where none runs, or none with this key;
-                                       answered by ``started``. ``key`` may be left out
-``{"type": "leave"}``                  end the kernel and the job; answered by ``bye``
+``{"type": "hello", "take": WORD}``    the first message; ``own``: become the owner;
+                                       ``orphan``: become the owner if there is none; ``look``:
+                                       do not become the owner. The answer is ``hello`` with
+                                       ``connection``, ``owned``, ``run``, ``code``
+``{"type": "ping"}``                   sign of life of the owner; the answer is ``pong``
+``{"type": "signal", "number": N}``    send a signal to the kernel's process group
+``{"type": "start", "key": KEY}``      start a kernel if none with this key runs; the answer is
+                                       ``started``. ``key`` is optional
+``{"type": "leave"}``                  end the kernel and the job; the answer is ``bye``
 =====================================  ========================================================
 
-``{"type": "exited", "run": N, "code": N}`` comes without being asked. Without a sign of an owner
-for ``--idle`` seconds the keeper ends kernel and job; an owner whose connection is open counts as
-silent only after ``OWNED``, and one who has never come has from ``FIRST`` to ``UNMET`` seconds.
+``{"type": "exited", "run": N, "code": N}`` is sent without a request. After ``--idle`` seconds
+without an owner the keeper ends the kernel and the job. An owner with an open connection is gone
+after at least ``OWNED`` seconds of silence. The first owner has ``FIRST`` to ``UNMET`` seconds.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
@@ -29,125 +30,139 @@ import signal
 import time
 from typing import Any
 
-from .kernel_process import CHANNELS, SCHEME, KernelProcess, say
+from .kernel_process import CHANNELS, SCHEME, KernelProcess, kernel_module, log
 
-#: Seconds for an owner to come at all, at least and at most: who has given up waiting never does.
+#: Seconds to wait for the first owner, at least and at most. A start that was given up has none.
 FIRST, UNMET = 60.0, 300.0
-#: Seconds without a ping after which another may take an orphan.
+#: Seconds without a ping after which another owner may take the kernel as an orphan.
 OWNED = 15.0
-#: Seconds between two looks whether there is one, at most.
-LOOK = 1.0
+#: Longest pause between two checks for an owner, in seconds.
+CHECK_SECONDS = 1.0
+
+
+def main() -> None:
+    """Run until the kernel is not needed any more."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--idle", type=float, required=True)
+    idle = parser.parse_args().idle
+    kernel_module()  # Exits if ipykernel is missing.
+    asyncio.run(_keep(idle))
+
+
+async def _keep(idle: float) -> None:
+    # Created inside the loop: before Python 3.10 an event is bound to the present loop.
+    await Keeper(idle).keep()
 
 
 class Keeper:
-    """The kernel, its owner, and what becomes of both."""
+    """A kernel, the server for its owner, and the time limit without an owner."""
 
     def __init__(self, idle: float) -> None:
-        declared = os.environ["SUBMARINE_TUNNELS"]
-        scratch = os.path.dirname(declared)
+        tunnels_file = os.environ["SUBMARINE_TUNNELS"]
+        scratch = os.path.dirname(tunnels_file)
         os.makedirs(os.path.join(scratch, "sockets"), 0o700, exist_ok=True)
-        # A socket's name is short, the path of a container's directory is not.
+        # The absolute path of a container's directory is too long for a socket.
         self.sockets = os.path.relpath(os.path.join(scratch, "sockets"))
         self.idle = idle
-        self.heard = time.monotonic()
-        self.met = False
+        self.last_message = time.monotonic()
+        self.had_owner = False
         self.owner: asyncio.StreamWriter | None = None
-        self.over = asyncio.Event()
-        self.kernel = KernelProcess(scratch, self.sockets, self.exited)
+        self.done = asyncio.Event()
+        self.kernel = KernelProcess(scratch, self.sockets, self.on_exit)
         tunnels = {
             f"kernel-{name}": {"unix": f"sockets/k-{number}"}
             for number, name in enumerate(CHANNELS, 1)
         }
         tunnels["keeper"] = {"unix": "sockets/keeper"}
-        with open(declared + ".part", "w") as file:
+        with open(tunnels_file + ".part", "w") as file:
             json.dump(tunnels, file)
-        os.replace(declared + ".part", declared)
+        os.replace(tunnels_file + ".part", tunnels_file)
 
     async def keep(self) -> None:
-        """Until the owner wants no more, or there is none."""
+        """Run until the owner ends the kernel, or there is no owner."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.leave)
         await self.kernel.start()
         server = await asyncio.start_unix_server(self.serve, os.path.join(self.sockets, "keeper"))
-        lease = loop.create_task(self.lease())
-        await self.over.wait()
+        lease = loop.create_task(self.check_owner())
+        await self.done.wait()
         lease.cancel()
         server.close()
         await self.kernel.end()
 
     def leave(self) -> None:
-        """From now on everything ends."""
-        self.kernel.is_over()
-        self.over.set()
+        """End the kernel and the job."""
+        self.kernel.ignore_exit()
+        self.done.set()
 
-    def exited(self, run: int, code: int) -> None:
-        """Tell the owner that a kernel has ended."""
-        self.tell(self.owner, type="exited", run=run, code=code)
+    def on_exit(self, run: int, code: int) -> None:
+        """Report to the owner that a kernel has ended."""
+        self.send(self.owner, type="exited", run=run, code=code)
 
-    def patience(self) -> float:
-        """Seconds without a sign of an owner after which there is none."""
-        if not self.met:
+    def time_limit(self) -> float:
+        """Return the seconds without a message after which there is no owner."""
+        if not self.had_owner:
             return min(max(self.idle, FIRST), UNMET)
-        # Its signs come some seconds apart, so a shorter time would end it in between.
+        # The owner sends a ping every few seconds: a shorter limit would end the kernel in between.
         return self.idle if self.owner is None else max(self.idle, OWNED)
 
-    async def lease(self) -> None:
-        """End when nobody has been there for long."""
+    async def check_owner(self) -> None:
+        """End the kernel when the time without an owner is over."""
         while True:
-            patience = self.patience()
-            left = self.heard + patience - time.monotonic()
+            limit = self.time_limit()
+            left = self.last_message + limit - time.monotonic()
             if left <= 0:
-                say(f"nobody was there for {patience:g} s: the kernel ends, and its job")
+                log(f"no owner for {limit:g} s: the kernel and its job end")
                 self.leave()
                 return
-            await asyncio.sleep(min(left, LOOK))
+            await asyncio.sleep(min(left, CHECK_SECONDS))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One who has come to the socket."""
+        """Serve one connection."""
         try:
             async for line in reader:
-                await self.answer(json.loads(line), writer)
+                await self.handle(json.loads(line), writer)
         except (OSError, ValueError, KeyError, TypeError):
-            pass  # it went away, or speaks nonsense
+            pass  # The connection is lost, or a message is invalid.
         finally:
             if self.owner is writer:
                 self.owner = None
             writer.close()
 
-    async def answer(self, asked: dict[str, Any], writer: asyncio.StreamWriter) -> None:
-        """Do what one line asks; only the owner's does anything."""
-        kind = asked["type"]
+    async def handle(self, message: dict[str, Any], writer: asyncio.StreamWriter) -> None:
+        """Handle one message; all but ``hello`` are accepted from the owner only."""
+        kind = message["type"]
         if kind == "hello":
-            self.greet(str(asked.get("take")), writer)
+            self.greet(str(message.get("take")), writer)
         elif writer is not self.owner:
-            self.tell(writer, type="refused")
+            self.send(writer, type="refused")
         else:
-            self.heard = time.monotonic()
+            self.last_message = time.monotonic()
             if kind == "ping":
-                self.tell(writer, type="pong")
+                self.send(writer, type="pong")
             elif kind == "signal":
-                self.kernel.signal(int(asked["number"]))
+                self.kernel.signal(int(message["number"]))
             elif kind == "start":
-                await self.kernel.start(str(asked.get("key") or ""))
-                self.tell(writer, type="started", run=self.kernel.run)
+                await self.kernel.start(str(message.get("key") or ""))
+                self.send(writer, type="started", run=self.kernel.run)
             elif kind == "leave":
-                say("its owner has ended the kernel")
-                self.tell(writer, type="bye")
+                log("its owner has ended the kernel")
+                self.send(writer, type="bye")
                 self.leave()
         await writer.drain()
 
     def greet(self, take: str, writer: asyncio.StreamWriter) -> None:
-        """Say how things are, and who owns the kernel from now on."""
-        present = self.owner is not None and time.monotonic() - self.heard < OWNED
+        """Answer ``hello``, and change the owner if requested."""
+        present = self.owner is not None and time.monotonic() - self.last_message < OWNED
         owned = take == "own" or (take == "orphan" and not present)
         if owned:
-            before, self.owner, self.heard = self.owner, writer, time.monotonic()
-            self.met = True
+            before, self.owner, self.last_message = self.owner, writer, time.monotonic()
+            self.had_owner = True
             if before is not None and before is not writer:
-                self.tell(before, type="refused")
+                self.send(before, type="refused")
                 before.close()
-        self.tell(
+        self.send(
             writer,
             type="hello",
             connection={"key": self.kernel.key, "signature_scheme": SCHEME},
@@ -158,7 +173,7 @@ class Keeper:
         )
 
     @staticmethod
-    def tell(writer: asyncio.StreamWriter | None, **words: Any) -> None:
-        """Send one line, if there is anybody."""
+    def send(writer: asyncio.StreamWriter | None, **message: Any) -> None:
+        """Send one message, if the connection is open."""
         if writer is not None and not writer.is_closing():
-            writer.write(json.dumps(words).encode() + b"\n")
+            writer.write(json.dumps(message).encode() + b"\n")

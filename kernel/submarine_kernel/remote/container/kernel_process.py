@@ -1,7 +1,7 @@
-"""The kernel as a process of the container: started, signalled, started again, ended.
+"""The process of the kernel in its container: start, signal, restart and end it.
 
-It listens on Unix sockets below the scratch directory, which nobody else on the node can reach,
-with a key that is made here. Does not speak to its owner (``keeper``).
+The kernel listens on Unix sockets below the scratch directory, to which other users of the node
+have no access, with a key that is generated in the container.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from typing import Any
 
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 SCHEME = "hmac-sha256"
-#: Seconds that a kernel has to end after SIGTERM.
+#: Seconds between SIGTERM and SIGKILL.
 GRACE = 3.0
-#: Seconds in which a signal to all processes of the container has reached all of them.
+#: Seconds in which a signal to all processes of the container arrives at each of them.
 SETTLE = 0.1
 
 
 class KernelProcess:
-    """One kernel after the other, all with the same sockets.
+    """One kernel after another, all with the same sockets.
 
     Parameters
     ----------
     scratch
-        A directory for this user alone.
+        A directory for this user only.
     sockets
-        Where its sockets are; short, since a socket's name is.
-    exited
-        Called with the number of a run and its exit code when it has ended by itself.
+        Directory of the sockets, with a short path.
+    on_exit
+        Called with the number of a run and its exit code when the kernel has ended by itself.
     """
 
-    def __init__(self, scratch: str, sockets: str, exited: Callable[[int, int], None]) -> None:
+    def __init__(self, scratch: str, sockets: str, on_exit: Callable[[int, int], None]) -> None:
         self._file = os.path.join(scratch, "kernel.json")
-        self._exited = exited
+        self._on_exit = on_exit
         self._process: asyncio.subprocess.Process | None = None
         self._ending = False
         self.run = 0
@@ -55,11 +55,11 @@ class KernelProcess:
 
     @property
     def key(self) -> str:
-        """What its messages are signed with."""
+        """The key that signs the kernel's messages."""
         return str(self._connection["key"])
 
     async def start(self, key: str = "") -> None:
-        """Start a kernel; no matter if one runs, unless its clients have another key."""
+        """Start a kernel if none runs; a running kernel with another key is replaced."""
         if key and key != self.key:
             self.signal(signal.SIGKILL)
             if self._process is not None:
@@ -73,35 +73,35 @@ class KernelProcess:
         self.run, self.code = self.run + 1, None
         self._process = await asyncio.create_subprocess_exec(
             sys.executable,
-            *("-m", module(), "-f", self._file),
+            *("-m", kernel_module(), "-f", self._file),
             stdin=asyncio.subprocess.DEVNULL,
             start_new_session=True,
-            # The kernel ends when its parent is gone.
+            # The kernel ends with its parent.
             env=dict(os.environ, JPY_PARENT_PID=str(os.getpid())),
         )
-        say(f"kernel {self.run} is started, process {self._process.pid}")
-        asyncio.get_running_loop().create_task(self._attend(self._process, self.run))
+        log(f"kernel {self.run} is started, process {self._process.pid}")
+        asyncio.get_running_loop().create_task(self._wait(self._process, self.run))
 
-    async def _attend(self, process: asyncio.subprocess.Process, run: int) -> None:
-        """Tell when this kernel has ended."""
+    async def _wait(self, process: asyncio.subprocess.Process, run: int) -> None:
+        """Report the end of a kernel."""
         code = await process.wait()
         if code < 0:
-            # A signal to the whole container reaches the kernel first: then this is no kernel's
-            # death, and its owner is to hear of the container's.
+            # A signal to the whole container ends the kernel first. Then the owner must report the
+            # loss of the container, not the death of the kernel.
             await asyncio.sleep(SETTLE)
         if self._ending:
             return
-        say(f"kernel {run} has ended with {code}")
+        log(f"kernel {run} has ended with {code}")
         if run == self.run:
             self.code = code
-            self._exited(run, code)
+            self._on_exit(run, code)
 
-    def is_over(self) -> None:
-        """From now on its end is no news."""
+    def ignore_exit(self) -> None:
+        """Do not report the end of the kernel any more."""
         self._ending = True
 
     async def end(self) -> None:
-        """End it, at last by force."""
+        """End the kernel by SIGTERM, then by SIGKILL."""
         if self._process is None:
             return
         self.signal(signal.SIGTERM)
@@ -112,7 +112,7 @@ class KernelProcess:
             await self._process.wait()
 
     def signal(self, number: int) -> None:
-        """Send a signal to the kernel and what it has started in its group."""
+        """Send a signal to the kernel's process group."""
         if self._process is not None and self.code is None:
             try:
                 os.killpg(self._process.pid, number)
@@ -120,23 +120,23 @@ class KernelProcess:
                 pass
 
 
-def module() -> str:
-    """The kernel of this environment: ours where it is installed, else ipykernel's own.
+def kernel_module() -> str:
+    """Return the module that starts a kernel: Submarine's if it is installed, else ipykernel's.
 
     Raises
     ------
     SystemExit
-        If there is none; its sentence says what to do.
+        If ipykernel is not installed.
     """
     if importlib.util.find_spec("ipykernel") is None:
         raise SystemExit(
             f"submarine: ipykernel is not installed for {sys.executable}. Install it there, or "
             "choose another environment with --python-env."
         )
-    ours = importlib.util.find_spec("submarine_kernel") is not None
-    return "submarine_kernel" if ours else "ipykernel_launcher"
+    installed = importlib.util.find_spec("submarine_kernel") is not None
+    return "submarine_kernel" if installed else "ipykernel_launcher"
 
 
-def say(words: str) -> None:
-    """A line for the log of the job."""
-    print("submarine: " + words, file=sys.stderr, flush=True)
+def log(message: str) -> None:
+    """Write a line to the log of the job."""
+    print("submarine: " + message, file=sys.stderr, flush=True)

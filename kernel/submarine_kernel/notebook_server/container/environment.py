@@ -1,4 +1,4 @@
-"""What the container gives: directories, port, the job's secret, the application's own token."""
+"""The container's directories, port and secrets, as the agent provides them."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-#: What the application's token is derived from, with the job's as the key; a client does the same.
+#: Message of the HMAC that derives the application's token from the job's token.
 PURPOSE = b"submarine notebook"
-#: Above the well-known ports, below those that systems take for outgoing connections.
+#: Above the well-known ports, and below the ports that systems use for outgoing connections.
 _LOWEST, _HIGHEST = 15_000, 32_000
 _TRIES = 64
-_CHANCE = random.SystemRandom()
+_RANDOM = random.SystemRandom()
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class ContainerEnvironment:
     """One container.
 
     Parameters
     ----------
     root
-        The scratch directory, for this user alone.
+        Scratch directory, accessible to this user only.
     notebooks
-        Directory whose files the agent brings to the job directory.
+        Directory whose files the agent copies to the job directory.
     listen
-        Address for those outside.
+        Address of the TLS listener.
     port
-        Port that was reserved for the program; the job's link leads to it.
+        Port that is reserved for the program; the job's link refers to it.
     """
 
     root: str
@@ -45,8 +45,8 @@ class Surroundings:
     secret: dict[str, str] = field(repr=False)
 
     @classmethod
-    def found(cls) -> Surroundings:
-        """What the agent has put here."""
+    def from_agent(cls) -> ContainerEnvironment:
+        """Read the variables and files that the agent has provided."""
         root = os.path.dirname(os.environ["SUBMARINE_TUNNELS"])
         listen = str(_read(root, "agent.json").get("listen") or "127.0.0.1")
         return cls(
@@ -59,29 +59,31 @@ class Surroundings:
 
     @property
     def token(self) -> str:
-        """What lets a person in; not the job's token, since it ends up in a browser's history."""
+        """The application's token; not the job's, because browsers store it in their history."""
         return token_of(self.secret["token"])
 
     def tls(self) -> ssl.SSLContext:
-        """Shows the job's certificate."""
+        """Return a TLS context with the job's certificate."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        path = self.private("door.pem", self.secret["certificate"] + "\n" + self.secret["key"])
+        path = self.write_private(
+            "listener.pem", self.secret["certificate"] + "\n" + self.secret["key"]
+        )
         try:
             context.load_cert_chain(path)
         finally:
             os.unlink(path)
         return context
 
-    def closed(self, name: str) -> str:
-        """Make a directory that only this user can enter; its path."""
+    def private_directory(self, name: str) -> str:
+        """Create a directory that only this user can enter; return its path."""
         path = os.path.join(self.root, name)
         os.makedirs(path, exist_ok=True)
         os.chmod(path, 0o700)
         return path
 
-    def private(self, name: str, content: str) -> str:
-        """Write a file that only this user can read; its path."""
+    def write_private(self, name: str, content: str) -> str:
+        """Write a file that only this user can read; return its path."""
         path = os.path.join(self.root, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
@@ -89,8 +91,8 @@ class Surroundings:
             file.write(content)
         return path
 
-    def declare(self, port: int) -> None:
-        """Let clients of the job's own port through to the application."""
+    def declare_tunnel(self, port: int) -> None:
+        """Let clients reach the application through the job's own port."""
         path = os.environ["SUBMARINE_TUNNELS"]
         with open(path + ".new", "w", encoding="utf-8") as file:
             json.dump({"app": {"port": port}}, file)
@@ -98,20 +100,20 @@ class Surroundings:
 
 
 def token_of(job_token: str) -> str:
-    """The application's token: whoever may read the job's secret can make it."""
+    """Derive the application's token from the job's token."""
     digest = hmac.new(job_token.encode(), PURPOSE, hashlib.sha256).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def free_port() -> int:
-    """A port of the loopback interface that nobody has now, and that the system gives nobody.
+    """Return a free port of the loopback interface, outside the system's range of ephemeral ports.
 
-    What the system itself chose may be a kernel's or a connection's before the application, which
-    takes seconds to start, gets round to it.
+    The application takes seconds to start. Until then the system could assign an ephemeral port to
+    a kernel or a connection.
     """
     for _ in range(_TRIES):
         with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", _CHANCE.randint(_LOWEST, _HIGHEST)))
+            probe.bind(("127.0.0.1", _RANDOM.randint(_LOWEST, _HIGHEST)))
             return int(probe.getsockname()[1])
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
