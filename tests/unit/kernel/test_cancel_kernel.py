@@ -1,4 +1,4 @@
-"""Before a job is cancelled whose variables would be lost, every front end says so."""
+"""Front ends warn before cancelling a kernel or a notebook server, whose variables are lost."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Job:
 
 
 class FrontEnd(Frontend):
-    """Of some kind, in which a person may answer."""
+    """A front end of some kind; ``answer`` is the answer to questions, None if it cannot ask."""
 
     def __init__(self, kind: str, job: Job, answer: bool | None) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ def test_the_question_about_a_job_of_another_user_has_the_warning() -> None:
     assert "are lost. Cancel it?" in question
 
 
-def test_other_jobs_are_cancelled_without_it() -> None:
+def test_other_jobs_are_cancelled_without_a_warning() -> None:
     own = hadoop_user(None)
     for shown in (record("worker", State.RUNNING, own), record(KERNEL_ROLE, State.PENDING, own)):
         assert lost_if_cancelled(shown) == ""
@@ -109,7 +109,7 @@ def test_other_jobs_are_cancelled_without_it() -> None:
         assert len(job.cancels) == 1
 
 
-def test_a_kernels_job_is_known_by_its_role(tmp_path: Path) -> None:
+def test_the_job_of_a_kernel_has_its_role(tmp_path: Path) -> None:
     from submarine_jobs.model import Profile
 
     profile = Profile(backend="yarn", state_dir=tmp_path)

@@ -1,4 +1,4 @@
-"""When the container of a kernel counts as gone, by what its job says."""
+"""Detection of a lost container by the state of its job and by the connection."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GONE = "The container of the kernel is gone."
 
 
 class FakeJob:
-    """A job that says one thing, and notes that it was cancelled."""
+    """Fake job with one view; records its cancellation."""
 
     id = "kernel-gpu-1"
 
@@ -36,8 +36,8 @@ class FakeJob:
             raise ClusterError("no answer")
         return JobView(self._record)
 
-    def cancel(self, why: str) -> None:
-        self.cancelled = why
+    def cancel(self, reason: str) -> None:
+        self.cancelled = reason
 
 
 def record(state: State, *tasks: TaskRecord, reason: EndReason | None = None) -> JobRecord:
@@ -45,16 +45,16 @@ def record(state: State, *tasks: TaskRecord, reason: EndReason | None = None) ->
 
 
 @pytest.mark.parametrize(
-    "said",
+    "shown",
     [None, record(State.RUNNING, TaskRecord("worker:0", "worker", 0)), record(State.PENDING)],
 )
-def test_what_cannot_be_reached_is_not_gone(said: JobRecord | None) -> None:
-    job = FakeJob(said)
+def test_an_unreachable_or_running_job_is_not_lost(shown: JobRecord | None) -> None:
+    job = FakeJob(shown)
     assert loss_reason(cast(Job, job)) == ""
     assert not job.cancelled
 
 
-def test_a_job_that_has_ended_says_why() -> None:
+def test_an_ended_job_has_the_reason() -> None:
     job = FakeJob(record(State.FAILED, reason=EndReason.NODE_LOST))
     words = loss_reason(cast(Job, job))
     assert words.startswith(GONE)
@@ -63,8 +63,8 @@ def test_a_job_that_has_ended_says_why() -> None:
 
 
 @pytest.mark.parametrize("detail", ["Its node was lost.", ""])
-def test_a_container_that_was_replaced_has_another_kernel_and_is_let_go(detail: str) -> None:
-    """Else a kernel whose node is lost would wait for ever, or come back empty."""
+def test_a_job_with_a_replaced_container_is_cancelled(detail: str) -> None:
+    """Otherwise the kernel would wait forever, or restart without its variables."""
     task = TaskRecord("worker:0", "worker", 0, restarts=1, detail=detail)
     job = FakeJob(record(State.RUNNING, task))
     assert loss_reason(cast(Job, job)) == f"{GONE} {detail}".strip()
@@ -72,7 +72,7 @@ def test_a_container_that_was_replaced_has_another_kernel_and_is_let_go(detail: 
 
 
 class Transport:
-    """A connection to the keeper that takes what is written."""
+    """Fake connection to the keeper that discards what is written."""
 
     def is_closing(self) -> bool:
         return False
@@ -82,10 +82,10 @@ class Transport:
 
 
 def test_a_connection_that_ends_ends_the_wait_for_an_answer() -> None:
-    """The wait lasted 15 s, in which nothing looked whether the container is gone."""
+    """Otherwise the loss of the container is detected only after the time limit of 15 s."""
 
     async def ask() -> None:
-        keeper = KeeperClient("kernel-gpu-1", lambda said: None)
+        keeper = KeeperClient("kernel-gpu-1", lambda message: None)
         keeper._tunnel = cast(Tunnel, SimpleNamespace(transport=Transport()))
         asking = asyncio.ensure_future(keeper.request({"type": "hello"}, "hello", 600.0))
         await asyncio.sleep(0)
@@ -96,11 +96,11 @@ def test_a_connection_that_ends_ends_the_wait_for_an_answer() -> None:
     asyncio.run(ask())
 
 
-def test_a_connection_that_is_refused_counts_as_ended() -> None:
-    """The owner waited 12 s for a sign of life on a connection that was never made."""
+def test_a_refused_connection_counts_as_ended() -> None:
+    """Otherwise the owner waits 12 s for a message on a connection that was never open."""
 
     async def connect() -> bool:
-        keeper = KeeperClient("kernel-gpu-1", lambda said: None)
+        keeper = KeeperClient("kernel-gpu-1", lambda message: None)
         secret = new_secret("kernel-gpu-1")
         with pytest.raises(TunnelError, match="Connect call failed"):
             await keeper.connect(AgentAddress("127.0.0.1", free_port(), secret))

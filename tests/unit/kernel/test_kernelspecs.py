@@ -1,4 +1,4 @@
-"""The kernelspec: what is installed, where, and what is refused."""
+"""Kernelspecs: content, directory, and rejected options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from submarine_kernel.kernelspecs.installation import install_kernel, kernel_jso
 from submarine_magics.commands import default_words
 
 
-def test_kernel_json_starts_our_kernel_with_this_interpreter() -> None:
+def test_kernel_json_starts_the_kernel_with_this_interpreter() -> None:
     spec = kernel_json()
     assert spec["argv"] == [
         *(sys.executable, "-m", "submarine_kernel", "-f", "{connection_file}"),
@@ -49,7 +49,7 @@ def test_install_uninstall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert not place.exists()
 
 
-def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
+def test_settings_and_defaults_are_written_to_the_kernelspec(tmp_path: Path) -> None:
     words = ["--set", "profile=prod", "--set", "queue=ml", "--default", "gpu=1"]
     words += ["--default", "tensorboard=true", "--default", "worker_resources=memory=8G"]
     place = Path(
@@ -82,7 +82,7 @@ def test_settings_and_defaults_go_into_the_kernelspec(tmp_path: Path) -> None:
         (["--default", "tensorboard=yes"], "must be true or false"),
     ],
 )
-def test_impossible_settings_are_refused(words: list[str], message: str, tmp_path: Path) -> None:
+def test_invalid_settings_are_rejected(words: list[str], message: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=message):
         execute(["kernel", "install", "--prefix", str(tmp_path), *words], Frontend())
     assert list(tmp_path.iterdir()) == []
@@ -99,7 +99,7 @@ def test_impossible_settings_are_refused(words: list[str], message: str, tmp_pat
         ("{", "cannot be read"),
     ],
 )
-def test_a_kernelspec_that_is_wrong_says_so(text: str, problem: str, tmp_path: Path) -> None:
+def test_an_invalid_kernelspec_has_a_problem(text: str, problem: str, tmp_path: Path) -> None:
     (tmp_path / "kernel.json").write_text(text)
     found = read_settings(str(tmp_path / "kernel.json")).problem
     assert problem in found
@@ -107,7 +107,7 @@ def test_a_kernelspec_that_is_wrong_says_so(text: str, problem: str, tmp_path: P
     assert read_settings("").problem == read_settings("{resource_dir}/kernel.json").problem == ""
 
 
-def test_what_is_typed_takes_the_place_of_a_default() -> None:
+def test_a_typed_option_replaces_its_default() -> None:
     defaults = {"gpu": 1, "memory": "8G", "tensorboard": True, "env": {"A": "b c"}, "wait": False}
 
     def words(*typed: str) -> list[str]:
@@ -122,12 +122,12 @@ def test_what_is_typed_takes_the_place_of_a_default() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "ü", "x" * 200])
-def test_impossible_names_are_refused(name: str, tmp_path: Path) -> None:
+def test_invalid_names_are_rejected(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a valid name"):
         install_kernel(name=name, prefix=str(tmp_path))
 
 
-def test_other_refusals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_errors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
     with pytest.raises(UsageError, match="exclude each other"):
         execute(["kernel", "install", "--user", "--prefix", str(tmp_path)], Frontend())
@@ -171,9 +171,7 @@ def test_kernels_are_listed_checked_and_removed_by_name(
         execute(["kernel", "check", "ours"], Frontend())
 
 
-def test_a_kernel_of_somebody_else_is_not_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_foreign_kernel_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "share" / "jupyter"))
     other = tmp_path / "share" / "jupyter" / "kernels" / "other"
     other.mkdir(parents=True)

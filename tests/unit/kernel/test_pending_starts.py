@@ -1,4 +1,4 @@
-"""A start that waits for a container ends with its server, and so does its job."""
+"""A pending start ends with its server, and its job is cancelled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from submarine_kernel.remote.start_progress import StartProgress
 
 
 class Job:
-    """One whose container never comes."""
+    """Fake job whose container does not start."""
 
     id = "kernel-x-1"
 
@@ -31,7 +31,7 @@ class Job:
         self.cancelled.append(why)
 
 
-def test_starts_end_before_their_server_does() -> None:
+def test_starts_end_before_their_server() -> None:
     job: Any = Job()
 
     async def start() -> None:
@@ -44,7 +44,7 @@ def test_starts_end_before_their_server_does() -> None:
         assert [(start.kernel, start.notebook) for start in list_pending()] == [("gpu4", "a.ipynb")]
         assert await end_starts(60.0)
         assert list_pending() == []
-        # At once, since the server asks for its kernels next.
+        # The server lists its kernels next.
         assert started.done()
         with pytest.raises(KernelGoneError, match="server was stopped"):
             await started
@@ -54,25 +54,25 @@ def test_starts_end_before_their_server_does() -> None:
     assert not stopping()
 
 
-def test_nobody_waits_where_nothing_is_started() -> None:
+def test_without_starts_nothing_is_waited_for() -> None:
     assert asyncio.run(end_starts(0.0))
 
 
 class Terminal(io.StringIO):
-    """Stderr where somebody looks on."""
+    """Stderr of a terminal."""
 
     def isatty(self) -> bool:
         return True
 
 
 @pytest.mark.parametrize("terminal", [True, False])
-def test_a_start_says_at_a_terminal_what_it_waits_for(
+def test_a_start_shows_its_reason_to_wait_in_a_terminal(
     monkeypatch: pytest.MonkeyPatch, terminal: bool
 ) -> None:
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     monkeypatch.setenv("TERM", "xterm")
     lines: list[str] = []
-    # A server has its terminal for its log.
+    # A server uses its terminal as its log.
     progress = StartProgress(start := PendingStart("gpu4"), lines.append, terminal=terminal)
     assert not progress.renew("Packing this environment: 34 % of 700 MB")
     assert start.status == "Packing this environment: 34 % of 700 MB"

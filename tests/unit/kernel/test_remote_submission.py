@@ -1,4 +1,4 @@
-"""From ``submarine kernel install`` to what YARN is asked for."""
+"""From ``submarine kernel install`` to the request to YARN."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.unit.jobs.backends.yarn.test_distributed import submission
 
 
 def installed(tmp_path: Path, *words: str) -> dict[str, Any]:
-    """The provisioner's configuration in the kernel.json that these options make."""
+    """Install a kernel with these options; return the provisioner's configuration."""
     install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu"]
     path = Path(execute([*install, *words], Frontend()).value["path"])
     stanza = json.loads((path / "kernel.json").read_text())["metadata"]["kernel_provisioner"]
@@ -43,14 +43,14 @@ def installed(tmp_path: Path, *words: str) -> dict[str, Any]:
 
 
 def spec_for(tmp_path: Path, *words: str) -> JobSpec:
-    """The job of a kernel of that kernelspec."""
+    """Return the specification of the kernel's job."""
     run = installed(tmp_path, *words)["run"]
-    asked = KernelRequest("gpu", run)
-    config = load_config(run_options(asked).config_options)
-    return spec_of_kernel(config.profile, asked, program())
+    request = KernelRequest("gpu", run)
+    config = load_config(run_options(request).config_options)
+    return spec_of_kernel(config.profile, request, program())
 
 
-def test_size_queue_and_priority_are_those_of_one_container(tmp_path: Path) -> None:
+def test_size_queue_and_priority_of_the_container(tmp_path: Path) -> None:
     words = ["--memory", "8G", "--vcores", "2", "--gpu", "4", "--queue", "ml", "--priority", "3"]
     spec = spec_for(tmp_path, *words, "--python-env", "path:/opt/env")
     assert not spec.distributed
@@ -61,11 +61,11 @@ def test_size_queue_and_priority_are_those_of_one_container(tmp_path: Path) -> N
     assert spec.name == "kernel-gpu"
 
 
-def test_what_yarn_is_asked_for_with_a_label_and_an_image(tmp_path: Path) -> None:
+def test_the_request_to_yarn_has_the_label_and_the_image(tmp_path: Path) -> None:
     words = ["--memory", "500M", "--gpu", "2", "--node-label", "fast"]
     spec = spec_for(tmp_path, *words, "--docker-image", "registry/kernel:1")
     assert spec.distributed
-    # A kernel that ended is its owner's to start again.
+    # Only the owner restarts a kernel.
     assert spec.max_restarts == 0
     python = coordinatorpython.INTERPRETER
     parts = Parts(
@@ -112,7 +112,7 @@ def test_places(tmp_path: Path, words: list[str], field: str, value: object) -> 
     assert getattr(role, field) == value
 
 
-def test_times_are_the_provisioners(tmp_path: Path) -> None:
+def test_time_limits_are_settings_of_the_provisioner(tmp_path: Path) -> None:
     config = installed(tmp_path, "--idle-timeout", "20m", "--start-timeout", "2h")
     assert config == {"run": {}, "idle_timeout": "20m", "start_timeout": "2h"}
 
@@ -126,7 +126,7 @@ def test_times_are_the_provisioners(tmp_path: Path) -> None:
         (["--vcores", "2"], "Python (container)"),
     ],
 )
-def test_what_front_ends_show(tmp_path: Path, words: list[str], shown: str) -> None:
+def test_the_display_name_has_the_size(tmp_path: Path, words: list[str], shown: str) -> None:
     install = ["kernel", "install", "--prefix", str(tmp_path), "--name", "gpu", *words]
     assert execute(install, Frontend()).value["display_name"] == shown
 
@@ -141,15 +141,15 @@ def test_what_front_ends_show(tmp_path: Path, words: list[str], shown: str) -> N
         (["--memory", "1G", "--set", "queue=ml"], "--set and --default are for"),
     ],
 )
-def test_what_run_would_refuse_is_refused_at_install(
+def test_invalid_options_are_rejected_at_install(
     tmp_path: Path, words: list[str], sentence: str
 ) -> None:
     with pytest.raises(UsageError, match=sentence):
         installed(tmp_path, *words)
 
 
-class Heard(Frontend):
-    """Keeps what it is told."""
+class RecordingFrontend(Frontend):
+    """Front end that records messages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,14 +160,14 @@ class Heard(Frontend):
 
 
 def _answers(monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError) -> None:
-    """Have the cluster judge each request so."""
+    """Let the cluster answer each request with ``plan``."""
 
-    def judged(_backend: YarnBackend, _spec: JobSpec) -> Plan:
+    def plan_of(_backend: YarnBackend, _spec: JobSpec) -> Plan:
         if isinstance(plan, SubmarineError):
             raise plan
         return plan
 
-    monkeypatch.setattr(YarnBackend, "plan", judged)
+    monkeypatch.setattr(YarnBackend, "plan", plan_of)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def _answers(monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError) -> No
         (Plan("", [], warnings=["The job will wait."]), ""),
     ],
 )
-def test_the_cluster_is_asked_and_its_no_is_a_warning(
+def test_a_rejection_by_the_cluster_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError, warning: str
 ) -> None:
     conf = tmp_path / "conf"
@@ -187,7 +187,7 @@ def test_the_cluster_is_asked_and_its_no_is_a_warning(
     (conf / "core-site.xml").write_text(f"{site}</property></configuration>")
     monkeypatch.setenv("HADOOP_CONF_DIR", str(conf))
     _answers(monkeypatch, plan)
-    frontend = Heard()
+    frontend = RecordingFrontend()
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4", "--queue", "ml"]
     value = execute(["kernel", "install", *words], frontend).value
     assert (Path(value["path"]) / "kernel.json").is_file()
@@ -195,51 +195,51 @@ def test_the_cluster_is_asked_and_its_no_is_a_warning(
     assert [warning in line for line in value["warnings"]] == ([True] if warning else [])
 
 
-def test_an_install_where_there_is_no_cluster_says_so(
+def test_install_without_a_cluster_is_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("SUBMARINE_BACKEND")
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
-    frontend = Heard()
+    frontend = RecordingFrontend()
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4"]
     execute(["kernel", "install", *words], frontend)
     assert "No cluster is configured" in frontend.lines[0]
 
 
-def test_a_start_that_packs_an_environment_says_each_step_once(
+def test_packing_an_environment_is_logged_once_for_each_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def submit(_session: object, _asked: KernelRequest, progress: Any) -> None:
+    def submit(_session: object, _request: KernelRequest, progress: Any) -> None:
         for done in (0, 50, 100):
             progress("packing", done, 100)
-            heard.append(start.status)
+            statuses.append(start.status)
         progress("uploading", 100, 100)
         raise ClusterError("HDFS is away.")
 
     monkeypatch.setattr(acquisition, "submit_kernel", submit)
     lines: list[str] = []
-    heard: list[str] = []
+    statuses: list[str] = []
     none: Any = None
     start = PendingStart("gpu", "a.ipynb")
     progress = StartProgress(start, lines.append, terminal=False)
     with pytest.raises(ClusterError, match="HDFS is away"):
         asyncio.run(acquisition.get_kernel(none, KernelRequest("gpu", {}), {}, progress))
-    # The page is told how far it is.
-    assert heard[0].startswith("Packing this environment: 0 %")
-    assert heard[-1].startswith("Packing this environment: 100 %")
+    # The status has the percentage.
+    assert statuses[0].startswith("Packing this environment: 0 %")
+    assert statuses[-1].startswith("Packing this environment: 100 %")
     assert start.status.startswith("Uploading the environment: 100 %")
     assert len(lines) == 2
     assert lines[0].startswith("Packing this environment")
     assert lines[1].startswith("Uploading the environment")
 
 
-def test_a_full_disk_of_this_machine_is_a_sentence_in_the_dialog() -> None:
+def test_a_full_disk_is_one_sentence_in_the_dialog() -> None:
     full = OSError(errno.ENOSPC, "No space left on device", "/state/jobs.sqlite")
     for error in (full, sqlite3.OperationalError("database or disk is full")):
         words = str(dialog_error(error))
         assert "cannot be used" in words
         assert "full" in words or "No space left" in words
-        # Each sentence has a line: JupyterLab's dialog breaks none by itself.
+        # One sentence a line: JupyterLab's dialog does not wrap lines.
         assert "\nCheck rights and free space" in words
     for other in (ConnectionResetError("gone"), TimeoutError(), ValueError("x")):
         assert dialog_error(other) is other

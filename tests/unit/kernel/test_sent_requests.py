@@ -1,4 +1,4 @@
-"""Requests of a kernel's clients, read from the bytes of their connections as these pass."""
+"""Requests of a kernel's clients, parsed from the bytes of their connections."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def requests() -> SentRequests:
 
 @pytest.fixture
 def tap(requests: SentRequests) -> Tap:
-    """Of a connection that is open."""
+    """The tap of an open connection."""
     made = requests.tap()
     for side in (made.sent, made.received):
         side(GREETING + READY)
     return made
 
 
-def test_what_was_sent_waits_until_it_is_answered(requests: SentRequests, tap: Tap) -> None:
+def test_a_request_is_tracked_until_its_reply(requests: SentRequests, tap: Tap) -> None:
     tap.sent(message("execute_request", "a") + message("complete_request", "b"))
     tap.sent(message("execute_request", "c", content=b"x" * 70_000))
     assert numbers(requests) == ["a", "c"]
@@ -58,7 +58,7 @@ def test_what_was_sent_waits_until_it_is_answered(requests: SentRequests, tap: T
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 64, 65, 1000])
-def test_however_the_bytes_are_cut(requests: SentRequests, size: int) -> None:
+def test_chunks_of_any_size_are_parsed(requests: SentRequests, size: int) -> None:
     stream = GREETING + READY
     for at in range(20):
         stream += message("execute_request", f"m{at}", content=b"y" * at * 100)
@@ -68,8 +68,8 @@ def test_however_the_bytes_are_cut(requests: SentRequests, size: int) -> None:
     assert numbers(requests) == [f"m{at}" for at in range(20)]
 
 
-def test_clients_answer_for_one_another(requests: SentRequests, tap: Tap) -> None:
-    """A client that comes back on another connection gets its answer there."""
+def test_a_reply_on_another_connection_counts(requests: SentRequests, tap: Tap) -> None:
+    """A client that has reconnected gets the reply on its new connection."""
     tap.sent(message("execute_request", "a"))
     other = requests.tap()
     other.received(GREETING + READY + message("execute_reply", "r", parent="a"))
@@ -77,7 +77,7 @@ def test_clients_answer_for_one_another(requests: SentRequests, tap: Tap) -> Non
 
 
 @pytest.mark.parametrize(
-    "nonsense",
+    "invalid",
     [
         frame(b"<IDS|MSG>", more=False),
         frame(b"no delimiter", more=True) + frame(b"x" * 300, more=False),
@@ -92,13 +92,13 @@ def test_clients_answer_for_one_another(requests: SentRequests, tap: Tap) -> Non
         ),
     ],
 )
-def test_nonsense_is_passed_over(requests: SentRequests, tap: Tap, nonsense: bytes) -> None:
-    tap.sent(nonsense)
+def test_invalid_messages_are_ignored(requests: SentRequests, tap: Tap, invalid: bytes) -> None:
+    tap.sent(invalid)
     tap.sent(message("execute_request", "a"))
     assert numbers(requests) == ["a"]
 
 
-def test_what_is_encrypted_or_no_zeromq_is_not_understood(requests: SentRequests) -> None:
+def test_encrypted_and_other_protocols_are_ignored(requests: SentRequests) -> None:
     words = message("execute_request", "a")
     curve, http = requests.tap(), requests.tap()
     curve.sent(GREETING + READY + b"\x06" + len(words).to_bytes(8, "big") + words)
@@ -106,7 +106,7 @@ def test_what_is_encrypted_or_no_zeromq_is_not_understood(requests: SentRequests
     assert numbers(requests) == []
 
 
-def test_only_the_newest_are_remembered(requests: SentRequests, tap: Tap) -> None:
+def test_only_the_newest_requests_are_kept(requests: SentRequests, tap: Tap) -> None:
     for at in range(MAX_REQUESTS + 5):
         tap.sent(message("execute_request", str(at)))
     assert numbers(requests) == [str(at) for at in range(5, MAX_REQUESTS + 5)]
