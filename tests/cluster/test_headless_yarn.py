@@ -63,7 +63,7 @@ def test_input_and_output_on_hdfs(rig: Rig, hdfs: str) -> None:
     for other in (web, spelled):
         ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-o", f"{other}/in.ipynb")
         assert ran.returncode == 2, ran.stderr
-        assert "would take the place of" in ran.stderr
+        assert "would overwrite" in ran.stderr
     assert place_of(f"{web}/in.ipynb").read() == place_of(f"{spelled}/in.ipynb").read()
     ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-p", "n", "3", "--json")
     assert ran.returncode == 1, ran.stderr

@@ -175,7 +175,7 @@ def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(rig: Rig) -> None
     process = rig.start("submarine", "run", source, "-o", output, "--notify", "tee notice.json")
     code, said = rig.killed(process, signal.SIGTERM, lambda: says(output, WAITING))
     assert code == 143, said
-    assert "The run was ended by SIGTERM." in said
+    assert "The run was stopped by SIGTERM." in said
     document = read(output)
     statuses = [found.metadata.get("papermill", {}).get("status") for found in document.cells]
     assert [status for status in statuses if status] == [*["completed"] * 3, "failed", "pending"]
@@ -249,7 +249,7 @@ def test_sigterm_to_every_process_of_a_run_leaves_no_job(rig: Rig) -> None:
     finally:
         process.kill()
     assert process.returncode == 143, said
-    assert "The run was ended by SIGTERM." in json.dumps(read(output).cells)
+    assert "The run was stopped by SIGTERM." in json.dumps(read(output).cells)
     nothing_is_orphaned(rig)
 
 
@@ -273,7 +273,7 @@ def test_a_limit_ends_a_run_and_detached_jobs_go_on(rig: Rig) -> None:
     assert ran.returncode == 124
     assert "longer than 25s" in ran.stderr
     assert rig.jobs() == {"one": "RUNNING", "two": "RUNNING"}
-    assert "These jobs go on: one-" in ran.stderr
+    assert "These jobs continue: one-" in ran.stderr
     for name in ("one", "two"):
         assert rig.run("submarine", "cancel", name).returncode == 0
     nothing_is_orphaned(rig)
@@ -301,7 +301,7 @@ def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(rig: Rig) -> None:
     source = rig.notebook("dies", DIES, "1")
     ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 138
-    assert "Its kernel died" in ran.stderr
+    assert "The kernel died" in ran.stderr
     document = read(rig.folder / "out.ipynb")
     assert "before" in cell(document, "cell-0").outputs[0].text
     assert error(document, "cell-0").ename == "DeadKernelError"

@@ -99,7 +99,7 @@ def do(*words: str) -> Outcome:
 def submitted(nightly: Path, folder: Path) -> str:
     given = ("-p", "folder", str(folder), "-p", "note", NOTE)
     done = do("submit", str(nightly), "--to", "azkaban", "--run", *given)
-    assert f"Runs as {done.value['run']}: " in done.text
+    assert f"Running as {done.value['run']}: " in done.text
     return str(done.value["run"])
 
 

@@ -134,7 +134,7 @@ def test_the_server_neither_follows_a_projects_address_nor_asks(
             assert done.returncode == 0
             page.subscribe(2, "workflow", run="azkaban:1", url=azkaban.url)
             answer = page.until(lambda m: m.get("id") == 2, PATIENCE)
-            assert "showing an output logs nobody in" in answer["error"]
+            assert "displaying an output does not log in" in answer["error"]
         finally:
             page.close()
         assert azkaban.requests == []

@@ -831,7 +831,7 @@ row("workflow run", "--runs", "--runs", "out/runs", base="workflow run nightly.f
 def _(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("submarine_workflows.runs.folders.RunFolder.alive", True)
     see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
-    assert "is running already" in see("workflow", "run", "nightly.flow")
+    assert "is already running" in see("workflow", "run", "nightly.flow")
     assert "exit 0" in see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
 
 
@@ -915,7 +915,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
     with configured(Path("again").absolute(), patch):
         see("workflow", "submit", "nightly.flow", "--project", "all")
         words = ("workflow", "submit", "weekly.flow", "--project", "all")
-        assert "would take away" in see(*words)
+        assert "would remove" in see(*words)
         assert "Uploaded weekly" in see(*words, "--replace")
 
 

@@ -94,9 +94,9 @@ def test_every_page_sees_a_run_go_on_to_its_end(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ({"run": "nightly-20261122-023000-1f0a"}, "No run nightly-20261122-023000-1f0a is among"),
-        ({"run": "../../etc"}, r"No run ../../etc is among"),
-        ({"run": "azkaban:7", "url": "http://127.0.0.1:1"}, "No Azkaban is named."),
+        ({"run": "nightly-20261122-023000-1f0a"}, "The user of this server has no run nightly-"),
+        ({"run": "../../etc"}, "The user of this server has no run ../../etc"),
+        ({"run": "azkaban:7", "url": "http://127.0.0.1:1"}, "No Azkaban server is configured."),
         ({"run": ""}, "`run` must be the id of a run."),
         ({"run": 7}, "`run` must be text of at most 500 characters."),
         ({"run": "x" * 501}, "`run` must be text of at most 500 characters."),
@@ -138,7 +138,7 @@ def test_an_execution_at_azkaban_is_followed_by_the_server(
             page.until(shows(">RUNNING<"), PATIENCE)
             page.subscribe(2, "workflow", run=run, url="http://127.0.0.1:1")
             other = page.until(lambda m: m.get("id") == 2, PATIENCE)
-            assert other["error"] == f"This server asks {azkaban.url} and no other Azkaban."
+            assert other["error"] == f"This server uses only the Azkaban server {azkaban.url}."
             page.subscribe(3, "workflow", run="azkaban:99", url=azkaban.url)
             assert page.until(lambda m: m.get("id") == 3, PATIENCE)["code"] == "usage"
             nightly.go()
@@ -173,7 +173,7 @@ def test_no_output_makes_the_server_log_in(
         finally:
             shutil.rmtree(config)
         assert answer["error"] == (
-            f"There is no session at {azkaban.url} now, and showing an output logs nobody in."
+            f"There is no session at {azkaban.url}, and displaying an output does not log in."
         )
         assert "%submarine workflow status azkaban:1" in answer["fix"]
         assert later["error"] == answer["error"]

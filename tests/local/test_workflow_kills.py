@@ -88,7 +88,7 @@ def test_a_killed_runner_leaves_nothing_and_its_run_goes_on_once_that_is_so(flow
     flows.script("a.sh", "test -e go.new && test -e cancelled")
     outcome = flows.do("run", "--resume", "w")
     assert outcome.exit_code == 0, "its processes were not waited for"
-    assert f"{flows.newest().run}: goes on where it was EXECUTION_STOPPED." in flows.frontend.said
+    assert f"{flows.newest().run}: resuming, it was EXECUTION_STOPPED." in flows.frontend.said
     assert is_gone(pid)
     assert flows.file("before").read_text() == "x\n", "what was done is not done again"
     assert flows.view().node("a").attempt == 1
@@ -112,7 +112,7 @@ def test_a_run_is_cancelled_from_elsewhere(flows):
     assert is_gone(pid)
     assert flows.file("cancelled").exists()
     assert flows.view().reason == "It was cancelled."
-    assert "has ended already" in flows.do("cancel", "w").text
+    assert "has already ended" in flows.do("cancel", "w").text
 
 
 def test_the_job_of_a_command_ends_with_its_node(flows, tmp_path, monkeypatch):

@@ -162,7 +162,7 @@ def test_only_the_named_nodes_run(flows):
     assert flows.statuses()["a"] == "SKIPPED"
     assert flows.do("logs", "w", "f").text.startswith("==> f:b <==\n$ touch b\n")
     assert flows.do("logs", "w", "a").text == ""
-    assert flows.frontend.said[-1].endswith("has written nothing: it is SKIPPED.")
+    assert flows.frontend.said[-1].endswith("has no log: it is SKIPPED.")
     assert flows.run("--disable", "f").exit_code == 0
     assert flows.statuses()["f:b"] == "SKIPPED"
     with pytest.raises(UsageError, match="no node f:d"):
@@ -175,12 +175,12 @@ def test_only_the_named_nodes_run(flows):
         ("no-such-program-here", 127, "Its command was not found."),
         ("./plain.txt", 126, "code 126"),
         ("bash -c 'kill -SEGV $$'", 139, "was ended by SIGSEGV"),
-        ("${missing.output}", 2, "${missing.output} is given nowhere. Give it with `-p"),
-        ("echo $(date)", 2, "a shell's $() needs a script"),
+        ("${missing.output}", 2, "${missing.output} has no value. Give it with `-p"),
+        ("echo $(date)", 2, "for $() of a shell, use a script"),
     ],
 )
 def test_why_a_command_failed(flows, command, code, sentence):
-    flows.file("plain.txt").write_text("no program")
+    flows.file("plain.txt").write_text("not an executable program")
     # What a command puts out is not known before: a parameter may be missing in the run only.
     flows.write(f"""
         nodes:
@@ -214,7 +214,7 @@ def test_a_workflow_that_this_machine_cannot_run_is_refused_before_it_starts(flo
     with pytest.raises(WorkflowError) as refused:
         flows.run()
     assert [problem.line for problem in refused.value.problems] == [3, 4, 5]
-    assert "none.ipynb, which is not in" in str(refused.value)
+    assert "none.ipynb, which does not exist in" in str(refused.value)
     assert not flows.runs.folder.exists()
 
 
@@ -264,7 +264,7 @@ def test_data_that_does_not_come_in_time_is_the_reason_of_the_end(flows):
           - {name: a, type: noop, needs: {path: data/_SUCCESS, timeout: 1s}}
     """)
     assert flows.run().exit_code == 1
-    assert flows.view().node("a").reason == "data/_SUCCESS was not there in time."
+    assert flows.view().node("a").reason == "data/_SUCCESS did not appear in time."
 
 
 def _log(flows: Workflows, node: str) -> str:
@@ -288,7 +288,7 @@ def test_while_it_runs_another_run_is_skipped_followed_or_beside_it(flows):
     )
     first = flows.spawn("w.flow")
     flows.wait_for("b")
-    with pytest.raises(RefusedError, match="is running already"):
+    with pytest.raises(RefusedError, match="is already running"):
         flows.run()
     second = flows.spawn("w.flow", "--concurrent", "pipeline")
     until(lambda: len(flows.wait_for("a").split()) == 2, "a is not held up: the first has done it")
@@ -328,7 +328,7 @@ def test_logs_are_followed_until_the_run_has_ended(flows):
 def test_the_log_of_a_node_stays_below_its_size(flows, monkeypatch):
     monkeypatch.setattr(runner, "LogLimit", partial(LogLimit, limit=10_000, head=100, tail=1000))
     # One goes on until its log was shortened while it ran; the other is over at once.
-    waits = "until grep -q 'are left out' runs/w/*/logs/slow*; do sleep 0.05; done"
+    waits = "until grep -q 'bytes omitted' runs/w/*/logs/slow*; do sleep 0.05; done"
     flows.script("long.sh", f"seq 4000; {waits}")
     flows.write("""
         nodes:
@@ -339,7 +339,7 @@ def test_the_log_of_a_node_stays_below_its_size(flows, monkeypatch):
     for node in ("slow", "quick"):
         text = flows.newest().log(node, 0).read_text()
         assert len(text) < 10_000
-        assert "are left out here" in text
+        assert "omitted" in text
         assert "\n4000\n" in text
 
 

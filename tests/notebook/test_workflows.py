@@ -91,7 +91,7 @@ def test_a_run_is_cancelled_and_one_that_was_refused_says_why(kernel: Notebook) 
     kernel.until(lambda: statuses(ran)["first"] == "RUNNING")
     refused = kernel.run("%submarine workflow run slow")
     assert refused.status == "error"
-    assert "slow is running already" in refused.evalue + refused.traceback
+    assert "slow is already running" in refused.evalue + refused.traceback
     kernel.good("%submarine workflow cancel slow")
     kernel.until(lambda: shown(ran)[-1]["status"] == "KILLED")
     assert (

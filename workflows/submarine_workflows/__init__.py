@@ -1,4 +1,4 @@
-"""Notebook runs that nobody watches: workflows of notebooks, in Azkaban Flow 2.0's terms.
+"""Unattended notebook runs, and workflows of notebooks in the format of Azkaban's Flow 2.0.
 
-Reads, checks and draws workflows. What a node runs is a notebook or a job of ``submarine_jobs``.
+Workflows are read, checked, drawn, run and exported here. A node runs a notebook or a command.
 """

@@ -1,6 +1,6 @@
-"""Which files of its folder a workflow takes along, whatever scheduler it goes to.
+"""Select the files that a workflow needs, for every scheduler.
 
-Goes through the nodes; how a file is found and what it needs in its turn is ``Carried``'s.
+Iterates over the nodes; ``Carried`` finds the files and their dependencies.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ _COMMAND = re.compile(r"command(\.\d+)?")
 def carry(
     workflow: Workflow, root: Path, notebook: str = "", also: Iterable[str] = ()
 ) -> dict[str, bytes]:
-    """Content by path: the notebooks, what they and the commands name, and what is asked for.
+    """Return content by path: notebooks, the files that they and commands need, and ``also``.
 
     Parameters
     ----------
     root
-        Folder of the workflow's file.
+        Folder of the workflow file.
     notebook
-        The notebook whose cells its nodes run; empty: the one that the workflow names.
+        Notebook of the nodes that run cells; empty: the notebook that the workflow names.
     also
         Patterns of further files, ``lib/*.py``.
 
     Raises
     ------
     UsageError
-        If a file is missing, too large, a credential or outside of ``root``.
+        If a file is missing, too large, a credential, or outside ``root``.
     """
     carried = Carried(root)
     for _, node in workflow.walk():

@@ -1,7 +1,7 @@
-"""Secrets taken out of text that is about to leave this machine: a notice, a message.
+"""Mask secrets in text that leaves this machine, such as notifications.
 
-Knows them by their value (variables whose name says secret), by their place (``password=...``, a
-password in a URL) and by their look (a private key). What it has never heard of, it cannot know.
+Secrets are recognised by value (variables with a secret's name), by position (``password=...``, a
+password in a URL) and by form (a private key). Other secrets are not recognised.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _WORDS = (
     r"|credentials?"
 )
 _SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
-#: Shorter values would take harmless words out of a text.
+#: Masking shorter values would remove harmless words.
 _SHORTEST = 6
 #: A text may also begin within a key.
 _KEY = re.compile(
@@ -34,18 +34,18 @@ _ASSIGNED = re.compile(
 
 
 def mask(text: str, secrets: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
-    """``text`` with ``***`` in the place of every secret.
+    """Return ``text`` with ``***`` in place of every secret.
 
     Parameters
     ----------
     secrets
-        Values that are secret for sure: a job's token.
+        Values known to be secret, such as the token of a job.
     environ
-        Its variables with a secret's name hold values that are secret; by default this process's.
+        Variables with a secret's name contain secret values; by default those of this process.
     """
     known = {value for value in secrets if value}
     known.update(_of_environment(os.environ if environ is None else environ))
-    # The longest first: one may be part of another.
+    # Longest first: one value may be part of another.
     for value in sorted(known, key=len, reverse=True):
         text = text.replace(value, MASK)
     text = _KEY.sub(MASK, text)
@@ -65,7 +65,7 @@ def _of_environment(environ: Mapping[str, str]) -> set[str]:
 def _assigned(match: re.Match[str]) -> str:
     before, _ = match.groups()
     if before[-1].isspace() and before.rstrip()[-1] not in "=:":
-        # "the token expired" is a sentence, `--db-token 8f3a...` is an option.
+        # "the token expired" is a sentence; `--db-token 8f3a...` is an option.
         word = match.string[max(match.start() - 60, 0) : match.start()].split()
         if not (word and word[-1].startswith("-")):
             return match.group(0)

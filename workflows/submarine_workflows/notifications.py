@@ -1,8 +1,8 @@
-"""``--notify COMMAND``: somebody is told that a run did not end well.
+"""Run the command of ``--notify`` when a run does not succeed.
 
-The command gets one JSON object on its standard input and nothing of it on its command line, so no
-text of a log or a notebook is ever read by a shell. It has a minute, or ten seconds where somebody
-ends the run and will not wait; that it failed is said and changes nothing about the run.
+The command receives one JSON object on its standard input. Its command line contains no data, so no
+shell parses text of a log or notebook. It has one minute, or ten seconds if the run was stopped. A
+failure of the command is reported and does not affect the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from submarine_jobs.text import one_line, printable
 from submarine_workflows.masking import mask
 
 TIMEOUT = 60.0
-#: Where a run was told to end: most schedulers kill ten seconds to a minute and a half after that.
+#: Limit for a stopped run: most schedulers kill it 10 to 90 seconds after SIGTERM.
 HURRIED_TIMEOUT = 10.0
 _LOOK = 0.25
 MAX_LOG = 8 << 10
@@ -34,22 +34,22 @@ _MAX_WORDS = 2000
 
 @dataclass(frozen=True)
 class Notice:
-    """What is told.
+    """Content of a notification.
 
     Attributes
     ----------
     state
-        How it ended: ``FAILED``, ``KILLED``, ``CANCELLED``.
+        Final state: ``FAILED``, ``KILLED``, ``CANCELLED``.
     reason
-        Why, in a sentence or two.
+        One or two sentences.
     link
-        Where more is to be seen: a page, or the folder of the run.
+        Page or folder of the run.
     log
-        The last lines of the log.
+        Last lines of the log.
     workflow, run, node, notebook
-        Whose end it is; empty where there is none.
+        What has ended; empty if not applicable.
     jobs
-        Ids of the jobs that failed.
+        Ids of failed jobs.
     """
 
     state: str
@@ -65,13 +65,13 @@ class Notice:
     def to_json(
         self, secrets: Iterable[str] = (), environ: Mapping[str, str] | None = None
     ) -> dict[str, Any]:
-        """Plain values, bounded, without secrets and without control characters."""
+        """Return plain values, truncated, without secrets and control characters."""
         hidden = tuple(secrets)
         found: dict[str, Any] = {"version": 1, **asdict(self), "jobs": list(self.jobs[:50])}
         for key, value in found.items():
             if isinstance(value, str):
                 limit = MAX_LOG if key == "log" else _MAX_WORDS
-                # Masked as a whole: half a secret at the cut would not be known again.
+                # Mask before truncation: half a secret would not be recognised.
                 text = mask(value[-4 * MAX_LOG :], hidden, environ)
                 text = text[-limit:] if key == "log" else text
                 found[key] = printable(text, limit)
@@ -79,22 +79,22 @@ class Notice:
 
 
 def words_of(command: str) -> list[str]:
-    """The words of a notifier's command.
+    """Split the command line of a notifier.
 
     Raises
     ------
     UsageError
-        If it has none, a quote is open, or its program is not there.
+        If it is empty, has an unclosed quote, or its program does not exist.
     """
     try:
         words = shlex.split(command)
     except ValueError as exc:
-        raise UsageError(f"--notify: `{one_line(command, 80)}` cannot be read: {exc}.") from None
+        raise UsageError(f"--notify: `{one_line(command, 80)}` cannot be parsed: {exc}.") from None
     if not words:
-        raise UsageError("--notify wants a command, such as --notify ./tell.sh.")
+        raise UsageError("--notify requires a command, such as --notify ./tell.sh.")
     if shutil.which(words[0]) is None:
         raise UsageError(
-            f"--notify: `{one_line(words[0], 80)}` is no program that can be started.",
+            f"--notify: `{one_line(words[0], 80)}` is not an executable program.",
             "Give its path, or a name on the PATH.",
         )
     return words
@@ -114,16 +114,16 @@ def notify(
     Parameters
     ----------
     say
-        Hears one sentence when the command failed.
+        Called with one sentence when the command failed.
     secrets
-        Values that must not be told, beside those that are known by their look.
+        Further values to mask.
     hurried
-        Whether somebody wants the run to be over; asked again and again.
+        Returns whether the run was stopped; checked repeatedly.
 
     Returns
     -------
     bool
-        Whether the command ended well; nothing is raised.
+        Whether the command succeeded; no exception is raised.
     """
     try:
         words = words_of(command)
@@ -137,7 +137,7 @@ def notify(
     except OSError as exc:
         trouble = f"it cannot be started: {exc.strerror or exc}"
     if trouble:
-        say(f"The notifier `{one_line(mask(command), 80)}` did not work: {trouble.rstrip('.')}.")
+        say(f"The notifier `{one_line(mask(command), 80)}` failed: {trouble.rstrip('.')}.")
     return not trouble
 
 
@@ -146,9 +146,9 @@ def _limit(timeout: float, hurried: Callable[[], object]) -> float:
 
 
 def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], float]) -> str:
-    """Why it did not work; empty: it did."""
+    """Return the reason of a failure; empty on success."""
     started = time.monotonic()
-    # A file, not a pipe: whatever becomes of this process, the command gets all of it.
+    # A file, not a pipe: the command receives all of it even if this process ends.
     with tempfile.TemporaryFile() as told:
         told.write(data)
         told.seek(0)
@@ -163,7 +163,7 @@ def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], 
                 break
             except subprocess.TimeoutExpired:
                 if left <= 0:
-                    return f"it was ended after {limit():.12g} s"
+                    return f"it was stopped after {limit():.12g} s"
     finally:
         if process.poll() is None:
             with suppress(OSError):

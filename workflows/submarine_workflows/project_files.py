@@ -1,8 +1,8 @@
-"""The files that a project carries: notebooks, what they import from beside them, scripts.
+"""Collect the files of a project: notebooks, the modules that they import, and scripts.
 
-A file is carried because something names it: a node its notebook, a notebook or module what it
-imports, a command or a line for the shell a script. Anything else goes along only when it is asked
-for. Notebooks lose their outputs: they are made again, and may hold what nobody else should see.
+A file is included when something refers to it: a node its notebook, a notebook or module its
+imports, a command or shell line a script. Further files are included on request. The outputs of
+notebooks are removed: a run creates them again, and they may contain private data.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ MAX_FILE = 32 << 20
 MAX_ALL = 128 << 20
 MAX_FILES = 5000
 NOTEBOOK = ".ipynb"
-#: Files that mean something to Azkaban wherever they lie in a project.
+#: Azkaban interprets these files in any folder of a project.
 _AZKABANS = (".flow", ".project")
 _KEYS = re.compile(
     r"(?i)^(?:\.env(?:\..*)?|\.netrc|\.pgpass|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)"
     r"|credentials(?:\..*)?|.*\.(?:pem|key|p12|pfx|jks|jceks|keytab|kdbx))$"
 )
 _SKIPPED = ("__pycache__", ".ipynb_checkpoints", ".git")
-#: Read line by line, so that cells with magics in them are read too.
+#: Lines are matched one by one, because cells with magics are not valid Python.
 _IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(.*)|import\s+([\w.,\s]+))")
 _SHELL = re.compile(r"^\s*(?:!|%)\s*(.*)")
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_url(path: str) -> bool:
-    """Whether a notebook is somewhere else, where the executor reads it itself."""
+    """Return whether a notebook path is a URL, which the executor reads itself."""
     return bool(_URL.match(path))
 
 
 class Carried:
-    """Files of one folder, each with what it needs from the same folder.
+    """Collect files of one folder together with the files that they need from the same folder.
 
     Parameters
     ----------
     root
-        Folder of the workflow's file; nothing outside it is carried.
+        Folder of the workflow file. Files outside it are refused.
     """
 
     def __init__(self, root: Path) -> None:
@@ -52,38 +52,38 @@ class Carried:
         self.files: dict[str, bytes] = {}
 
     def notebook(self, path: str) -> None:
-        """Carry a notebook and what its cells name.
+        """Add a notebook and the files that its cells refer to.
 
         Raises
         ------
         UsageError
-            If it is not there, lies outside the folder, or is none.
+            If it does not exist, is outside the folder, or is not a notebook.
         """
         if is_url(path):
             return
         if "${" in path:
             raise UsageError(
-                f"The notebook `{path}` is known when the node runs only, and is carried before.",
+                f"The notebook `{path}` is unknown before the node runs, so it cannot be included.",
                 "Name the file, or a URL that the executor can read.",
             )
         file = self._inside(path, "The notebook")
         if file.suffix != NOTEBOOK:
-            raise UsageError(f"{path} is no notebook.", f"A notebook's name ends in {NOTEBOOK}.")
+            raise UsageError(f"{path} is not a notebook.", f"A notebook's name ends in {NOTEBOOK}.")
         self._add(file)
 
     def words(self, words: Iterable[str]) -> None:
-        """Carry every file that is named by one of ``words``; most of them name none."""
+        """Add each file that one of ``words`` names. Words that name no file are ignored."""
         for word in words:
             if (found := self._named(self._root, word)) is not None:
                 self._add(found)
 
     def matching(self, pattern: str) -> None:
-        """Carry what matches a pattern such as ``conf/*.yaml`` or ``lib/**``.
+        """Add the files that match a pattern such as ``conf/*.yaml`` or ``lib/**``.
 
         Raises
         ------
         UsageError
-            If nothing does.
+            If no file matches.
         """
         try:
             matches = [] if ".." in PurePosixPath(pattern).parts else self._root.glob(pattern)
@@ -91,13 +91,13 @@ class Carried:
         except (ValueError, NotImplementedError):
             found = []
         if not found:
-            raise UsageError(f"No file in {self._root} is named like `{pattern}`.")
+            raise UsageError(f"No file in {self._root} matches `{pattern}`.")
         for file in found:
             if not any(part in _SKIPPED for part in file.parts):
                 self._add(self._inside(str(file.relative_to(self._root)), "The file"))
 
     def everything(self) -> None:
-        """Carry the whole folder, as a project of Azkaban's own is packed; no hidden files."""
+        """Add the whole folder except hidden files, as for a project in Azkaban's own format."""
         for file in sorted(self._root.rglob("*")):
             parts = file.relative_to(self._root).parts
             hidden = any(part.startswith(".") or part in _SKIPPED for part in parts)
@@ -128,7 +128,7 @@ class Carried:
         if self._size > MAX_ALL or len(self.files) > MAX_FILES:
             raise UsageError(
                 f"The project would have more than {MAX_ALL >> 20} MiB or {MAX_FILES} files.",
-                "Put data on HDFS or another store, and name it under `needs:`.",
+                "Store data on HDFS or elsewhere, and name it under `needs:`.",
             )
 
     def _read(self, file: Path) -> bytes:
@@ -136,7 +136,7 @@ class Carried:
             if file.stat().st_size > MAX_FILE:
                 raise UsageError(
                     f"{file} is larger than {MAX_FILE >> 20} MiB.",
-                    "Put it on HDFS or another store, and read it from there.",
+                    "Store it on HDFS or elsewhere, and read it from there.",
                 )
             return file.read_bytes()
         except OSError as exc:
@@ -146,18 +146,18 @@ class Carried:
         pure = PurePosixPath(path)
         if pure.is_absolute():
             raise UsageError(
-                f"{what} {path} is named from the root of this machine.",
-                "Name it relative to the workflow's file, so that it can be carried along.",
+                f"{what} {path} has an absolute path.",
+                "Use a path relative to the workflow file, so that the file can be included.",
             )
         file = (self._root / path).resolve()
         if not file.is_relative_to(self._root):
-            raise UsageError(f"{what} {path} lies outside the workflow's folder {self._root}.")
+            raise UsageError(f"{what} {path} is outside the workflow's folder {self._root}.")
         if not file.is_file():
             raise UsageError(f"{what} {path} is not in {self._root}.")
         return file
 
     def _named(self, directory: Path, word: str) -> Path | None:
-        """The file of the folder that ``word`` names, if it does."""
+        """Return the file of the folder that ``word`` names, or None."""
         if not word or len(word) > 400 or "\0" in word or word.startswith(("-", "/")):
             return None
         file = (directory / word).resolve()
@@ -177,7 +177,7 @@ class Carried:
                     self._module(directory, module)
 
     def _module(self, directory: Path, module: str) -> None:
-        """A module or package beside a file; with a module of a package, the whole package."""
+        """Add a module beside a file, or the whole package that contains it."""
         dots = len(module) - len(module.lstrip("."))
         for _ in range(dots - 1):
             directory = directory.parent
@@ -196,9 +196,8 @@ class Carried:
 def _refuse_key(name: str, file: Path) -> None:
     if _KEYS.match(file.name):
         raise UsageError(
-            f"{name} looks like a credential, and everybody who may see the project could read it "
-            "there.",
-            "Put it on the executor's host, and name its path.",
+            f"{name} looks like a credential, and all users of the project could read it.",
+            "Store it on the executor's host, and name its path.",
         )
 
 
@@ -219,14 +218,14 @@ def _modules(match: re.Match[str]) -> Iterator[str]:
 
 
 def _bare(name: str, content: bytes) -> tuple[bytes, list[str]]:
-    """A notebook without outputs, counts and times, and the lines of its code."""
+    """Return a notebook without outputs, counts and times, and the lines of its code."""
     try:
         document = json.loads(content)
         cells = document["cells"]
         code = [cell for cell in cells if cell.get("cell_type") == "code"]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(
-            f"{name} is no notebook.", "A notebook of format 4 is JSON with a list `cells`."
+            f"{name} is not a notebook.", "A notebook of format 4 is JSON with a list `cells`."
         ) from None
     lines: list[str] = []
     for cell in code:

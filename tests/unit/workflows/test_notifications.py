@@ -82,7 +82,7 @@ def test_secrets_are_masked_before_a_text_is_cut():
     ("code", "sentence"),
     [
         ("import sys; print('no mail: token=hunter22'); sys.exit(3)", "code 3: no mail: token=***"),
-        ("import time; time.sleep(600)", "it was ended after 0.5 s"),
+        ("import time; time.sleep(600)", "it was stopped after 0.5 s"),
         ("import os; os.close(0)", ""),
     ],
 )
@@ -104,7 +104,7 @@ def test_whoever_ends_a_run_waits_no_minute_for_its_notifier(monkeypatch):
     asked = iter([False, False])
     command = f"{PYTHON} -c 'import time; time.sleep(600)'"
     assert not notify(command, NOTICE, say=said.append, hurried=lambda: next(asked, True))
-    assert "it was ended after 0.3 s" in said[0]
+    assert "it was stopped after 0.3 s" in said[0]
 
 
 def test_much_input_that_is_read_late_arrives_whole(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""Workflows on Azkaban: a project of its own making, and the calls of its web server."""
+"""Azkaban: compile workflows to projects and call the web server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Executions of Azkaban's in words for a terminal and a notebook's text."""
+"""Text and JSON of Azkaban executions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from submarine_workflows.azkaban.submission import Submitted, run_url
 
 
 def submitted_text(done: Submitted, command: str) -> str:
-    """What a submit did, with ids and addresses."""
-    made = "Made the project and uploaded" if done.created else "Uploaded"
+    """Return what a submit did, with ids and URLs."""
+    made = "Created the project and uploaded" if done.created else "Uploaded"
     version = f"version {one_line(done.version)} of {done.project}"
     lines = [f"{made} {one_line(done.flow)} as {version}: {done.url}"]
     if done.warning:
@@ -24,19 +24,21 @@ def submitted_text(done: Submitted, command: str) -> str:
             f"Scheduled as {done.schedule_id}: `{done.cron}` in the server's time zone{following}."
         )
     if done.run:
-        lines.append(f"Runs as {done.run}: {done.run_url}")
+        lines.append(f"Running as {done.run}: {done.run_url}")
         if done.message:
             lines.append(f"Azkaban says: {done.message}")
-        lines.append(f"Look at it with `{command} workflow status {done.run}`.")
+        lines.append(f"Show it with `{command} workflow status {done.run}`.")
     elif done.triggered:
-        lines.append("Nothing was started; the flow's own `trigger:` does that, at this Azkaban.")
+        lines.append("Nothing was started; the `trigger:` of the flow schedules it.")
     elif done.schedule_id is None:
-        lines.append("Nothing was started or scheduled: --run starts it, --schedule schedules it.")
+        lines.append(
+            "Nothing was started or scheduled: use --run to start it, --schedule to schedule it."
+        )
     return "\n".join(lines)
 
 
 def status_text(execution: Execution, url: str) -> str:
-    """An execution and a line for each node."""
+    """Return an execution with one line per node."""
     head = f"{RUN_PREFIX}{execution.execid} {execution.flow} {execution.status}"
     times = _took(execution.started, execution.ended)
     lines = [one_line(f"{head}{f', {times}' if times else ''}"), run_url(url, execution.execid)]
@@ -50,7 +52,7 @@ def status_text(execution: Execution, url: str) -> str:
 
 
 def history_text(name: str, found: list[PastExecution], url: str) -> str:
-    """A line for each past execution."""
+    """Return one line per past execution."""
     if not found:
         return f"Azkaban has no execution of {name}."
     lines = []
@@ -65,7 +67,7 @@ def history_text(name: str, found: list[PastExecution], url: str) -> str:
 
 
 def execution_json(execution: Execution, url: str) -> dict[str, Any]:
-    """Plain values for ``--json``."""
+    """Return plain values for ``--json``."""
     return {
         "run": f"{RUN_PREFIX}{execution.execid}",
         "workflow": execution.flow,
@@ -81,7 +83,7 @@ def execution_json(execution: Execution, url: str) -> dict[str, Any]:
 
 
 def past_json(one: PastExecution, url: str) -> dict[str, Any]:
-    """Plain values for ``--json``."""
+    """Return plain values for ``--json``."""
     return {**vars(one), "run": f"{RUN_PREFIX}{one.execid}", "url": run_url(url, one.execid)}
 
 

@@ -1,7 +1,7 @@
-"""A schedule in the time zone of Azkaban's web server, which is the only one that it knows.
+"""Convert a schedule to the time zone of Azkaban's web server, the only one that it uses.
 
-An expression is moved only where it means the same moments on every day of the year; all else is
-refused with a sentence.
+An expression is converted only if it denotes the same times on every day of the year; others are
+rejected.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.model import Schedule, read_schedule, read_timezone
 
 _DAYS = 366 * 3
-_NAMED = 'Name the server\'s under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".'
+_NAMED = 'Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".'
 
 
 def for_server(schedule: str, wanted: str, servers: str) -> str:
-    """The Quartz expression that Azkaban gets.
+    """Return the Quartz expression for Azkaban.
 
     Parameters
     ----------
     schedule
-        Quartz's or crontab's expression, checked.
+        Valid Quartz or crontab expression.
     wanted
-        The workflow's time zone; empty: the server's, whatever it is.
+        Time zone of the workflow; empty: that of the server.
     servers
-        The server's time zone; empty: not known.
+        Time zone of the server; empty if it is unknown.
 
     Raises
     ------
     UsageError
-        If it cannot say the same there.
+        If no expression in the server's time zone is equivalent.
     """
     read = read_schedule(schedule)
     if not wanted or wanted == servers:
         return read.quartz
     if not servers:
         raise UsageError(
-            f"The workflow's schedule is in {wanted}, and Azkaban runs it in its own time zone, "
-            "which is not known here.",
+            f"The workflow's schedule is in {wanted}, and Azkaban uses that of its server, "
+            "which is not configured.",
             _NAMED,
         )
     shift = _difference(read_timezone(wanted), read_timezone(servers))
@@ -48,20 +48,20 @@ def for_server(schedule: str, wanted: str, servers: str) -> str:
     moved = _moved(read, shift) if shift is not None else None
     if moved is None:
         why = (
-            "the clocks of the two are not changed on the same days"
+            "the two time zones change their clocks on different days"
             if shift is None
-            else "moved to that one it would fall on other days"
+            else "it would be on different days there"
         )
         raise UsageError(
-            f"The schedule `{schedule}` in {wanted} cannot be said in {servers}, the time zone of "
+            f"The schedule `{schedule}` in {wanted} cannot be expressed in {servers}, the zone of "
             f"Azkaban's server: {why}.",
-            "Write it in the server's, and leave `timezone:` out.",
+            "Write it in the time zone of the server, and omit `timezone:`.",
         )
     return moved
 
 
 def _difference(here: ZoneInfo, there: ZoneInfo) -> timedelta | None:
-    """What the server's clock is ahead; None: not always the same."""
+    """Return the difference of the two time zones, or None if it varies."""
     start = datetime.now(UTC).replace(minute=0, second=0, microsecond=0)
     found = set()
     for day in range(_DAYS):
@@ -72,7 +72,7 @@ def _difference(here: ZoneInfo, there: ZoneInfo) -> timedelta | None:
 
 
 def _moved(read: Schedule, shift: timedelta) -> str | None:
-    """One time of day is moved, over midnight where every day is meant."""
+    """Shift a single time of day; past midnight only if the schedule is daily."""
     fields = read.quartz.split()
     second, minute, hour, day, month, weekday = fields[:6]
     if not (minute.isdigit() and hour.isdigit()):

@@ -1,6 +1,6 @@
-"""A workflow goes to an Azkaban: project, upload, and if asked for schedule and run.
+"""Submit a workflow to Azkaban: project, upload, and optionally schedule and run.
 
-All that can be refused here is refused before anything is sent.
+All local checks precede the first request.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _LONGEST = 64
 
 @dataclass(frozen=True)
 class Wishes:
-    """What a person asks for.
+    """Options of a submit.
 
     Attributes
     ----------
     project
         Name of the project; empty: that of the settings, else of the workflow.
     replace
-        Let flows go that the project has and this upload has not.
+        Remove flows of the project that this upload does not contain.
     parameters
         Flow parameters of the run and of each scheduled run.
     """
@@ -64,14 +64,14 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Submitted:
-    """What was done, with the addresses of its pages.
+    """Result of a submit, with the URLs of its pages.
 
     Attributes
     ----------
     run
-        ``azkaban:1234``; empty: nothing was started.
+        ``azkaban:1234``; empty if nothing was started.
     triggered
-        The flow has a trigger of its own.
+        Whether the flow has its own trigger.
     """
 
     project: str
@@ -91,7 +91,7 @@ class Submitted:
     triggered: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return dict(vars(self))
 
 
@@ -103,14 +103,14 @@ def submit(
     made: Project,
     wishes: Wishes,
 ) -> Submitted:
-    """Put the project on Azkaban, and schedule and start its flow as wished.
+    """Upload the project to Azkaban, and schedule and start its flow as requested.
 
     Raises
     ------
     UsageError
-        If a name or schedule cannot be used there; nothing was sent.
+        If a name or schedule is invalid for Azkaban; nothing was sent.
     AzkabanError, UnreachableError
-        If Azkaban says no or does not answer; what was done before stays done.
+        If Azkaban refuses or does not answer; completed steps are not undone.
     """
     name = project_name(wishes.project or settings.project, made.name)
     _check_parameters(wishes.parameters, made)
@@ -153,7 +153,7 @@ def start(
     parameters: Mapping[str, str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> Started:
-    """Start a flow once; where no answer came, say what runs instead of asking again."""
+    """Start a flow once; without an answer, report running executions instead of repeating it."""
     try:
         return azkaban.execute(project, flow, parameters, **(options or {}))
     except UnsureError as exc:
@@ -163,45 +163,45 @@ def start(
             raise exc from None
         found = ", ".join(f"{RUN_PREFIX}{one}" for one in running)
         raise UnsureError(
-            f"{exc.message} {flow} runs as {found} now." if running
-            else f"{exc.message} No execution of {flow} runs now.",
-            "It was not asked for again, so that it does not run twice.",
+            f"{exc.message} {flow} is running as {found}." if running
+            else f"{exc.message} No execution of {flow} is running.",
+            "The request was not repeated, so that it does not run twice.",
         ) from None  # fmt: skip
 
 
 def project_name(named: str, made: str) -> str:
-    """The project's name; one that nobody chose is made fit.
+    """Return the project's name; a default name is converted to a valid one.
 
     Raises
     ------
     UsageError
-        If the chosen one is none for Azkaban.
+        If the given name is invalid for Azkaban.
     """
     if named:
         if not _NAME.fullmatch(named):
             raise UsageError(
-                f"{named} is no name of a project: it begins with a letter and has letters, "
-                "digits, `-` and `_`."
+                f"{named} is not a valid project name: use letters, digits, `-` and `_`, starting "
+                "with a letter."
             )
         if len(named) > _LONGEST:
             raise UsageError(
-                f"{named} is too long for a project's name: Azkaban keeps {_LONGEST} characters, "
-                f"and it has {len(named)}."
+                f"{named} is too long for a project name: it has {len(named)} characters, and "
+                f"Azkaban allows {_LONGEST}."
             )
         return named
     fit = re.sub(r"[^a-zA-Z_0-9-]", "-", made)
     fit = fit if _NAME.fullmatch(fit) else f"flow-{fit}"
     if len(fit) > _LONGEST:
         raise UsageError(
-            f"The project would be named like the workflow, {fit}, and Azkaban keeps {_LONGEST} "
-            "characters of a project's name.",
-            "Give it a shorter one by --project.",
+            f"The workflow's name {fit} is too long for a project: Azkaban allows {_LONGEST} "
+            "characters.",
+            "Give a shorter name with --project.",
         )
     return fit
 
 
 def run_url(url: str, execid: int, node: str = "") -> str:
-    """The page of an execution, or of one of its nodes."""
+    """Return the URL of an execution, or of one of its nodes."""
     return f"{url}/executor?execid={execid}" + (f"&job={quote(node)}" if node else "")
 
 
@@ -222,13 +222,13 @@ def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
 def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
     if has_trigger(file):
         raise UsageError(
-            f"{workflow.name} has a `trigger:`, by which Azkaban schedules it itself.",
-            "Leave --schedule out, or the trigger.",
+            f"{workflow.name} has a `trigger:`, by which Azkaban schedules it.",
+            "Omit --schedule or the trigger.",
         )
     if not workflow.schedule:
         raise UsageError(
             f"{workflow.name} has no schedule.",
-            'Write one at its top, `schedule: "0 30 2 ? * *"`, or leave --schedule out.',
+            'Add one at the top, `schedule: "0 30 2 ? * *"`, or omit --schedule.',
         )
     return for_server(workflow.schedule, workflow.timezone, settings.timezone)
 
@@ -236,20 +236,20 @@ def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
 def _project(
     azkaban: Azkaban, name: str, workflow: Workflow, made: Project, *, replace: bool
 ) -> bool:
-    """The project is there, and loses no flow that somebody did not mean; whether it is new."""
+    """Ensure that the project exists and loses no flow by accident; return whether it is new."""
     try:
         known = azkaban.flows(name).flows
     except NoProjectError as missing:
         described = f"The workflow {workflow.name}, submitted by submarine"
         if not azkaban.create(name, described):
-            # It is there and cannot be listed: what the listing said is what is wrong.
+            # The project exists but cannot be listed: report the error of the listing.
             raise AzkabanError(missing.message) from None
         return True
     gone = sorted(set(known) - set(made.flows))
     if gone and not replace:
         raise UsageError(
-            f"The project {name} has flows that this upload would take away, with their "
-            f"schedules: {', '.join(gone[:10])}.",
-            "Give a project of its own by --project, or --replace if that is meant.",
+            f"This upload would remove flows of the project {name} and their schedules: "
+            f"{', '.join(gone[:10])}.",
+            "Use another project with --project, or confirm with --replace.",
         )
     return False

@@ -1,7 +1,7 @@
-"""``submarine workflow await``: until a file or folder is there, wherever it may be.
+"""``submarine workflow await``: wait until a file or folder exists, at any location.
 
-Looks seldom, and less often the longer it takes. A storage that does not answer is no failure until
-the time is over: it may be away for the same reason for which the data is late.
+The polling interval grows with the waiting time. Storage errors are not final before the timeout:
+the storage may be down for the same reason that delays the data.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from submarine_jobs.text import duration
 from submarine_workflows.locations import place_of, profile_in_force, without_password
 from submarine_workflows.model import parameters_in
 
-#: Seconds between two looks: at first, and at most.
+#: Seconds between checks: initial and maximum.
 FIRST, LONGEST = 1.0, 60.0
-#: Seconds that one look may take.
+#: Timeout of one check, in seconds.
 PATIENCE = 60.0
 _SHORTEST = 5.0
 
 
 class NotThereError(SubmarineError):
-    """What was waited for has not come in time."""
+    """The awaited data did not appear in time."""
 
     exit_code = 124
 
 
 def filled_in(url: str, values: Mapping[str, str]) -> str:
-    """``url`` with ``{name}`` and ``${name}`` replaced.
+    """Return ``url`` with ``{name}`` and ``${name}`` replaced.
 
     Raises
     ------
     UsageError
-        If one of them has no value.
+        If a parameter has no value.
     """
     from submarine_workflows.local import filler
 
@@ -52,19 +52,19 @@ def wait_for_data(
     profile: Callable[[], Profile] = profile_in_force,
     first: float = FIRST,
 ) -> float:
-    """Wait until something is at ``url``; gives the seconds that it took.
+    """Wait until data exists at ``url``; return the seconds that it took.
 
     Parameters
     ----------
     profile
-        Whose HDFS is meant, and as whom; asked for only where it is HDFS.
+        Returns the profile for HDFS and its user; called only for HDFS.
 
     Raises
     ------
     NotThereError
-        If it has not come after ``timeout`` seconds.
+        If the data does not exist after ``timeout`` seconds.
     UsageError
-        If nothing could ever be there: nobody knows such a URL.
+        If the URL is not supported.
     """
     shown = without_password(url)
     began = time.monotonic()
@@ -78,18 +78,18 @@ def wait_for_data(
         except StorageError as exc:
             there, last = False, str(exc)
         except TimeoutError:
-            there, last = False, f"{shown} cannot be looked for: there is no answer."
+            there, last = False, f"{shown} cannot be checked: there is no answer."
         if there:
             return time.monotonic() - began
         if last and last != trouble:
-            say(f"{last} It is tried again.")
+            say(f"{last} The check is repeated.")
         elif trouble and not last:
-            say(f"{shown} can be looked for again.")
+            say(f"{shown} can be checked again.")
         trouble = last
         left = timeout - (time.monotonic() - began)
         if left <= 0:
-            why = f" The last time it could not be seen: {last}" if last else ""
-            raise NotThereError(f"{shown} is not there after {duration(timeout)}.{why}")
+            why = f" The last check failed: {last}" if last else ""
+            raise NotThereError(f"{shown} does not exist after {duration(timeout)}.{why}")
         if not told:
             told = True
             say(f"Waiting for {shown}, at most {duration(timeout)} …")

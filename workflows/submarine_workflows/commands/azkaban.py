@@ -1,6 +1,6 @@
-"""``submarine workflow submit`` and ``unschedule``: a workflow goes to a scheduler and stays there.
+"""``submarine workflow submit`` and ``unschedule``.
 
-The other words (status, logs, cancel, history) are those of local runs; ``verbs`` does the work.
+The other commands (status, logs, cancel, history) are shared with local runs and call ``verbs``.
 """
 
 from __future__ import annotations
@@ -25,24 +25,30 @@ _TO = click.Choice(["azkaban"])
     ),
 )
 @click.argument("file", type=WORKFLOW_FILE)
-@option("--to", "target", type=_TO, default="azkaban", help="To which scheduler [azkaban].")
+@option("--to", "target", type=_TO, default="azkaban", help="Target scheduler [azkaban].")
 @option("--run", is_flag=True, help="Start it now.")
 @option("--schedule", is_flag=True, help="Run it by its `schedule:`.")
-@parameters_option("A flow parameter of this run, or of each scheduled one; repeatable.")
+@parameters_option("A flow parameter of this run, or of each scheduled run. Repeatable.")
 @option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
-@option("--replace", is_flag=True, help="Take away flows of the project that are not in this file.")
+@option("--replace", is_flag=True, help="Remove flows of the project that are not in this file.")
 @option(
     "--failure-action",
     type=click.Choice(FAILURE_ACTIONS),
-    help="What a failure does to the other nodes [Azkaban's: finishCurrent].",
+    help="Effect of a failure on other nodes [Azkaban's default: finishCurrent].",
 )
 @option(
     "--concurrent",
     type=click.Choice(CONCURRENT),
-    help="What happens while the flow runs already [Azkaban's: skip].",
+    help="Behaviour if the flow is already running [Azkaban's default: skip].",
 )
-@option("--include", "extra", multiple=True, metavar="PATTERN", help="Carry these files too.")
-@option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
+@option(
+    "--include",
+    "extra",
+    multiple=True,
+    metavar="PATTERN",
+    help="Include these files too. Repeatable.",
+)
+@option("--url", metavar="URL", help="URL of the Azkaban server [as in submarine.toml].")
 @click.pass_obj
 def submit(
     frontend: Frontend,
@@ -71,14 +77,14 @@ def submit(
 
 @click.command(cls=Verb, example=("workflow unschedule nightly",))
 @click.argument("name")
-@option("--from", "target", type=_TO, default="azkaban", help="From which scheduler [azkaban].")
+@option("--from", "target", type=_TO, default="azkaban", help="Scheduler [azkaban].")
 @option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
-@option("--url", metavar="URL", help="Address of the Azkaban [that of submarine.toml].")
+@option("--url", metavar="URL", help="URL of the Azkaban server [as in submarine.toml].")
 @click.pass_obj
 def unschedule(
     frontend: Frontend, /, name: str, target: str, project: str, url: str | None
 ) -> Outcome:
-    """Take the workflow NAME (or in the file NAME) off Azkaban's schedule."""
+    """Remove the schedule of the workflow NAME (or in the file NAME) from Azkaban."""
     from submarine_workflows.commands import azkaban_runs as verbs
 
     return verbs.unschedule(frontend, name, project=project, url=url)

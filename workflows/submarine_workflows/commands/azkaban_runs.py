@@ -1,6 +1,6 @@
-"""What ``submarine workflow submit|status|logs|cancel|history|unschedule`` do at an Azkaban.
+"""Azkaban part of ``submarine workflow submit|status|logs|cancel|history|unschedule``.
 
-Runs of Azkaban's are called ``azkaban:1234``. The words that a person types are ``commands``'.
+Executions have ids ``azkaban:1234``. ``commands`` defines the options.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from submarine_workflows.azkaban.project import project_of
 from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.model import Setting
 
-#: Where executed notebooks go unless somewhere else is named: not over their originals.
+#: Default location of executed notebooks: must not overwrite the originals.
 OUTPUTS = "executed"
 HISTORY = 20
 
@@ -48,7 +48,7 @@ def submit(
     url: str | None = None,
     extra: tuple[str, ...] = (),
 ) -> Outcome:
-    """Upload the workflow in ``file``; run and schedule it as wished."""
+    """Upload the workflow in ``file``; run and schedule it as requested."""
     settings = _settings(frontend, url)
     workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
     azkaban = connect(settings, frontend)
@@ -57,14 +57,14 @@ def submit(
 
 
 def status(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
-    """How a run and its nodes stand."""
+    """Return the status of a run and its nodes."""
     azkaban = connect(_settings(frontend, url), frontend)
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
     if frontend.kind in ("notebook", "zeppelin"):
         from submarine_workflows.notebook import show_execution
 
-        # In the background nobody can be asked: it has the session that was just kept.
+        # The background thread cannot prompt; it uses the session that was just saved.
         again = connect(_settings(frontend, url), Frontend())
         return show_execution(again, execution, frontend, value)
     return Outcome(showing.status_text(execution, azkaban.url), value=value)
@@ -80,14 +80,14 @@ def logs(
     tail: int | None = None,
     url: str | None = None,
 ) -> Outcome:
-    """The log of one node, or of all that have started; as it comes with ``follow``.
+    """Return the log of one node, or of all started nodes; print it as it grows with ``follow``.
 
     Parameters
     ----------
     attempt
-        Of the node, counted from 1; None: the newest.
+        Attempt of the node, counted from 1; None: the newest.
     tail
-        At most so many lines, the last ones; not with ``follow``.
+        Maximum number of lines; not with ``follow``.
     """
     from submarine_workflows.azkaban.api import Follower
 
@@ -106,7 +106,7 @@ def logs(
 
 
 def cancel(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
-    """Kill a run: Azkaban ends its nodes, and they their jobs."""
+    """Kill a run: Azkaban stops its nodes, which cancel their jobs."""
     azkaban = connect(_settings(frontend, url), frontend)
     execid = execution_id(run)
     azkaban.cancel(execid)
@@ -122,7 +122,7 @@ def history(
     project: str = "",
     url: str | None = None,
 ) -> Outcome:
-    """The last runs of a workflow, by its name or file; ``azkaban:PROJECT/NAME`` in a project."""
+    """Return the last runs of a workflow by name or file; ``azkaban:PROJECT/NAME`` in a project."""
     settings = _settings(frontend, url)
     azkaban = connect(settings, frontend)
     within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
@@ -137,7 +137,7 @@ def history(
 def unschedule(
     frontend: Frontend, name: str, *, project: str = "", url: str | None = None
 ) -> Outcome:
-    """Remove the schedule of a workflow, by its name or file."""
+    """Remove the schedule of a workflow, by name or file."""
     settings = _settings(frontend, url)
     azkaban = connect(settings, frontend)
     flow = flow_name(name)
@@ -145,7 +145,7 @@ def unschedule(
     try:
         known = azkaban.flows(where)
     except NoProjectError as exc:
-        raise UsageError(f"{exc.message}", "Name its project by --project.") from None
+        raise UsageError(f"{exc.message}", "Give its project with --project.") from None
     found = azkaban.scheduled(known.project_id, flow)
     if found is None:
         return Outcome(f"{flow} of {where} has no schedule.", value={"removed": None})
@@ -157,26 +157,26 @@ def unschedule(
 
 
 def _settings(frontend: Frontend, url: str | None) -> Settings:
-    frontend.config({})  # asks whether to trust the project's file, which the settings cannot
+    frontend.config({})  # asks whether to trust the project's file
     return load_settings({"url": url})
 
 
 def connect(settings: Settings, frontend: Frontend) -> Azkaban:
-    """The Azkaban of the settings; asks for a password only where a login needs it."""
+    """Return the Azkaban client of the settings; it prompts for a password only for a login."""
     ask = (lambda words: getpass.getpass(f"{words}: ")) if frontend.interactive else None
     kept = SessionFile(frontend.config({}).profile.state_dir, settings)
     return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
 
 
 def setting_of(values: Mapping[str, str] | None = None) -> Setting:
-    """How nodes are called on an executor."""
+    """Return the properties of an executor for commands of nodes."""
     said = local_settings() if values is None else values
     program = said.get("program") or "submarine"
     return Setting(outputs=said.get("outputs") or OUTPUTS, program=tuple(program.split()))
 
 
 def flow_name(text: str) -> str:
-    """The flow that a name, perhaps with ``azkaban:`` before it, or a workflow's file means."""
+    """Return the flow of a name, with or without ``azkaban:``, or of a workflow file."""
     text = text.removeprefix(RUN_PREFIX)
     path = Path(text)
     if path.suffix in (*FLOWS, ".zip") and path.exists():

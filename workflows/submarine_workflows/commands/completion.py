@@ -1,4 +1,4 @@
-"""What Tab offers for runs, nodes and workflow files; reads this machine only, finds no error."""
+"""Completion of runs, nodes and workflow files. Reads only local files and ignores errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILES = (".flow", ".yaml", ".yml", ".zip")
 def complete_runs(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Workflows with runs, ``last``, and the newest runs."""
+    """Complete names of workflows with runs, ``last``, and the newest runs."""
     runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     words = [*runs.workflows(), "last", *(run.run for run in runs.all()[:_MOST])]
     return _beginning(dict.fromkeys(words), incomplete)
@@ -30,7 +30,7 @@ def complete_runs(
 def complete_nodes_of_run(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Nodes of the run that was typed before."""
+    """Complete the nodes of the run given before."""
     from submarine_workflows.runs import view_of
 
     runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
@@ -43,7 +43,7 @@ def complete_nodes_of_run(
 def complete_nodes_of_file(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Nodes of the workflow that was typed before."""
+    """Complete the nodes of the workflow given before."""
     from submarine_workflows.formats import open_workflow
     from submarine_workflows.model import path_of
 
@@ -57,7 +57,7 @@ def complete_nodes_of_file(
 def complete_files(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Workflows of cells by their names, files that may hold one, and folders."""
+    """Complete names of workflows in cells, workflow files, and folders."""
     folder, slash, start = incomplete.rpartition("/")
     frontend = ctx.find_object(Frontend) or Frontend()
     found = names_here(frontend) if not slash and frontend.kind in ("notebook", "zeppelin") else []

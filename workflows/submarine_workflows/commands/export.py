@@ -1,6 +1,6 @@
-"""``submarine workflow export`` and ``holds``: a workflow leaves for another scheduler.
+"""``submarine workflow export``, ``holds`` and ``with-values``.
 
-What the files hold is made by ``targets``.
+``targets`` creates the exported files.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from submarine_workflows.export import TARGETS, Export, Wishes
 )
 @click.argument("file", type=WORKFLOW_FILE)
 @option(
-    "--to", "target", required=True, type=click.Choice(sorted(TARGETS)), help="For which scheduler."
+    "--to", "target", required=True, type=click.Choice(sorted(TARGETS)), help="Target scheduler."
 )
 @option(
     "-o",
     "--output",
     "place",
     type=click.Path(path_type=Path),
-    help="Folder to write into, or the file where it is only one [print it].",
+    help="Folder to write to, or the file if there is only one [print it].",
 )
 @option(
     "--program",
     default="",
     metavar="COMMAND",
-    help="How submarine is called where it will run [submarine; for cron where it lies here].",
+    help="Command that calls submarine on the target [submarine; for cron its path here].",
 )
-@option("--outputs", default="", metavar="URL", help="Where executed notebooks go.")
+@option("--outputs", default="", metavar="URL", help="Location of executed notebooks.")
 @option(
     "--include",
     "also",
     multiple=True,
     metavar="PATTERN",
-    help="Further files to take along, lib/*.py; repeatable.",
+    help="Further files to include, lib/*.py. Repeatable.",
 )
-@option("--notify", default="", metavar="COMMAND", help="Is told of failures (cron).")
+@option("--notify", default="", metavar="COMMAND", help="Command to call on failure (cron).")
 def export(
     file: Path,
     target: str,
@@ -63,7 +63,7 @@ def export(
     also: tuple[str, ...],
     notify: str,
 ) -> Outcome:
-    """Write the workflow in FILE for Airflow, cron or another scheduler.
+    """Write the workflow in FILE for Airflow, cron or Azkaban.
 
     Airflow gets a DAG file and a folder with the notebooks, Azkaban a project's zip, cron a line
     for a crontab.
@@ -86,10 +86,10 @@ def export(
     "outputs",
     multiple=True,
     metavar="NODE=JSON",
-    help="What a node put out; repeatable.",
+    help="Output of a node. Repeatable.",
 )
 def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
-    """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 where it does not."""
+    """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 if it does not."""
     from submarine_workflows.commands.holds import holds as judge
 
     true = judge(condition, outputs)
@@ -106,10 +106,10 @@ def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
 @click.argument("words", metavar="COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
 def with_values(frontend: Frontend, /, words: tuple[str, ...]) -> Outcome:
-    """Run COMMAND with the variable NAME in the place of each word @NAME.
+    """Run COMMAND, replacing each word @NAME by the value of the variable NAME.
 
-    A project for Azkaban runs its notebooks so: a value that is entered in Azkaban's page stays one
-    word, whatever it holds.
+    Azkaban projects run notebooks in this way: a value entered on Azkaban's page stays one word,
+    whatever it contains.
     """
     from submarine_jobs.commands import execute
     from submarine_workflows.azkaban.project import with_values as replaced
@@ -121,7 +121,7 @@ def _words(program: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(program))
     except ValueError as exc:
-        raise UsageError(f"--program {program!r} cannot be read: {exc}.") from None
+        raise UsageError(f"--program {program!r} cannot be parsed: {exc}.") from None
     return words
 
 
@@ -131,15 +131,15 @@ def _written(made: Export, place: Path | None) -> Outcome:
     if place is None:
         if len(made.files) > 1:
             raise UsageError(
-                f"This makes {len(made.files)} files.", "Say into which folder: -o FOLDER."
+                f"The export has {len(made.files)} files.", "Give a folder: -o FOLDER."
             )
         (data,) = made.files.values()
         return Outcome(data.decode().rstrip("\n"), value={"text": data.decode()})
     alone = len(made.files) == 1 and not place.is_dir()
     if not alone and (place.is_file() or place.suffix == ".py"):
         raise UsageError(
-            f"This makes {len(made.files)} files, and {place} is no folder for them.",
-            "Name the folder: -o FOLDER.",
+            f"The export has {len(made.files)} files, and {place} is not a folder.",
+            "Give a folder: -o FOLDER.",
         )
     for name, data in made.files.items():
         _write(place if alone else place / PurePosixPath(name), data)
@@ -148,7 +148,7 @@ def _written(made: Export, place: Path | None) -> Outcome:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all: a scheduler may look at any moment."""
+    """Write atomically: a scheduler may read the file at any time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:

@@ -1,7 +1,4 @@
-"""``submarine workflow check|graph``: a workflow is looked at, nothing is run.
-
-What they find out is found by ``validation`` and drawn by ``drawing``.
-"""
+"""``submarine workflow check|graph``, and the command group. These commands run no workflow."""
 
 from __future__ import annotations
 
@@ -18,27 +15,27 @@ from submarine_workflows.commands.runs import VERBS
 from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
 from submarine_workflows.model import Workflow, WorkflowError
 
-#: The verbs by section, each with one line.
+#: Commands by section, with one line of help each.
 SECTIONS = {
     "Files": {
-        "check": "Say what is wrong with a workflow, or when it runs next.",
-        "graph": "Show its nodes in their order, or draw them.",
+        "check": "Check it and show when it runs next.",
+        "graph": "Show or draw its nodes in order.",
         "export": "Write it for Airflow, cron or Azkaban.",
     },
     "Runs": {
-        "run": "Run it here, or go on with a run that failed.",
-        "status": "Show a run and where each of its nodes stands.",
-        "logs": "Print what the commands of nodes wrote, or follow it.",
+        "run": "Run it here, or resume a failed run.",
+        "status": "Show a run and the status of its nodes.",
+        "logs": "Print or follow the output of nodes.",
         "cancel": "End a run and the jobs of its nodes.",
-        "history": "List runs, and those that were missed.",
+        "history": "List runs and missed runs.",
     },
     "Azkaban": {
         "submit": "Upload it, and start or schedule it there.",
-        "unschedule": "Take it off the schedule.",
+        "unschedule": "Remove its schedule.",
     },
-    "What nodes call": {
+    "Used by nodes": {
         "await": "Wait for data: a path, hdfs:// or another URL.",
-        "holds": "Say whether a condition on outputs of nodes holds.",
+        "holds": "Evaluate a condition on outputs of nodes.",
         "with-values": "Run a command with values from the environment.",
     },
 }
@@ -46,11 +43,11 @@ SECTIONS = {
 
 @verb_group(SECTIONS)
 def workflow() -> None:
-    """Notebooks that run after each other, in Azkaban Flow 2.0's terms."""
+    """Run notebooks in order, as described by a workflow in Azkaban's Flow 2.0 format."""
 
 
 def sound(file: Path) -> Workflow:
-    """The workflow in ``file``, or every problem that it has."""
+    """Return the workflow in ``file``; raise WorkflowError with all its problems."""
     from submarine_workflows.formats import open_workflow
     from submarine_workflows.model import check as problems_of
 
@@ -64,7 +61,7 @@ def sound(file: Path) -> Workflow:
 @workflow.command(cls=Verb, example=("workflow check nightly.flow",))
 @click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
-    """Say what is wrong with the workflow in FILE, or when it would run next."""
+    """Check the workflow in FILE and print when it would run next."""
     from submarine_workflows.local import missing_notebooks
     from submarine_workflows.model import next_runs
 
@@ -74,9 +71,9 @@ def check(file: Path) -> Outcome:
     text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
     folder = file if file.is_dir() else file.parent
     notices = missing_notebooks(found, folder) if file.suffix != ".zip" else []
-    text += "." if notices else ", nothing wrong."
+    text += "." if notices else ", no problems."
     if runs:
-        text += f" Its schedule `{found.schedule}` comes true next at {', '.join(runs)}."
+        text += f" Next runs by its schedule `{found.schedule}`: {', '.join(runs)}."
     value = {
         **{"name": found.name, "nodes": nodes, "schedule": found.schedule, "next": runs},
         "notices": notices,
@@ -102,7 +99,7 @@ def graph(file: Path, target: Path | None) -> Outcome:
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
     shown = of_workflow(found, Caption(next_runs(found)))
     del shown["text/plain"]
-    told = [as_text(found), f"The picture is in {target}."] if target else [as_text(found)]
+    told = [as_text(found), f"The drawing is in {target}."] if target else [as_text(found)]
     return Outcome("\n".join(told), html=shown.pop("text/html"), value=value, mime=shown)
 
 

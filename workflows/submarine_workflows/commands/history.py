@@ -1,4 +1,4 @@
-"""Runs as they were, and those that should have been: ``submarine workflow history``."""
+"""``submarine workflow history``: past runs and missed runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from submarine_workflows.runs import (
 
 
 def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
-    """The newest runs of a workflow, or of all, and what each workflow has missed."""
+    """Return the newest runs of a workflow, or of all workflows, and the missed runs."""
     found = runs.of(name) if name else runs.all()
     if name and not found:
         found = runs.of(view_of(runs.find(name)).workflow.name)
@@ -45,7 +45,7 @@ def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
 
 
 def _missed(runs: Runs, views: list[RunView], now: float) -> dict[str, Missed]:
-    """For each workflow, by the schedule of its newest run."""
+    """Return missed runs by workflow, according to the schedule of its newest run."""
     found: dict[str, Missed] = {}
     for view in views:
         workflow = view.workflow

@@ -1,6 +1,6 @@
-"""``submarine workflow holds CONDITION``: whether a condition on outputs holds, for schedulers.
+"""Evaluate a condition on outputs, for ``submarine workflow holds CONDITION``.
 
-Judges outputs alone: what ran and how it ended is the scheduler's to know.
+Only outputs are evaluated. The scheduler that calls it evaluates the states of nodes.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ _MOST = 1 << 20
 
 
 def holds(condition: str, outputs: Iterable[str]) -> bool:
-    """Whether ``condition`` holds, given what earlier nodes put out.
+    """Return whether ``condition`` holds for the outputs of earlier nodes.
 
     Parameters
     ----------
     outputs
-        ``NODE={"accuracy": 0.93}``, one for each node; nothing after ``=``: it put out nothing.
+        ``NODE={"accuracy": 0.93}`` for each node; empty after ``=`` if the node has no output.
 
     Raises
     ------
     UsageError
-        If the condition or an output cannot be read.
+        If the condition or an output cannot be parsed.
     """
     try:
         read = read_condition(condition)
@@ -39,7 +39,7 @@ def _output(text: str) -> tuple[str, dict[str, object]]:
     node, sign, value = text.partition("=")
     if not sign or not node or len(value) > _MOST:
         raise UsageError(
-            f"--output {text[:60]!r} is no output of a node.", 'Write NODE={"name": value}.'
+            f"--output {text[:60]!r} is not an output of a node.", 'Write NODE={"name": value}.'
         )
     if not value.strip():
         return node, {}
@@ -49,7 +49,7 @@ def _output(text: str) -> tuple[str, dict[str, object]]:
         found = None
     if not isinstance(found, dict):
         raise UsageError(
-            f"The output of {node} is no JSON object: {value[:60]!r}.",
+            f"The output of {node} is not a JSON object: {value[:60]!r}.",
             "A node writes it to $JOB_OUTPUT_PROP_FILE.",
         )
     return node, found

@@ -1,4 +1,4 @@
-"""``submarine workflow run``: the words; what they do is ``starting``."""
+"""``submarine workflow run``: options of the command. ``session`` implements it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ from submarine_workflows.runs import Concurrent, FailureAction
 @click.argument("file", required=False, shell_complete=complete_files)
 @click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes_of_file)
 @parameters_option(
-    "Value of ${NAME}; wins over the workflow's `config:`, not over a node's. Repeatable.", "What"
+    "Value of ${NAME}; overrides the workflow's `config:`, not a node's. Repeatable.", "What"
 )
-@option("--disable", multiple=True, metavar="NODE", heading="What", help="Skip it. Repeatable.")
+@option(
+    "--disable", multiple=True, metavar="NODE", heading="What", help="Skip this node. Repeatable."
+)
 @option(
     "--resume",
     is_flag=False,
@@ -46,14 +48,14 @@ from submarine_workflows.runs import Concurrent, FailureAction
     metavar="[RUN]",
     heading="What",
     shell_complete=complete_runs,
-    help="Go on with a run where it failed; without RUN with FILE's newest.",
+    help="Resume a run that failed [FILE's newest run].",
 )
 @option(
     "--notebook",
     metavar="FILE",
     default="",
     heading="What",
-    help="Notebook whose cells `cells:` names [the one that the workflow says].",
+    help="Notebook with the cells of `cells:` [the one that the workflow names].",
 )
 @option(
     "--outputs",
@@ -68,50 +70,50 @@ from submarine_workflows.runs import Concurrent, FailureAction
     default=None,
     metavar="N",
     heading="How",
-    help="Nodes at a time, at most [10].",
+    help="Maximum number of parallel nodes [10].",
 )
 @duration_option("--timeout", heading="How", help="End the run after that time; exit code 124.")
 @option(
     "--failure-action",
     type=click.Choice([str(one) for one in FailureAction]),
     heading="How",
-    help="When a node fails: let what runs end, end it, or run all that does not depend on it "
-    "[finishCurrent, or what the workflow's `failure.action` says].",
+    help="After a failure: let running nodes finish, stop them, or run all independent nodes "
+    "[finishCurrent, or the workflow's `failure.action`].",
 )
 @option(
     "--concurrent",
     type=click.Choice([str(one) for one in Concurrent]),
     default=str(Concurrent.SKIP),
     heading="How",
-    help="While it is running already: skip this run, follow that one node by node, or ignore it.",
+    help="If it is already running: skip this run, follow that run node by node, or ignore it.",
 )
 @option(
     "--on-interrupt",
     type=click.Choice(("cancel", "detach")),
     default="cancel",
     heading="How",
-    help="What becomes of the jobs of nodes that are stopped [cancel].",
+    help="Action for the jobs of stopped nodes [cancel].",
 )
 @option(
     "--notify",
     metavar="COMMAND",
     default="",
     heading="How",
-    help="Told as JSON on its input when the run does not end well.",
+    help="Command that receives JSON on standard input when the run fails.",
 )
 @option(
     "--scheduled",
     is_flag=True,
     heading="How",
-    help="Started by a schedule (cron): runs that were missed since the last are reported.",
+    help="Started by a schedule (cron): report missed runs.",
 )
 @option(
     "--wait",
     is_flag=True,
     heading="How",
-    help="In a notebook: stay until it has ended; a command line always does.",
+    help="In a notebook: wait until it has ended, as on a command line.",
 )
-@option("--dry-run", is_flag=True, heading="How", help="Show the commands; run nothing.")
+@option("--dry-run", is_flag=True, heading="How", help="Show the commands without running them.")
 @runs_option
 @click.pass_context
 def run(
@@ -131,19 +133,19 @@ def run(
     runs: str | None,
     **rest: Any,
 ) -> Outcome:
-    """Run the workflow in FILE here, or only the NODEs that are named.
+    """Run the workflow in FILE on this machine, or only the given NODEs.
 
-    Nodes run as Azkaban would run them: in parallel where nothing holds them up, with their
-    retries, conditions and embedded flows. What they write goes to files; `submarine workflow logs`
-    shows them. Ctrl-C ends the nodes, and they cancel their jobs. In a notebook the run has a
-    process of its own, which outlives the kernel, and FILE may be the name of a workflow of a cell.
+    Nodes run as in Azkaban: in parallel if their dependencies allow it, with retries, conditions
+    and embedded flows. Their output is written to files; `submarine workflow logs` prints it.
+    Ctrl-C stops the nodes, which cancel their jobs. In a notebook the run is a separate process,
+    which continues when the kernel stops, and FILE may be the name of a workflow in a cell.
     """
     from submarine_workflows.local import MAX_PARALLEL, LocalSession, RunOptions
 
     if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
         file, resume = resume, ""
     if file is None and resume is None:
-        raise UsageError("There is no workflow to run.", "Name its file: nightly.flow.")
+        raise UsageError("No workflow is given.", "Name its file: nightly.flow.")
     if rest["notify"]:
         from submarine_workflows.notifications import words_of as notifiers_words
 
@@ -169,5 +171,5 @@ def run(
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)
     if path is None:
-        raise RefusedError("There is no workflow to run.")
+        raise RefusedError("No workflow is given.")
     return session.start(path, nodes, disable, scheduled, time.time)

@@ -1,4 +1,4 @@
-"""``submarine workflow status|logs|cancel|history|await``: runs as they are and were."""
+"""``submarine workflow status|logs|cancel|history|await``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _count(text: str) -> int:
 @runs_option
 @click.pass_obj
 def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
-    """Show a run of a workflow and where each of its nodes stands; without a name the newest."""
+    """Show a run of a workflow and the status of each node; by default the newest run."""
     if is_azkabans(run):
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -55,7 +55,7 @@ def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
 @click.command("logs", cls=Verb, example=("workflow logs nightly train", "workflow logs last -f"))
 @click.argument("run", metavar="RUN", shell_complete=complete_runs)
 @click.argument("node", required=False, shell_complete=complete_nodes_of_run)
-@option("--follow", "-f", is_flag=True, heading="What", help="Go on until it has ended.")
+@option("--follow", "-f", is_flag=True, heading="What", help="Continue until it has ended.")
 @option(
     "--attempt",
     type=Parsed("number", lambda text: parse_count(text, "The attempt", 1)),
@@ -78,12 +78,12 @@ def logs(
     tail: int | None,
     runs: str | None,
 ) -> Outcome:
-    """Print what the commands of a node wrote; without NODE, of all nodes in their order."""
+    """Print the output of a node's commands; without NODE, of all nodes in order."""
     from submarine_workflows.runs import followed, shown
 
     frontend = ctx.find_object(Frontend) or Frontend()
     if attempt is not None and (node is None or follow):
-        raise UsageError("--attempt wants a NODE, and no --follow.")
+        raise UsageError("--attempt requires a NODE and excludes --follow.")
     as_json = bool(ctx.meta[AS_JSON])
     if is_azkabans(run):
         from submarine_workflows.commands import azkaban_runs as verbs
@@ -101,7 +101,7 @@ def logs(
 @runs_option
 @click.pass_obj
 def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
-    """End a run: its nodes are stopped, and they cancel their jobs."""
+    """End a run: its nodes are stopped and cancel their jobs."""
     if is_azkabans(run):
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -126,7 +126,7 @@ def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
 def history(
     frontend: Frontend, /, name: str | None, limit: int | None, runs: str | None
 ) -> Outcome:
-    """List runs, newest first, and the scheduled ones that should have been and were not."""
+    """List runs, newest first, and scheduled runs that were missed."""
     if name is not None and is_azkabans(name):
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -157,7 +157,7 @@ def await_(
     parameters: tuple[tuple[str, str], ...],
     profile: str | None,
 ) -> Outcome:
-    """Wait until a file or folder is there: a path, hdfs:// or any URL that fsspec knows."""
+    """Wait until a file or folder exists: a path, hdfs:// or any URL that fsspec supports."""
     from submarine_jobs.text import duration
     from submarine_workflows.commands.awaiting import filled_in, wait_for_data
     from submarine_workflows.locations import without_password
@@ -167,12 +167,12 @@ def await_(
 
     @functools.cache
     def whose() -> Profile:
-        # As whom the front end acts: a process of several users has several configurations.
+        # A process that serves several users has several configurations.
         return frontend.config({"profile": profile} if profile else {}).profile
 
     took = wait_for_data(target, limit, frontend.say, whose)
     shown = without_password(target)
-    return Outcome(f"{shown} is there after {duration(took)}.", value={"url": shown, "took": took})
+    return Outcome(f"{shown} exists after {duration(took)}.", value={"url": shown, "took": took})
 
 
 VERBS = (run, status, logs, cancel, history, await_)

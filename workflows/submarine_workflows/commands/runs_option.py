@@ -1,4 +1,4 @@
-"""Where this user's runs are: the state directory of the profile, or a folder by option."""
+"""Location of the user's runs: the profile's state directory, or a folder by option."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from submarine_workflows.runs import Runs
 
 
 def runs_option(command: Callback) -> Callback:
-    """``--runs DIR``."""
+    """Add ``--runs DIR`` to a command."""
     return option(
         "--runs",
         metavar="DIR",
@@ -20,6 +20,6 @@ def runs_option(command: Callback) -> Callback:
 
 
 def runs_of(frontend: Frontend, folder: str | None) -> Runs:
-    """The runs in ``folder``, else in the state directory."""
+    """Return the runs in ``folder``, by default in the state directory."""
     home = frontend.config({}).profile.state_dir / "workflows"
     return Runs(Path(folder).expanduser().absolute() if folder else home, home)

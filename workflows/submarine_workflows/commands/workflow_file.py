@@ -1,7 +1,4 @@
-"""Which workflow is meant: a file's path, or the name of one that a cell of a notebook has kept.
-
-The names of runs are ``local.runs``'s.
-"""
+"""Find a workflow by path, or by the name that a notebook cell has given it."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ from submarine_workflows.notebook import SUFFIX, folder_of, kept_file, kept_name
 
 
 def find_workflow(text: str, frontend: Frontend) -> Path:
-    """The file of a workflow; ``text`` as it is where nothing of that name is known.
+    """Return the file of a workflow; ``text`` itself if no such name is known.
 
-    A name without a folder means ``NAME.flow`` beside the notebook, then a file of the working
-    directory, else what a cell of this notebook has kept elsewhere.
+    A name without a folder refers to ``NAME.flow`` beside the notebook, then to a file of the
+    working directory, then to a file that a cell of this notebook has saved elsewhere.
     """
     path = Path(text).expanduser()
     if not text or "/" in text:
@@ -36,7 +33,7 @@ def find_workflow(text: str, frontend: Frontend) -> Path:
 
 
 def names_here(frontend: Frontend) -> list[str]:
-    """Names by which ``find_workflow`` finds one, for Tab."""
+    """Return the names that ``find_workflow`` accepts, for completion."""
     try:
         beside = sorted(path.stem for path in folder_of(frontend).glob(f"*{SUFFIX}"))
     except OSError:
@@ -45,14 +42,14 @@ def names_here(frontend: Frontend) -> list[str]:
 
 
 class WorkflowFile(click.ParamType[Path]):
-    """The type of an argument that names a workflow."""
+    """Parameter type of an argument that names a workflow."""
 
     name = "workflow"
 
     def convert(
         self, value: str | Path, param: click.Parameter | None, ctx: click.Context | None
     ) -> Path:
-        """The file."""
+        """Return the file."""
         if isinstance(value, Path):
             return value
         return find_workflow(value, (ctx.find_object(Frontend) if ctx else None) or Frontend())
@@ -60,7 +57,7 @@ class WorkflowFile(click.ParamType[Path]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """Names of kept workflows, and files."""
+        """Complete names of saved workflows and files."""
         from submarine_workflows.commands.completion import complete_files
 
         return complete_files(ctx, param, incomplete)

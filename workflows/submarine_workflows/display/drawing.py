@@ -1,9 +1,9 @@
-"""A workflow as a picture: script-free SVG for a notebook, lines of text for a terminal.
+"""Draw a workflow as script-free SVG for a notebook, or as lines of text for a terminal.
 
-Takes the colours of the page and adds half transparent ones, so it reads on light and dark pages;
-states are told in words and signs too. Where things stand is ``layout``'s. Pages that take SVG out
-of HTML, as Jupyter does with notebooks of others, leave its text: the marks between words, which
-SVG itself does not show, make that a list.
+The drawing uses the text colour of the page with transparent fills, so it is readable on light and
+dark pages. Each state has a word and a sign besides its colour. ``layout`` computes the positions.
+Jupyter removes the SVG of untrusted notebooks from the HTML and keeps its text; the separators
+between the texts, which SVG does not render, turn that text into a list.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from submarine_workflows.model import Kind, Node, Workflow
 __all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
 
 MAX_DRAWN = 300
-#: Edges of a picture: a notebook's output has its limits, and an eye too.
+#: Limit of drawn edges: more exceed the size limit of an output and are not readable.
 MAX_EDGES = 1500
 _LONGEST_NAME, _LONGEST = 19, 25
 _WORDS: dict[Kind, Callable[[Node], str]] = {
@@ -31,7 +31,7 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.OTHER: lambda node: node.type,
 }
 _GOOD, _BAD, _BUSY, _WAITS, _OVER = "#1a7f37", "#c62828", "#0b6bcb", "#9a6700", "#6b7280"
-#: Colour by Azkaban's status, the same as those of jobs; what has not begun has that of the text.
+#: Colour by Azkaban status, the same as for jobs. Other statuses use the text colour.
 COLOURS = {
     "SUCCEEDED": _GOOD,
     "FAILED_SUCCEEDED": _WAITS,
@@ -61,12 +61,12 @@ SIGNS = {
 
 
 def words_of(node: Node) -> str:
-    """What it runs, ``features.ipynb``."""
+    """Return what a node runs, ``features.ipynb``."""
     return _WORDS[node.kind](node)
 
 
 def as_text(workflow: Workflow) -> str:
-    """One line a node, in an order in which they may run."""
+    """Return one line per node, in an order in which they may run."""
     lines = []
     for column in columns(workflow.nodes):
         for node in column:
@@ -81,14 +81,14 @@ def as_svg(
     states: Mapping[str, str] | None = None,
     words: Mapping[str, str] | None = None,
 ) -> str:
-    """The graph, in the page's own colour of text.
+    """Return the graph as SVG in the text colour of the page.
 
     Parameters
     ----------
     states
-        Node -> its state, for a run that is shown.
+        Node -> status, for a run.
     words
-        Node -> what stands in its second line then, ``running 12 s``; else what it runs does.
+        Node -> its second line, ``running 12 s``; by default what the node runs.
     """
     nodes = workflow.nodes[:MAX_DRAWN]
     layout = lay_out(nodes)
@@ -107,8 +107,9 @@ def as_svg(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}" '
-        # As a style too: a page's own style for pictures beats attributes. Zeppelin's gives them a
-        # size, Jupyter's makes them no wider than the page, where nobody could read a large one.
+        # Repeated as a style, because the style sheet of a page overrides attributes: Zeppelin sets
+        # the size of SVG, and Jupyter shrinks it to the page width, where a large graph is
+        # unreadable.
         f'style="width:{width:g}px;height:{height:g}px;max-width:none;'
         "font:13px system-ui,-apple-system,'Segoe UI',Roboto,sans-serif\">"
         f"{''.join(parts)}</svg>"
@@ -157,7 +158,7 @@ def _box(node: Node, corner: Point, state: str, words: str) -> str:
 
 
 def _title(node: Node, name: str, line: str) -> str:
-    """What a pointer shows: what there is no room for."""
+    """Return the tooltip with the text that does not fit into the box."""
     does = words_of(node)
     parts = [] if (name, line) == (node.name, does) else [f"{node.name}: {does}"]
     parts += [f"if {node.condition}"] if node.condition else []

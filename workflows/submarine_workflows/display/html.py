@@ -1,7 +1,6 @@
-"""A workflow and a run of it as script-free HTML: a card with the graph as SVG and tables.
+"""Render a workflow or run as script-free HTML: a card with an SVG graph and tables.
 
-What comes from files and runs is made harmless here. Does not say how states and times are called
-(``picture_words``), nor where nodes stand in the graph (``drawing``).
+Text of files and runs is escaped here. ``picture_words`` provides the texts, ``drawing`` the graph.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ _BADGE = (
 _QUIET = "opacity:.72"
 _NEUTRAL = "#6b7280"
 _CODE = '<code style="background:none;padding:0">'
-#: What is larger is pushed to and fro in it: two hundred nodes beside each other are 10,000 high.
+#: Larger graphs scroll: 200 parallel nodes are 12,000 pixels high.
 _GRAPH = "overflow:auto;max-height:720px;margin:8px 0 4px 0"
 _TABLE = "border:none;border-collapse:collapse;margin:2px 0;font-size:12px"
 _CELL = "text-align:left;padding:1px 14px 1px 0;border:none;background:none"
 
 
 def workflow_html(workflow: Workflow, caption: Caption) -> str:
-    """A workflow that is not running."""
+    """Return a workflow that is not running."""
     about = (number_of_nodes(workflow), schedule_words(workflow, caption.upcoming))
     quiet = f'<span style="{_QUIET}">{escaped_line("; ".join(filter(None, about)))}</span>'
     head = f"<div>{_title(workflow)} &nbsp;{quiet}</div>"
@@ -50,7 +49,7 @@ def workflow_html(workflow: Workflow, caption: Caption) -> str:
 
 
 def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
-    """A run of a workflow at ``now``."""
+    """Return a run of a workflow at ``now``."""
     colour = COLOURS.get(run.status, _NEUTRAL)
     style, said = _BADGE.format(colour=colour), escaped_line(status_words(run.status), 30)
     badge = f'<strong style="{style}">{said}</strong>'
@@ -91,12 +90,12 @@ def _steps(steps: Sequence[Step]) -> str:
 
 
 def _sentence(text: str) -> str:
-    """What stands in backticks in text is code here."""
+    """Return a sentence with text in backticks as code."""
     return re.sub(r"`([^`]+)`", rf"{_CODE}\1</code>", escaped_line(text, 400))
 
 
 def _code(words: str) -> str:
-    """Without the ground that notebooks put behind code."""
+    """Return code without the notebook's background colour."""
     return f"{_CODE}{escaped_line(words, 300)}</code>"
 
 
@@ -114,7 +113,7 @@ def _graph(workflow: Workflow, run: RunState | None, now: float) -> str:
     words = {name: node_words(node, now) for name, node in begun if node.status in COLOURS}
     more = len(workflow.nodes) - MAX_DRAWN
     many = sum(len(node.depends_on) for node in workflow.nodes) > MAX_EDGES
-    note = f"<div>and {more} nodes more</div>" if more > 0 else ""
+    note = f"<div>and {more} more nodes</div>" if more > 0 else ""
     note += "<div>Not all dependencies are drawn.</div>" if many else ""
     svg = as_svg(workflow, states, words)
     return f'<div style="{_GRAPH}">{svg}</div>{note}'

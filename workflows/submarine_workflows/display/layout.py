@@ -1,7 +1,7 @@
-"""Where the nodes of a workflow stand in a picture, and the ways of the edges between them.
+"""Compute the positions of nodes and edges in a drawing.
 
-Columns are steps: a node stands one to the right of the last node that it waits for. An edge that
-skips a column has a place of its own there, so that it runs between nodes and not through them.
+Columns are steps: a node is placed one column to the right of its last dependency. An edge that
+skips a column has its own lane there, so that it passes between nodes.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from submarine_workflows.model import Node
 
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 168, 42, 52, 18, 2
-#: Height of the place that an edge has in a column which it skips.
+#: Height of an edge's lane in a column that it skips.
 _LANE = 10
-#: More edges than these run straight: their places would be most of the picture.
+#: With more edges they are drawn straight: lanes would fill most of the drawing.
 _MAX_ROUTED = 600
 _SWEEPS = 4
 
@@ -23,15 +23,15 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Layout:
-    """A picture without its colours.
+    """Positions of a drawing.
 
     Attributes
     ----------
     corners
         Node -> upper left corner of its box.
     edges
-        ``(from, to, points)``: points where it passes, from the right of one box to the left of
-        the other.
+        ``(from, to, points)``: points that the edge passes, from the right side of one box to the
+        left side of the other.
     """
 
     width: float
@@ -42,7 +42,7 @@ class Layout:
 
 @dataclass
 class _Place:
-    """A node, or an edge on its way through a column."""
+    """A node, or the lane of an edge in a column."""
 
     name: str
     height: int
@@ -56,7 +56,7 @@ class _Place:
 
 
 def columns(nodes: Sequence[Node]) -> list[list[Node]]:
-    """Nodes by the step in which they may start at the earliest; of a graph without cycles."""
+    """Group the nodes of an acyclic graph by the earliest step in which they may start."""
     known = {node.name: node for node in nodes}
     waits = {name: {n for n in node.depends_on if n in known} for name, node in known.items()}
     found: list[list[Node]] = []
@@ -71,7 +71,7 @@ def columns(nodes: Sequence[Node]) -> list[list[Node]]:
 
 
 def lay_out(nodes: Sequence[Node]) -> Layout:
-    """Places of ``nodes`` and of the edges between them."""
+    """Compute the positions of ``nodes`` and of the edges between them."""
     steps = columns(nodes)
     column_of = {node.name: number for number, step in enumerate(steps) for node in step}
     places: list[list[_Place]] = [[_Place(node.name, HEIGHT, []) for node in s] for s in steps]
@@ -113,7 +113,7 @@ def _way(start: int, end: int, routed: bool) -> range:
 
 
 def _arrange(places: list[list[_Place]]) -> None:
-    """Order each column by the mean of what its places come from: fewer edges cross."""
+    """Sort each column by the mean position of its predecessors, to reduce crossing edges."""
     for column in places:
         for number, place in enumerate(column):
             place.order = number / max(len(column), 1)
@@ -128,7 +128,7 @@ def _arrange(places: list[list[_Place]]) -> None:
 
 
 def _settle(places: list[list[_Place]]) -> float:
-    """Give each place its height on the page, columns centred; returns the whole height."""
+    """Assign vertical positions, with centred columns; return the total height."""
     heights = [sum(place.height for place in c) + DOWN * (len(c) - 1) for c in places]
     tallest = max(heights, default=HEIGHT)
     for column, height in zip(places, heights, strict=True):

@@ -1,8 +1,7 @@
-"""A workflow and a run of it as an output of a notebook: MIME type -> data, in three forms.
+"""Notebook output of a workflow or run, in three formats by MIME type.
 
-``application/vnd.submarine.workflow.v1+json`` for programs, which is made here, script-free HTML
-(``picture_html``) and text (``picture_words``). Asks nobody; what comes from files and runs is
-harmless in all three.
+``application/vnd.submarine.workflow.v1+json`` for programs, created here; script-free HTML
+(``picture_html``); text (``picture_words``). Untrusted text is sanitized in all three.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _MAX_NAMED = 50
 
 
 def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
-    """A workflow that is not running."""
+    """Return a workflow that is not running."""
     return {
         MIME_TYPE: {
             **_plain(workflow),
@@ -37,7 +36,7 @@ def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
 def of_run(
     workflow: Workflow, run: RunState, steps: Sequence[Step] = (), *, now: float | None = None
 ) -> dict[str, Any]:
-    """A run of a workflow, as it is now."""
+    """Return the current state of a run."""
     now = time.time() if now is None else now
     return {
         MIME_TYPE: {**_plain(workflow, run), "time": now},
@@ -47,7 +46,7 @@ def of_run(
 
 
 def _plain(workflow: Workflow, run: RunState | None = None) -> dict[str, Any]:
-    """The JSON form."""
+    """Return the JSON format."""
     nodes = []
     for node in workflow.nodes[:MAX_DRAWN]:
         one: dict[str, Any] = {

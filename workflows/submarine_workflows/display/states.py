@@ -1,6 +1,6 @@
-"""What a picture of a workflow is made of: a run at one moment, its nodes, what is said beside it.
+"""Data that the displays of a workflow show: a run, its nodes, and captions.
 
-Plain values of any run, here or at Azkaban; draws nothing and makes nothing harmless.
+Plain values for local runs and Azkaban executions; escaping is up to the renderers.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from datetime import datetime
 
 @dataclass(frozen=True)
 class NodeState:
-    """Where one node of a run stands; times in seconds since the epoch.
+    """State of one node; times in seconds since the epoch.
 
     Attributes
     ----------
     detail
-        Why it failed, one sentence.
+        Reason of a failure, one sentence.
     """
 
     status: str
@@ -29,12 +29,12 @@ class NodeState:
 
 @dataclass(frozen=True)
 class RunState:
-    """A run at one moment; ``nodes`` by path, ``inner:train``.
+    """State of a run; ``nodes`` by path, ``inner:train``.
 
     Attributes
     ----------
     url
-        Of the Azkaban that runs it; empty: this machine does.
+        URL of the Azkaban server; empty for local runs.
     """
 
     run: str
@@ -48,14 +48,14 @@ class RunState:
 
 @dataclass(frozen=True)
 class Caption:
-    """What is said beside a workflow.
+    """Text beside a workflow.
 
     Attributes
     ----------
     upcoming
-        When its schedule comes true next.
+        Next times of its schedule.
     lines
-        Sentences below the graph: where it is kept, what to do next.
+        Sentences below the graph.
     """
 
     upcoming: Sequence[datetime] = ()
@@ -64,7 +64,7 @@ class Caption:
 
 @dataclass(frozen=True)
 class Step:
-    """A command that may come next, and what it is good for."""
+    """A command that may be next, and its purpose."""
 
     command: str
     purpose: str

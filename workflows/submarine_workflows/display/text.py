@@ -1,7 +1,6 @@
-"""A workflow and a run of it as lines of text, and the words that text and HTML have in common.
+"""Render a workflow or run as text, and provide the phrases shared with HTML.
 
-The text has no control characters; words alone are as files and runs have them: who puts them into
-another form makes them harmless there. Draws nothing.
+The text contains no control characters; the phrases must be escaped by the caller.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from submarine_workflows.model import Node, Workflow
 
 
 def workflow_text(workflow: Workflow, caption: Caption) -> str:
-    """A workflow that is not running."""
+    """Return a workflow that is not running."""
     head = f"{workflow.name}: {number_of_nodes(workflow)}"
     when = schedule_words(workflow, caption.upcoming)
     return _text([f"{head}{f'; {when}' if when else ''}.", *_lines(workflow, None), *caption.lines])
 
 
 def run_text(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
-    """A run of a workflow at ``now``."""
+    """Return a run of a workflow at ``now``."""
     took = time_taken(run.started, run.ended, now)
     after = f" after {took}" if took else ""
     return _text(
@@ -37,7 +36,7 @@ def run_text(workflow: Workflow, run: RunState, steps: Sequence[Step], now: floa
 
 
 def node_words(node: NodeState, now: float) -> str:
-    """``running 12 s, try 2``."""
+    """Return ``running 12 s, try 2``."""
     said = status_words(node.status).lower()
     took = time_taken(node.started, node.ended, now)
     again = f", try {node.attempt + 1}" if node.attempt else ""
@@ -45,41 +44,41 @@ def node_words(node: NodeState, now: float) -> str:
 
 
 def status_words(status: str) -> str:
-    """``FAILED FINISHING``."""
+    """Return ``FAILED FINISHING``."""
     return status.replace("_", " ")
 
 
 def failures(run: RunState) -> Sequence[tuple[str, str]]:
-    """Path and reason of the nodes that have one, else that of the run, which has no path."""
+    """Return path and reason of failed nodes, else the reason of the run with an empty path."""
     found = [(path, node.detail) for path, node in run.nodes.items() if node.detail]
     return found[:20] or ([("", run.detail)] if run.detail else [])
 
 
 def progress(run: RunState, before: str = "") -> str:
-    """``2 of 5 nodes`` of a run that goes on."""
+    """Return ``2 of 5 nodes`` for an active run."""
     over = sum(node.ended is not None for node in run.nodes.values())
     return f"{before}{over} of {len(run.nodes)} nodes" if run.nodes and run.ended is None else ""
 
 
 def time_taken(started: float | None, ended: float | None, now: float) -> str:
-    """``12 s``, so far if it goes on."""
+    """Return the duration, ``12 s``, until now if the run is active."""
     if started is None:
         return ""
     return duration(max((ended if ended is not None else now) - started, 0.0))
 
 
 def number_of_nodes(workflow: Workflow) -> str:
-    """``3 nodes``, with those of flows within it."""
+    """Return ``3 nodes``, including nodes of embedded flows."""
     number = sum(1 for _ in workflow.walk())
     return f"{number} node{'s' if number != 1 else ''}"
 
 
 def schedule_words(workflow: Workflow, upcoming: Sequence[datetime]) -> str:
-    """Its schedule and when that comes true next."""
+    """Return the schedule and its next time."""
     if not workflow.schedule:
         return ""
     zone = f" {workflow.timezone}" if workflow.timezone else ""
-    first = f", next {upcoming[0]:%a %d %b %H:%M}" if upcoming else ", never again"
+    first = f", next {upcoming[0]:%a %d %b %H:%M}" if upcoming else ", no further run"
     return f"{workflow.schedule}{zone}{first}"
 
 
@@ -88,7 +87,7 @@ def _text(lines: Iterable[str]) -> str:
 
 
 def _lines(workflow: Workflow, run: RunState | None, now: float = 0.0) -> list[str]:
-    """One line a node."""
+    """Return one line per node."""
     found = []
     for column in columns(workflow.nodes[:MAX_DRAWN]):
         for node in column:

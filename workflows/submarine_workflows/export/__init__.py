@@ -1,6 +1,6 @@
-"""A workflow in the words of other schedulers: a DAG file of Airflow's, lines of a crontab.
+"""Export workflows to other schedulers: Airflow DAG files and crontab lines.
 
-Writes texts; what a node runs is ``node_commands``' and the same everywhere.
+``node_commands`` defines the commands of nodes, which are the same everywhere.
 """
 
 from __future__ import annotations

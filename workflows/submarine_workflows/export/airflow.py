@@ -1,13 +1,13 @@
-"""A workflow as a DAG file for Airflow: one BashOperator a node, with the node's own commands.
+"""Export a workflow as an Airflow DAG file, with one BashOperator per node.
 
-The file imports Airflow alone, 2.7 and later or 3. What Airflow cannot say is refused with a
-sentence. Does not write files and does not talk to an Airflow.
+The generated file requires only Airflow 2.7 or later, or 3. Workflows that Airflow cannot express
+are rejected.
 
 Notes
 -----
-Azkaban's conditions are Airflow's trigger rules; a condition on outputs is judged by
-``submarine workflow holds`` at the start of the step, which is skipped where it does not hold (exit
-code 99). Outputs travel as XComs: the last line that a BashOperator's command prints.
+Azkaban's conditions become trigger rules. A condition on outputs is evaluated by ``submarine
+workflow holds`` at the start of the step, which is skipped (exit code 99) if it does not hold.
+Outputs are XComs: the last line that a BashOperator's command prints.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from submarine_workflows.export.airflow_text import table
 from submarine_workflows.export.crontab import five_fields
 from submarine_workflows.model import EXECUTION, Kind, Node, Setting, Workflow, path_of
 
-#: Executed notebooks of each run, in the folder of the notebooks unless a URL is given.
+#: Executed notebooks of each run, in the notebooks' folder unless a URL is given.
 OUTPUTS = f"runs/{EXECUTION}"
 _HEAD = '''"""The workflow {name}, written by `submarine workflow export --to airflow`."""
 
@@ -37,15 +37,15 @@ except ImportError:  # Airflow 2
     from airflow.utils.task_group import TaskGroup
 
 ZONE = ZoneInfo({zone!r})
-#: The notebooks that the steps run.
+#: Folder of the notebooks.
 PROJECT = str(Path(__file__).resolve().parent / {folder!r})
 #: Parameters of the run, for the commands below.
 PARAMETERS = {parameters}
 
 
-#: Stands before each command and ends it, and all that it has started, when Airflow's process for
-#: it is gone without a word (SIGKILL): else it would run on, beside the next attempt. A process
-#: whose parent is gone has another at once. What ignores SIGTERM has 30 s.
+#: Runs before each command. Ends the command and its processes if Airflow's process for it was
+#: killed: otherwise it would continue beside the next attempt. An orphan immediately has another
+#: parent. Processes that ignore SIGTERM are killed after 30 s.
 WATCH = r"""
 (trap "" HUP INT TERM
 fields() {{ read -r line <$1 && set -- ${{line##*) }} && state=$1 parent=$2 group=$3; }}
@@ -69,23 +69,23 @@ done) </dev/null >/dev/null 2>&1 &
 
 
 class Step(BashOperator):
-    """A step whose command is text as it stands, not a template of Airflow's."""
+    """A step whose command is plain text, not an Airflow template."""
 
     template_fields = ("env",)
     template_ext = ()
 
     def execute(self, context):
-        """Run the command; it ends with whoever runs it."""
+        """Run the command, and end it with the task."""
         self.bash_command = WATCH + self.bash_command
         try:
             return super().execute(context)
-        except KeyboardInterrupt:  # Airflow itself leaves the command alone then
+        except KeyboardInterrupt:  # Airflow does not end the command
             self.on_kill()
             raise
 
 
 def started(dag_run):
-    """When this run began, on the clock of the schedule."""
+    """Return the start of this run in the time zone of the schedule."""
     return (dag_run.start_date or datetime.now(ZONE)).astimezone(ZONE)
 
 
@@ -104,19 +104,19 @@ with DAG(
 
 
 def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> str:
-    """The DAG file of ``workflow``.
+    """Return the DAG file of ``workflow``.
 
     Parameters
     ----------
     folder
-        Name of the folder beside the file that holds the notebooks.
+        Name of the folder with the notebooks, beside the file.
     setting
-        What the commands need to know of the place; its ``run`` is Airflow's run id.
+        Properties of the place for commands; ``run`` is Airflow's run id.
 
     Raises
     ------
     UsageError
-        If Airflow cannot say it: a schedule in seconds, a condition that mixes states and outputs.
+        If Airflow cannot express it: a schedule in seconds, a condition on states and outputs.
     """
     parameters = Parameters(workflow)
     steps = Steps(workflow, setting or Setting(outputs=OUTPUTS), parameters)
@@ -136,7 +136,7 @@ def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> s
 def _level(
     nodes: Sequence[Node], flows: Sequence[Node], steps: Steps, indent: int
 ) -> Iterator[str]:
-    """The steps among the same neighbours, then what follows what."""
+    """Yield the steps of neighbouring nodes, then their dependencies."""
     space = " " * indent
     for node in nodes:
         path = path_of(node, flows)
@@ -156,7 +156,7 @@ def _level(
 
 
 def _gate(node: Node, flows: Sequence[Node], steps: Steps, indent: int) -> Iterator[str]:
-    """A first step of a flow, which is skipped with all after it where it is not to run."""
+    """Yield a first step of a flow, which is skipped with all others if the flow must not run."""
     space, path = " " * indent, path_of(node, flows)
     gate = Node(node.name, Kind.NOOP, condition=node.condition, depends_on=node.depends_on)
     yield f"{space}start = {steps.step(gate, flows, indent, 'submarine_start')}"

@@ -1,7 +1,4 @@
-"""Parameters of a workflow in a DAG: variables of the steps' shells, filled by Airflow's templates.
-
-Does not write steps.
-"""
+"""Convert workflow parameters to shell variables of the steps, set by Airflow templates."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from submarine_workflows.export.shell import expand
 from submarine_workflows.model import Workflow
 
 _STARTED = "started(dag_run)"
-#: Azkaban's runtime parameters in Airflow's templates.
+#: Azkaban's runtime parameters as Airflow templates.
 RUNTIME = {
     "azkaban.flow.execid": "{{ run_id }}",
     "azkaban.flow.flowid": "{{ dag.dag_id }}",
@@ -28,7 +25,7 @@ RUNTIME = {
 
 
 class Parameters:
-    """The parameters that the steps of one workflow use."""
+    """Parameters that the steps of one workflow use."""
 
     def __init__(self, workflow: Workflow) -> None:
         self._workflow = workflow
@@ -36,19 +33,19 @@ class Parameters:
 
     @property
     def of_run(self) -> dict[str, str]:
-        """Those that a person may give when a run is triggered, with their defaults."""
+        """Parameters that a run can set, with their defaults."""
         return {key: value for key, value in self._workflow.config.items() if self._given(key)}
 
     @property
     def templates(self) -> dict[str, str]:
-        """Variable -> Airflow's template of its value."""
+        """Variable -> Airflow template of its value."""
         return {
             variable: RUNTIME.get(name, f"{{{{ params[{name!r}] }}}}")
             for name, variable in self._variables.items()
         }
 
     def variable(self, name: str) -> str:
-        """The shell's variable of a parameter; two names never share one."""
+        """Return the shell variable of a parameter; each name has its own."""
         if name not in self._variables:
             stem = "P_" + re.sub(r"\W", "_", name.removeprefix("azkaban."), flags=re.ASCII).upper()
             taken, variable, number = set(self._variables.values()), stem, 2
@@ -58,7 +55,7 @@ class Parameters:
         return self._variables[name]
 
     def fill(self, text: str, properties: Mapping[str, str]) -> str:
-        """``text`` with what the flow says; what a run says stays ``${name}``."""
+        """Replace parameters set by the flow; those that a run can set remain ``${name}``."""
 
         def stays(name: str) -> bool:
             if name in RUNTIME:

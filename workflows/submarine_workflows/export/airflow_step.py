@@ -1,7 +1,4 @@
-"""One node as a BashOperator of a DAG: its script, its trigger rule, its retries.
-
-Does not place it in the DAG.
-"""
+"""Convert one node to a BashOperator: script, trigger rule, retries."""
 
 from __future__ import annotations
 
@@ -27,7 +24,7 @@ from submarine_workflows.model import (
     returns_of,
 )
 
-#: BashOperator's own exit code for a step that is skipped.
+#: BashOperator's exit code for a skipped step.
 SKIP = 99
 RULES = {
     "all_success": "all_success",
@@ -41,16 +38,16 @@ _NAME = re.compile(r"[\w.-]{1,200}", re.ASCII)
 
 
 def checked_name(name: str) -> str:
-    """A name that Airflow takes for a DAG, a group or a task.
+    """Return a valid Airflow name for a DAG, group or task.
 
     Raises
     ------
     UsageError
-        If it takes no such name.
+        If the name is invalid.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"Airflow has no name such as `{name[:80]}`.", "Use letters, digits, _, - and dots."
+            f"`{name[:80]}` is not a valid Airflow name.", "Use letters, digits, _, - and dots."
         )
     return name
 
@@ -62,12 +59,12 @@ class Steps:
         self._workflow, self._setting, self._parameters = workflow, setting, parameters
 
     def step(self, node: Node, flows: Sequence[Node], indent: int, task: str = "") -> str:
-        """The operator of ``node``, as an expression.
+        """Return the operator of ``node`` as an expression.
 
         Raises
         ------
         UsageError
-            If Airflow has no word for its condition, or no such name.
+            If Airflow cannot express its condition or name.
         """
         properties = properties_of(self._workflow, node, flows)
         condition = read_condition(node.condition)
@@ -111,12 +108,12 @@ class Steps:
             lines += [f"mkdir -p -- {word_of(fill(outputs), variable)}"]
         lines += [line_of(command, variable) for command in commands]
         if returns:
-            # The last line is the XCom that later conditions look at.
+            # The last line is the XCom for later conditions.
             lines += ["tr -d '\\n' <\"$JOB_OUTPUT_PROP_FILE\""]
         return "\n".join(["set -e", *lines] if len(lines) > 1 else lines or ["true"])
 
     def _judge(self, condition: Condition) -> list[str]:
-        """Lines that skip the step where its condition on outputs does not hold."""
+        """Return lines that skip the step if its condition on outputs does not hold."""
         if not condition.parameters:
             return []
         owners = dict.fromkeys(owner for owner, _ in condition.parameters)
@@ -142,15 +139,15 @@ class Steps:
 
 
 def _rule(node: Node, condition: Condition) -> str:
-    """The trigger rule that says what the condition says of states."""
+    """Return the trigger rule that is equivalent to the condition on states."""
     text = node.condition.strip()
     named = condition.macro in text
     mixed = bool(condition.parameters) and named and re.search(r"\|\||!(?!=)", text)
     other = not condition.parameters and text not in ("", condition.macro)
     if condition.macro not in RULES or mixed or other:
         raise UsageError(
-            f"Airflow cannot say the condition of `{node.name}`: {text}",
-            f"It has {', '.join(RULES)}, joined with comparisons of outputs by && alone.",
+            f"Airflow cannot express the condition of `{node.name}`: {text}",
+            f"Use {', '.join(RULES)}, combined with comparisons of outputs by && only.",
         )
     return RULES[condition.macro]
 

@@ -1,4 +1,4 @@
-"""Pieces of a DAG file as Python text; knows Python's words and nothing of workflows."""
+"""Format parts of a DAG file as Python source."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _WIDTH = 96
 
 
 def call(name: str, arguments: Mapping[str, str], indent: int) -> str:
-    """``name(key=value, ...)``, one argument a line."""
+    """Return ``name(key=value, ...)``, one argument per line."""
     space = " " * indent
     lines = [f"{space}    {key}={value}," for key, value in arguments.items()]
     return "\n".join([f"{name}(", *lines, f"{space})"])
 
 
 def block(text: str, indent: int) -> str:
-    """A text of several lines as a raw Python string that reads as it will run."""
+    """Return a text of several lines as adjacent string literals, one per line."""
     if "\n" not in text and len(text) < _WIDTH - indent:
         return repr(text)
     space = " " * (indent + 4)
@@ -24,7 +24,7 @@ def block(text: str, indent: int) -> str:
 
 
 def table(values: Mapping[str, str], indent: int) -> str:
-    """A dict of texts, one a line."""
+    """Return a dict of texts, one entry per line."""
     if not values:
         return "{}"
     space = " " * (indent + 4)
@@ -33,5 +33,5 @@ def table(values: Mapping[str, str], indent: int) -> str:
 
 
 def names(values: Sequence[str]) -> str:
-    """A list of texts."""
+    """Return a list of texts."""
     return "[" + ", ".join(repr(value) for value in values) + "]"

@@ -1,11 +1,11 @@
-"""A workflow as lines of a crontab: its own runner, started on its schedule.
+"""Export a workflow as crontab lines that start the local runner on its schedule.
 
-Does not install them: ``crontab FILE`` does, or a file in /etc/cron.d.
+The lines are installed with ``crontab FILE`` or as a file in /etc/cron.d.
 
 Notes
 -----
-``CRON_TZ`` is read by cronie (Red Hat and its kin) and by systemd-cron, not by Debian's cron, which
-goes by the machine's zone (their pages crontab(5)).
+cronie (Red Hat) and systemd-cron read ``CRON_TZ``; Debian's cron uses the machine's time zone
+(crontab(5)).
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ def crontab_of(
     program: Sequence[str],
     options: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The lines that run ``workflow`` when it is due.
+    """Return the crontab lines of ``workflow``.
 
     Parameters
     ----------
     file
-        Where the workflow lies; its folder is where it runs.
+        Path of the workflow; it runs in this folder.
     program
-        How ``submarine`` is called: cron has a short PATH.
+        Command that calls ``submarine``: cron has a short PATH.
     options
-        Of ``workflow run``, with their values; empty ones are left out.
+        Options of ``workflow run`` with values; empty ones are omitted.
 
     Raises
     ------
     UsageError
-        If it has no schedule, or one that five fields cannot say.
+        If it has no schedule, or one that five fields cannot express.
     """
     if not workflow.schedule:
         raise UsageError(
-            f"{workflow.name} has no schedule: cron would not know when to run it.",
-            'Give it one, as in `schedule: "0 30 2 ? * *"`.',
+            f"{workflow.name} has no schedule, which cron requires.",
+            'Add one, such as `schedule: "0 30 2 ? * *"`.',
         )
     fields = five_fields(workflow.schedule)
     words = [*program, "workflow", "run", no_option(file.name), "--scheduled"]
@@ -63,35 +63,35 @@ def crontab_of(
     for line in lines:
         if not line.isprintable():
             raise UsageError(
-                "A line of a crontab has no line break and no control character: "
+                "A crontab line cannot contain line breaks or control characters: "
                 f"{one_line(line, 80)}",
-                "Rename the workflow, file, folder or command that has one.",
+                "Rename the workflow, file, folder or command that contains one.",
             )
     return "\n".join(lines) + "\n"
 
 
 def _word(word: str) -> str:
-    """A word for the shell that cron starts.
+    """Quote a word for the shell that cron starts.
 
-    cron ends a command at a percent sign unless a backslash stands before it. Whether it removes
-    one of two backslashes differs between cron and cronie, so no backslash may stand before another
-    one or before a percent sign of the value: the quotes are closed and opened again between them.
+    cron ends a command at a percent sign without a preceding backslash. cron and cronie differ in
+    whether they remove one of two backslashes, so a backslash must not precede another one or a
+    percent sign of the value: the quotes are closed and opened again between them.
     """
     return re.sub(r"\\(?=[\\%])", r"\\''", shlex.quote(word)).replace("%", r"\%")
 
 
 def five_fields(schedule: str) -> str:
-    """A schedule in the five fields that cron and Airflow take.
+    """Return a schedule in the five fields of cron and Airflow.
 
     Raises
     ------
     UsageError
-        If it says more than that.
+        If five fields cannot express it.
     """
     fields = read_schedule(schedule).crontab
     if not fields:
         raise UsageError(
-            f"`{schedule}` says more than the five fields that cron and Airflow take.",
+            f"`{schedule}` cannot be expressed in the five fields of cron and Airflow.",
             "Use second 0, no year, and neither L nor #.",
         )
     return fields

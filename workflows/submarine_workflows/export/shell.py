@@ -1,7 +1,4 @@
-"""Commands of a node as lines for a shell; ``${name}`` becomes a variable, never more shell.
-
-Does not know where the variables' values come from.
-"""
+"""Convert commands of a node to shell lines; ``${name}`` becomes a quoted variable."""
 
 from __future__ import annotations
 
@@ -11,23 +8,23 @@ from collections.abc import Callable, Iterable, Mapping
 
 from submarine_jobs.errors import UsageError
 
-#: A parameter, not an output of another node, which has a colon.
+#: A parameter; an output of another node contains a colon.
 PARAMETER = re.compile(r"\$\{([^{}:$]+)\}")
 _DEEPEST = 20
 
 
 def expand(text: str, values: Mapping[str, str], keep: Callable[[str], bool]) -> str:
-    """Put values in the place of ``${name}``, those within values too.
+    """Replace ``${name}`` by values, recursively.
 
     Parameters
     ----------
     keep
-        Whether a name stays as it is, for the place that runs the command.
+        Returns whether a name remains for the scheduler that runs the command.
 
     Raises
     ------
     UsageError
-        If values name each other in a circle, or a name has no value and does not stay.
+        If values refer to each other in a cycle, or a name has no value.
     """
 
     def value_of(match: re.Match[str]) -> str:
@@ -45,16 +42,16 @@ def expand(text: str, values: Mapping[str, str], keep: Callable[[str], bool]) ->
         if found == text:
             return text
         text = found
-    raise UsageError(f"The parameters in `{text[:80]}` name each other in a circle.")
+    raise UsageError(f"The parameters in `{text[:80]}` refer to each other in a cycle.")
 
 
 def line_of(words: Iterable[str], variable: Callable[[str], str]) -> str:
-    """One line of shell that runs ``words``; each ``${name}`` is ``"$VARIABLE"`` in it."""
+    """Return a shell line that runs ``words``; each ``${name}`` becomes ``"$VARIABLE"``."""
     return " ".join(word_of(word, variable) for word in words)
 
 
 def word_of(word: str, variable: Callable[[str], str]) -> str:
-    """One word of shell."""
+    """Return one shell word."""
     parts: list[str] = []
     at = 0
     for match in PARAMETER.finditer(word):

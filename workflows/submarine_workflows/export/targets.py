@@ -1,7 +1,4 @@
-"""What ``submarine workflow export --to`` knows: each target's files, by name.
-
-Writes nothing; a new target is one more function here.
-"""
+"""Targets of ``submarine workflow export --to``: one function per target returns its files."""
 
 from __future__ import annotations
 
@@ -18,20 +15,20 @@ _PROGRAM = "submarine"
 
 @dataclass(frozen=True)
 class Wishes:
-    """What the options of ``export`` say.
+    """Options of ``export``.
 
     Attributes
     ----------
     file
-        Where the workflow lies.
+        Path of the workflow.
     program
-        How ``submarine`` is called where it will run; empty: as it is called there usually.
+        Command that calls ``submarine``; empty: the default of the target.
     outputs
-        Folder or URL for executed notebooks; empty: the target's own.
+        Folder or URL for executed notebooks; empty: the default of the target.
     also
-        Patterns of further files to take along.
+        Patterns of further files to include.
     notify
-        Command that is told of failures.
+        Command to call on failure.
     """
 
     file: Path
@@ -43,14 +40,14 @@ class Wishes:
 
 @dataclass(frozen=True)
 class Export:
-    """What an export makes.
+    """Result of an export.
 
     Attributes
     ----------
     files
-        Content by relative path, to be written below ``-o``; one that is alone may go to a file.
+        Content by path relative to ``-o``; a single file may be written to ``-o`` itself.
     said
-        One line for the person: what to do with it.
+        One line on how to use the files.
     """
 
     files: Mapping[str, bytes]
@@ -58,7 +55,7 @@ class Export:
 
 
 def _here() -> str:
-    """Where ``submarine`` lies on this machine, which is cron's too."""
+    """Return the path of ``submarine`` on this machine, on which cron runs."""
     beside = Path(sys.executable).with_name(_PROGRAM)
     return str(beside) if beside.is_file() else shutil.which(_PROGRAM) or _PROGRAM
 
@@ -75,14 +72,14 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
     )
     folder = wishes.file if wishes.file.is_dir() else wishes.file.parent
     carried = carry(workflow, folder, also=wishes.also)
-    # The workflow itself too: who opens the folder sees what it was made of.
+    # Include the source of the workflow for reference.
     sources = sorted(folder.glob("*.job")) if wishes.file.is_dir() else [wishes.file]
     carried |= {source.name: source.read_bytes() for source in sources}
     files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, setting).encode()}
     files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
     return Export(
         files,
-        "Airflow finds it in its folder of DAGs (`airflow config get-value core dags_folder`).",
+        "Airflow loads it from its DAG folder (`airflow config get-value core dags_folder`).",
     )
 
 
@@ -92,7 +89,7 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
     program = wishes.program or (_here(),)
     options = {"--notify": wishes.notify, "--outputs": wishes.outputs}
     text = crontab_of(workflow, wishes.file.resolve(), program, options)
-    return Export({f"{workflow.name}.cron": text.encode()}, "`crontab -e` takes these lines.")
+    return Export({f"{workflow.name}.cron": text.encode()}, "Add these lines with `crontab -e`.")
 
 
 def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
@@ -103,7 +100,7 @@ def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
     _, made = project_of(wishes.file, setting_of(said), extra=tuple(wishes.also))
     return Export(
         {f"{made.name}.zip": made.to_zip()},
-        "Azkaban takes it on the page of a project, or by `submarine workflow submit`.",
+        "Upload it on the page of a project, or with `submarine workflow submit`.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A workflow from where it lies: a ``.flow`` file, a folder of job files, or a zip of either."""
+"""Open a workflow from a ``.flow`` file, a folder of job files, or a zip file."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ MAX_FILES = 5000
 
 
 def open_workflow(path: Path) -> Workflow:
-    """The workflow in ``path``; its name is the file's, as Azkaban has it.
+    """Return the workflow in ``path``, named after the file as in Azkaban.
 
     Parameters
     ----------
     path
-        A Flow 2.0 file (``.flow``, ``.yaml``), a folder of Flow 1.0 job files, or an Azkaban
-        project's zip with one flow in it.
+        A Flow 2.0 file (``.flow``, ``.yaml``), a folder of Flow 1.0 job files, or the zip file of
+        an Azkaban project with one flow.
 
     Raises
     ------
     UsageError
-        If there is nothing that could be a workflow.
+        If ``path`` cannot contain a workflow.
     WorkflowError
-        If what is there is not one.
+        If the content is not a valid workflow.
     """
     if path.is_dir():
         texts = dict(_of_folder(path))
@@ -41,13 +41,12 @@ def open_workflow(path: Path) -> Workflow:
         return read_workflow(_text(path), path.stem, path.name)
     elif not path.exists() and not path.suffix:
         raise UsageError(
-            f"There is no workflow {path} here, and no file of that name.",
-            "A cell `%%submarine workflow NAME` keeps one when a person runs it; or name a .flow "
-            "file.",
+            f"There is no workflow or file {path}.",
+            "Run a cell `%%submarine workflow NAME` to create one, or name a .flow file.",
         )
     else:
         raise UsageError(
-            f"{path} is no workflow.",
+            f"{path} is not a workflow.",
             "Give a .flow or .yaml file, a folder with .job files, or an Azkaban project's zip.",
         )
     flows = sorted(name for name in texts if name.endswith(".flow"))
@@ -57,7 +56,7 @@ def open_workflow(path: Path) -> Workflow:
         )
     if flows:
         return read_workflow(texts[flows[0]], PurePosixPath(flows[0]).stem, flows[0])
-    # A folder may be named as `.`, and have dots in its name.
+    # The folder may be given as `.`, and its name may contain dots.
     return read_jobs(texts, path.resolve().name if path.is_dir() else path.stem)
 
 
@@ -65,7 +64,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is no UTF-8 text"
+        why = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
         hint = beside(path) if isinstance(exc, FileNotFoundError) else ""
         raise UsageError(f"{path} cannot be read: {why}.", hint) from None
 
@@ -73,13 +72,13 @@ def _text(path: Path) -> str:
 def _of_folder(path: Path) -> Iterator[tuple[str, str]]:
     for number, file in enumerate(sorted(path.rglob("*"))):
         if number >= MAX_FILES:
-            raise UsageError(f"{path} has more than {MAX_FILES} files: name the workflow's own.")
+            raise UsageError(f"{path} has more than {MAX_FILES} files: name the workflow file.")
         if file.suffix in (*_JOBS, ".flow") and file.is_file():
             yield file.relative_to(path).as_posix(), _text(file)
 
 
 def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
-    """Texts of a zip, each read up to its limit: a small zip may unpack to no end."""
+    """Yield the texts of a zip file, each up to a limit: a small file may unpack to any size."""
     try:
         with zipfile.ZipFile(path) as archive:
             for info in archive.infolist()[:MAX_FILES]:

@@ -1,7 +1,7 @@
-r"""Azkaban's Flow 1.0: one ``.job`` file of properties a node; made into the same workflow.
+r"""Read Azkaban's Flow 1.0: one ``.job`` file of properties per node.
 
 The format is Java's properties (``java.util.Properties.load``): ``key=value``, ``key: value``,
-``#`` and ``!`` comments, lines that go on after a backslash, ``\uXXXX``.
+``#`` and ``!`` comments, continuation lines after a backslash, ``\uXXXX``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from submarine_workflows.model import Kind, Node, Problem, Workflow, WorkflowErr
 
 MAX_BYTES = 1 << 20
 _KINDS = {"command": Kind.COMMAND, "noop": Kind.NOOP, "flow": Kind.FLOW}
-#: Java's, and no other: where Azkaban sees one line, two must not be read here.
+#: Java's line ends only: a line of Azkaban must not be read as two here.
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SPACE = " \t\f"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -21,7 +21,7 @@ _PLAIN = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def read_properties(text: str) -> dict[str, tuple[str, int]]:
-    """Key -> value and the line where it begins; the last of equal keys counts, as in Java."""
+    """Return key -> value and the line where it begins. The last of equal keys wins, as in Java."""
     found: dict[str, tuple[str, int]] = {}
     lines = _LINE_END.split(text)
     number = 0
@@ -61,24 +61,24 @@ def _plain(text: str) -> str:
         return _PLAIN.get(word, word)
 
     found = _ESCAPE.sub(one, text)
-    # Two escapes make a character outside of the basic plane.
+    # A surrogate pair encodes a character outside the basic plane.
     return found.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def read_jobs(files: Mapping[str, str], name: str) -> Workflow:
-    """The workflow of the ``.job`` files; ``.properties`` files beside them are its parameters.
+    """Return the workflow of ``.job`` files. ``.properties`` files beside them are its parameters.
 
     Parameters
     ----------
     files
         File name -> text.
     name
-        What the workflow is called; Azkaban itself calls it by the job that nothing depends on.
+        Name of the workflow. Azkaban itself uses the name of the last job.
 
     Raises
     ------
     WorkflowError
-        With every file that makes no node.
+        With every file that is not a valid node.
     """
     problems: list[Problem] = []
     nodes: list[Node] = []
@@ -93,7 +93,7 @@ def read_jobs(files: Mapping[str, str], name: str) -> Workflow:
         elif file.endswith(".job"):
             nodes.append(_node(file, found, problems))
     if not nodes and not problems:
-        problems.append(Problem(0, "There is no .job file: each node of Flow 1.0 is one.", name))
+        problems.append(Problem(0, "There is no .job file; Flow 1.0 has one for each node.", name))
     if problems:
         raise WorkflowError(problems)
     return Workflow(name, tuple(nodes), config)
@@ -103,7 +103,7 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
     values = {key: value for key, (value, _) in found.items()}
     kind = values.pop("type", "").strip()
     if not kind:
-        problems.append(Problem(0, "A job file has a line `type=`, such as type=command.", file))
+        problems.append(Problem(0, "A job file needs a line `type=`, such as type=command.", file))
     wants = values.pop("dependencies", "")
     condition = values.pop("condition", "").strip()
     depends = tuple(part.strip() for part in wants.split(",") if part.strip())
@@ -111,13 +111,13 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
         problems.append(
             Problem(
                 found["type"][1],
-                "An embedded flow (type=flow, flow.name=...) is not read from job files: put its "
-                "nodes under `nodes:` of a .flow file.",
+                "Embedded flows (type=flow, flow.name=...) are not supported in job files: put "
+                "the nodes under `nodes:` of a .flow file.",
                 file,
             )
         )
     name = file.rsplit("/", 1)[-1].removesuffix(".job")
-    # No line: a sentence names the node, and so its file.
+    # Without a line: the name of the node in a sentence identifies the file.
     return Node(
         name, _KINDS.get(kind, Kind.OTHER), kind, 0, values, depends, condition=condition
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""A workflow out of YAML: Flow 2.0's keys and ours; says of every misplaced word where it stands.
+"""Read a workflow from YAML: the keys of Flow 2.0 and our own. Problems refer to lines.
 
-Looks at shapes only: whether names, conditions and schedules make sense is ``validation``'s.
+Only the structure is checked. ``validation`` checks names, conditions and schedules.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ _KINDS = {kind.value: kind for kind in Kind if kind is not Kind.OTHER}
 
 
 def read_workflow(text: str, name: str, file: str = "") -> Workflow:
-    """The workflow that ``text`` describes.
+    """Return the workflow that ``text`` describes.
 
     Parameters
     ----------
     name
-        What it is called unless the text says so itself.
+        Name of the workflow, unless the text contains one.
     file
-        Name of the text, for sentences.
+        Name of the text, for messages.
 
     Raises
     ------
     WorkflowError
-        With every problem of shape that was found.
+        With every structural problem.
     """
     root = load(text, file)
     reader = _Reader(file)
@@ -52,7 +52,7 @@ def read_workflow(text: str, name: str, file: str = "") -> Workflow:
 
 
 def _lines(keys: Mapping[str, Value]) -> dict[str, int]:
-    """Where the values of a node stand, those of maps and lists by their own names too."""
+    """Return the lines of a node's values, including the items of its maps and lists."""
     found = {key: value.line for key, value in keys.items()}
     for key in ("config", "params", "job"):
         if key in keys and isinstance(inner := keys[key].data, dict):
@@ -73,7 +73,7 @@ class _Reader:
         cron = trigger if schedule is None or schedule.data == "" else schedule
         nodes = self._nodes(keys.get("nodes"))
         if not nodes and not self.problems:
-            self._add(root.line, "A workflow has `nodes:`, a list with a step or more.")
+            self._add(root.line, "A workflow needs `nodes:`, a list of at least one step.")
         return Workflow(
             self._text(keys.get("name")) or name,
             nodes,
@@ -87,7 +87,7 @@ class _Reader:
         )
 
     def _trigger(self, value: Value | None) -> Value | None:
-        """The cron expression of Azkaban's ``trigger:``, where it has one."""
+        """Return the cron expression of Azkaban's ``trigger:``, if there is one."""
         if value is None or not isinstance(value.data, dict):
             return None
         schedule = value.data.get("schedule")
@@ -95,7 +95,9 @@ class _Reader:
             return None
         kind = self._text(schedule.data.get("type"))
         if kind not in ("", "cron"):
-            self._add(schedule.line, f"A trigger's schedule is of type cron, not `{kind}`.")
+            self._add(
+                schedule.line, f"The schedule of a trigger must have type cron, not `{kind}`."
+            )
         return schedule.data.get("value")
 
     def _nodes(self, value: Value | None) -> tuple[Node, ...]:
@@ -125,19 +127,17 @@ class _Reader:
         )
 
     def _kind(self, keys: Mapping[str, Value], name: str, line: int) -> Kind:
-        """From ``type:``, else from what there is to run."""
+        """Return the kind given by ``type:``, else by the keys of the node."""
         word = self._text(keys.get("type"))
         does = [key for key in ("notebook", "cells", "nodes") if key in keys]
         if len(does) > 1:
-            self._add(line, f"`{name}` has both `{does[0]}:` and `{does[1]}:`: one node runs one.")
+            self._add(line, f"`{name}` has both `{does[0]}:` and `{does[1]}:`; use one of them.")
         if word:
             return _KINDS.get(word, Kind.OTHER)
         if does:
             return {"notebook": Kind.NOTEBOOK, "cells": Kind.CELLS, "nodes": Kind.FLOW}[does[0]]
-        if all(key in (*AZKABANS, *OURS) for key in keys):  # else what it runs may be misspelt
-            self._add(
-                line, f"`{name}` says not what to run: give `notebook:`, `cells:` or `type:`."
-            )
+        if all(key in (*AZKABANS, *OURS) for key in keys):  # else a key may be misspelt
+            self._add(line, f"`{name}` has nothing to run: add `notebook:`, `cells:` or `type:`.")
         return Kind.NOOP
 
     def _needs(self, value: Value | None) -> Iterable[Need]:
@@ -151,7 +151,7 @@ class _Reader:
             keys = self._keys(item, ("path", "timeout"), "`needs:`")
             path, limit = self._text(keys.get("path")), self._text(keys.get("timeout"))
             if not path:
-                self._add(item.line, "`needs:` wants a `path:`, such as hdfs:///data/_SUCCESS.")
+                self._add(item.line, "`needs:` requires a `path:`, such as hdfs:///data/_SUCCESS.")
             yield Need(path, self._seconds(limit, item.line), item.line)
 
     def _seconds(self, text: str, line: int) -> float:
@@ -167,14 +167,14 @@ class _Reader:
         found = self._map(value, "`config:`")
         for key, item in found.items():
             if not isinstance(item.data, str):
-                self._add(item.line, f"`{key}` under `config:` is text, not {item.what}.")
+                self._add(item.line, f"`{key}` under `config:` must be text, not {item.what}.")
         return {key: item.data for key, item in found.items() if isinstance(item.data, str)}
 
     def _scalars(self, value: Value | None, what: str) -> dict[str, Scalar]:
         found = self._map(value, what)
         for key, item in found.items():
             if not isinstance(item.data, str):
-                self._add(item.line, f"`{key}` under {what} is one value, not {item.what}.")
+                self._add(item.line, f"`{key}` under {what} must be one value, not {item.what}.")
         return {key: item.scalar for key, item in found.items() if isinstance(item.data, str)}
 
     def _names(self, value: Value | None, what: str) -> tuple[str, ...]:
@@ -185,7 +185,7 @@ class _Reader:
             if isinstance(item.data, str) and item.data:
                 names.append(item.data)
             else:
-                self._add(item.line, f"{what} is a list of names, not of {item.what}.")
+                self._add(item.line, f"{what} must be a list of names, not of {item.what}.")
         return tuple(names)
 
     def _text(self, value: Value | None) -> str:
@@ -201,7 +201,9 @@ class _Reader:
             return []
         if isinstance(value.data, list):
             return value.data
-        self._add(value.line, f"{what} is a list, each line of it with a dash, not {value.what}.")
+        self._add(
+            value.line, f"{what} must be a list with a dash before each item, not {value.what}."
+        )
         return []
 
     def _map(self, value: Value | None, what: str) -> dict[str, Value]:
@@ -209,7 +211,7 @@ class _Reader:
             return {}
         if isinstance(value.data, dict):
             return value.data
-        self._add(value.line, f"{what} is a map of `key: value`, not {value.what}.")
+        self._add(value.line, f"{what} must be a map of `key: value`, not {value.what}.")
         return {}
 
     def _keys(self, value: Value, known: Iterable[str], what: str) -> dict[str, Value]:

@@ -1,4 +1,4 @@
-"""YAML whose every value knows its line; constructs no object but text, numbers, lists and maps."""
+"""Load YAML with the line of each value; only text, numbers, lists and maps are constructed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import yaml
 
 from submarine_workflows.model import Problem, WorkflowError
 
-#: PyYAML may have been built without libyaml, which is ten times as fast.
+#: PyYAML may be built without libyaml, which is ten times faster.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 MAX_BYTES = 4 << 20
-#: An alias stands for all that it names: few bytes may mean more values than a machine can hold.
+#: Aliases can expand a small text to more values than fit into memory.
 MAX_VALUES = 200_000
 MAX_DEPTH = 50
 
@@ -24,7 +24,7 @@ class Value:
     Attributes
     ----------
     data
-        ``str`` for every scalar, as it was written; ``list`` of values; ``dict`` by key.
+        ``str`` for a scalar, as it was written; ``list`` of values; ``dict`` by key.
     """
 
     data: str | list[Value] | dict[str, Value]
@@ -33,19 +33,19 @@ class Value:
 
     @property
     def what(self) -> str:
-        """Its shape in words, for sentences."""
+        """Return the type of the value in words, for messages."""
         if isinstance(self.data, dict):
             return "a map"
         return "a list" if isinstance(self.data, list) else f"`{self.data}`"
 
 
 def load(text: str, file: str = "") -> Value:
-    """Read one document.
+    """Load one document.
 
     Raises
     ------
     WorkflowError
-        If it is no YAML, holds several documents, a key twice, or is far too large.
+        If it is not YAML, contains several documents or a duplicate key, or is too large.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         raise WorkflowError([Problem(0, f"The text is larger than {MAX_BYTES >> 20} MiB.", file)])
@@ -54,7 +54,7 @@ def load(text: str, file: str = "") -> Value:
     except yaml.YAMLError as exc:
         raise WorkflowError([_broken(exc, text, file)]) from None
     except (RecursionError, ValueError) as exc:
-        raise WorkflowError([Problem(0, f"This is no YAML: {exc}.", file)]) from None
+        raise WorkflowError([Problem(0, f"This is not valid YAML: {exc}.", file)]) from None
     if root is None:
         return Value({}, 1)
     return _Reader(file).read(root, 0)
@@ -64,8 +64,8 @@ def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
     said = getattr(exc, "problem", None) or str(exc)
     if mark is not None and "cannot start any token" in said and _stands_on_tab(mark, text):
-        said = "a tab stands before its first word, and YAML takes spaces alone there"
-    return Problem(mark.line + 1 if mark else 0, f"This is no YAML: {said}.", file)
+        said = "the line is indented with a tab, and YAML requires spaces"
+    return Problem(mark.line + 1 if mark else 0, f"This is not valid YAML: {said}.", file)
 
 
 def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
@@ -83,7 +83,7 @@ class _Reader:
         line = node.start_mark.line + 1
         self._count += 1
         if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            raise self._wrong(line, "The text stands for more values than a workflow can have.")
+            raise self._wrong(line, "The text expands to more values than a workflow may have.")
         if isinstance(node, yaml.MappingNode):
             return Value(self._map(node, depth), line)
         if isinstance(node, yaml.SequenceNode):
@@ -95,15 +95,15 @@ class _Reader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise self._wrong(line, "A key must be a word.")
+                raise self._wrong(line, "A key must be text.")
             if key.value in found:
                 first = found[key.value].line
-                raise self._wrong(line, f"`{key.value}` is given twice, first in line {first}.")
+                raise self._wrong(line, f"`{key.value}` is defined twice, first in line {first}.")
             found[key.value] = self.read(value, depth + 1)
         return found
 
     def _scalar(self, node: yaml.Node) -> Any:
-        """Number, truth value, nothing or text; anything else (a date) as it was written."""
+        """Return a number, boolean, None or text. Other types, such as dates, become text."""
         try:
             made = self._constructor.construct_object(node)
         except (yaml.YAMLError, ValueError):

@@ -1,6 +1,6 @@
-"""Notebooks run without a person: the runner, its signals and limits, and papermill's engine.
+"""Unattended notebook runs: the runner, signals and limits, and papermill's engine.
 
-Does not know workflows: a node's command is one run of one notebook.
+This package is independent of workflows: a node's command is one run of one notebook.
 """
 
 from __future__ import annotations

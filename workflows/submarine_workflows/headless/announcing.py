@@ -1,6 +1,6 @@
-"""Says on the runner's log which jobs a notebook starts: schedulers look for the ids there.
+"""Report the jobs that a notebook starts; schedulers search the log for their ids.
 
-Reads them from the cards in the outputs. What a kernel shows is untrusted text.
+The ids are read from the job cards in the outputs, which are untrusted text.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _MAX_JOBS = 1000
 
 
 class Announcer:
-    """What has been said of each job."""
+    """Reports each job once per state of interest."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._said: dict[str, tuple[str, bool]] = {}
 
     def seen(self, data: Mapping[str, Any]) -> None:
-        """One output's data; says what is new: the job, its application, its end."""
+        """Report new facts of an output: the job, its application, its end."""
         card = data.get(MIME_TYPE)
         if not isinstance(card, dict) or len(self._said) >= _MAX_JOBS:
             return
@@ -35,7 +35,7 @@ class Announcer:
         if not job_id or self._said.get(job_id) == (application, ended):
             return
         self._said[job_id] = (application, ended)
-        # A word of its own: Azkaban looks for words that begin so.
+        # A separate word: Azkaban searches for words that begin with `application_`.
         where = f" as {application}" if application else ""
         self._say(f"{job_id}{where}: {state}")
 

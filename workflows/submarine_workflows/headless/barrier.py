@@ -1,8 +1,7 @@
-"""What the runner has the kernel do after the last cell, and what becomes of the answer.
+"""Code that the runner executes in the kernel after the last cell, and its results.
 
-The waiting itself is the kernel's (``submarine_magics.headless.barrier``): it alone knows the jobs
-of its
-cells. Here are the words to it, and the failures it tells put below the cells that they belong to.
+The kernel waits for the jobs itself (``submarine_magics.headless.barrier``), because only it knows
+the jobs of its cells. This module contains the calls, and adds reported failures below their cells.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from submarine_workflows.headless.document import add_error, code_cells, last_ex
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
 _MAX_TOLD = 200
 _MAX_NAMED = 5
-#: Nothing is imported, and so nothing costs time, in a kernel that has no jobs.
+#: Imports nothing, and so costs no time, in a kernel without jobs.
 _ONLY_WITH_JOBS = (
     'if {{"submarine_magics", "submarine_jobs"}}.intersection(__import__("sys").modules):\n'
     '    __import__("importlib").import_module("submarine_magics.headless.barrier").{call}'
@@ -29,22 +28,22 @@ WAIT = _ONLY_WITH_JOBS.format(call="wait_for_jobs()")
 
 
 def end(why: str) -> str:
-    """The code that cancels the jobs or leaves them alone, as the kernel was told at its start."""
+    """Return the code that cancels or detaches the jobs, as configured at the kernel's start."""
     return _ONLY_WITH_JOBS.format(call=f"end_jobs({why!r})")
 
 
 @dataclass
 class JobsEnd:
-    """What became of the jobs of the notebook.
+    """Final state of the notebook's jobs.
 
     Attributes
     ----------
     failed
-        One of each failure: ``job_id cell_id execution_count ename evalue traceback``.
+        One entry per failure: ``job_id cell_id execution_count ename evalue traceback``.
     detached
-        Ids of jobs that go on.
+        Ids of jobs that continue.
     told
-        Whether the kernel had anything to say at all.
+        Whether the kernel has reported anything.
     """
 
     failed: list[dict[str, Any]] = field(default_factory=list)
@@ -52,7 +51,7 @@ class JobsEnd:
     told: bool = False
 
     def take(self, data: Mapping[str, Any]) -> None:
-        """One display of the hidden cell; what makes no sense is left out: it is from a kernel."""
+        """Add one display of the hidden cell; invalid content is ignored."""
         said = data.get(MIME_TYPE)
         if not isinstance(said, dict):
             return
@@ -72,7 +71,7 @@ class JobsEnd:
 
 
 def show_failures(notebook: NotebookNode, jobs: JobsEnd) -> None:
-    """Put each failure below the cell that started the job, where there is not one already."""
+    """Add each failure below the cell that started the job, unless the cell has an error."""
     for item in jobs.failed:
         cell = _cell_of(notebook, item)
         if cell is None or any(output.output_type == "error" for output in cell.outputs):

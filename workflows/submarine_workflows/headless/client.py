@@ -1,6 +1,6 @@
-"""Speaks with the kernel as JupyterLab does: cell ids and tags go along, late outputs find home.
+"""Kernel client that sends cell metadata like JupyterLab and routes late outputs to their cells.
 
-On top of papermill's client, and so of nbclient's. Does not decide what is executed.
+Extends the clients of papermill and nbclient.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from papermill.clientwrap import PapermillNotebookClient
 
 from submarine_jobs.display import MIME_TYPE as CARD
 
-#: What a cell that has ended may still send, from threads of its own.
+#: Messages that threads of a finished cell may still send.
 _LATE = frozenset({"stream", "display_data", "update_display_data"})
-#: Pieces of a stream are put together up to this size, so that no text is copied without end.
+#: Size limit for joining pieces of a stream, which bounds the cost of copying.
 _PIECE = 1 << 16
-#: Keys of a cell's metadata that a run writes, and no front end sends.
+#: Cell metadata that a run writes, which front ends do not send.
 _OF_THE_RUN = ("papermill", "execution")
 _SHELL_WAIT = 5.0
 
 
 class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
-    """The client of one run.
+    """Kernel client of one run.
 
     Parameters
     ----------
     manager
-        Papermill's account of the run; told whenever an output has changed.
+        Papermill's execution manager; notified of changed outputs.
     seen
-        Called with each new or renewed output's data.
+        Called with the data of each new or updated output.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     ) -> None:
         super().__init__(manager, raise_on_iopub_timeout=False, **settings)
         self._tell_seen = seen
-        #: Indices of cells by the ids of the requests that executed them.
+        #: Cell index by the id of the execute request.
         self._cell_of: dict[str, int] = {}
         self._next: int | None = None
         self.on_cell_execute = self._about_to_execute
 
     async def async_start_new_kernel_client(self) -> Any:
-        """As nbclient's; what it executes from now on carries the cell's metadata."""
+        """Start nbclient's client; its execute requests contain the metadata of the cell."""
         client = await super().async_start_new_kernel_client()
         client.execute = self._execute
         return client
@@ -70,7 +70,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         allow_stdin: bool | None = None,
         stop_on_error: bool = True,
     ) -> str:
-        """In the place of ``KernelClient.execute``, which sends no metadata."""
+        """Replace ``KernelClient.execute``, which sends no metadata."""
         assert self.kc is not None
         content = {
             "code": code,
@@ -92,7 +92,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     async def _async_poll_output_msg(
         self, parent_msg_id: str, cell: NotebookNode, cell_index: int
     ) -> None:
-        """As nbclient's, but what earlier cells still say is kept."""
+        """Process messages as nbclient does, but keep outputs of earlier cells."""
         while True:
             message = await self._heard()
             if message["parent_header"].get("msg_id") != parent_msg_id:
@@ -116,7 +116,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     def process_message(
         self, msg: dict[str, Any], cell: NotebookNode, cell_index: int
     ) -> NotebookNode | None:
-        """As papermill's, and tells."""
+        """Process a message as papermill does, and report its data."""
         data = msg["content"].get("data")
         if isinstance(data, dict) and msg["msg_type"] in _LATE:
             self._tell_seen(data)
@@ -130,7 +130,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         display_id: str | None,
         cell_index: int,
     ) -> NotebookNode | None:
-        """As nbclient's, but pieces of a stream become one output, as in a front end."""
+        """Append output as nbclient does, but join pieces of a stream, like a front end."""
         last = outs[-1] if outs else None
         content = msg["content"]
         if (
@@ -143,36 +143,36 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
             and not self.output_hook_stack[msg["parent_header"].get("msg_id")]
         ):
             last.text += content["text"]
-            # For papermill's log; what is kept is the longer one.
+            # Papermill logs the piece; the joined output is kept.
             piece: NotebookNode = output_from_msg(msg)
             return piece
         shown: NotebookNode | None = super().output(outs, msg, display_id, cell_index)
         return shown
 
     async def ask(self, code: str, heard: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
-        """Execute ``code`` beside the notebook: not shown, not counted, not in the history.
+        """Execute ``code`` outside the notebook: silent, not counted, not in the history.
 
         Parameters
         ----------
         heard
-            Called with the data of each thing that it displays, but for cards of jobs, which go
-            below a cell. What it says of earlier displays goes to the cells where they are.
+            Called with the data of each display, except job cards, which are added below a cell.
+            Updates of earlier displays go to the cells that contain them.
 
         Returns
         -------
         dict
-            The content of the kernel's reply.
+            Content of the kernel's reply.
 
         Raises
         ------
         DeadKernelError
-            If the kernel is gone.
+            If the kernel has died.
         """
         sent = self._execute(code, silent=True, store_history=False, stop_on_error=False)
         listening = asyncio.ensure_future(self._listen(sent, heard))
         try:
             reply = await self._reply(sent)
-            # All that it displayed is under way before the reply is.
+            # All displays have been sent before the reply.
             await asyncio.wait({listening}, timeout=self.iopub_timeout)
             return reply
         finally:
@@ -181,14 +181,14 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
                 await listening
 
     async def ask_about_kernel(self) -> dict[str, Any]:
-        """What the kernel says of its language, as a notebook's ``language_info``."""
+        """Return the kernel's ``language_info`` for the notebook metadata."""
         assert self.kc is not None
         reply = await self._reply(await ensure_async(self.kc.kernel_info()))
         info: dict[str, Any] = reply.get("language_info") or {}
         return info
 
     async def linger(self, silence: float, longest: float) -> None:
-        """Take what still comes for cells that have ended, until nothing comes any more."""
+        """Process outputs of finished cells until none arrives for ``silence`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(longest):
                 while True:
@@ -202,7 +202,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
                 self._take_late(message)
             elif kind == "display_data":
                 if CARD in content["data"] and self._cell_of:
-                    # Of a job that a thread has started: below the cell that ran last.
+                    # Card of a job started by a thread: below the cell that ran last.
                     index = list(self._cell_of.values())[-1]
                     self.process_message(message, self.nb.cells[index], index)
                 else:
@@ -213,7 +213,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
                 return
 
     def _take_any(self, message: dict[str, Any]) -> None:
-        """An update of some earlier display, whoever sends it; all else only with a home."""
+        """Process updates of any earlier display, and other messages of known cells."""
         if message["msg_type"] != "update_display_data":
             self._take_late(message)
             return
@@ -238,6 +238,6 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
 
 
 def metadata_of(cell: NotebookNode) -> dict[str, Any]:
-    """What JupyterLab sends with the execution of ``cell``: its metadata, its id."""
+    """Return the metadata that JupyterLab sends with the execution of ``cell``."""
     metadata = {key: value for key, value in cell.metadata.items() if key not in _OF_THE_RUN}
     return {**metadata, "deletedCells": [], "recordTiming": False, "cellId": cell.get("id")}

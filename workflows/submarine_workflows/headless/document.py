@@ -1,6 +1,6 @@
-"""The notebook as a document before and after a run: its parameters, its cells, its marks.
+"""Change a notebook document before and after a run: parameters, cells, errors.
 
-Pure functions that change the document they are given. Does not read, save or execute it.
+The functions change the given document and perform no I/O.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from submarine_jobs.program import MAGIC, ONLY_TAG, parse_cell, parse_options, s
 from submarine_jobs.text import printable
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
-#: Id of the cell that this run adds to submit what is collected.
+#: Id of the cell that this run adds to submit the collected cells.
 RUN_CELL = "submarine-run"
 _LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
@@ -27,27 +27,27 @@ _MAX_TRACEBACK = 400
 
 
 def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
-    """The code cells in their order."""
+    """Return the code cells in order."""
     return (cell for cell in notebook.cells if cell.cell_type == "code")
 
 
 def is_collected(cell: NotebookNode) -> bool:
-    """Whether running the cell collects it for a program."""
+    """Return whether running the cell collects it for a program."""
     marked = parse_cell(cell.source, tags_in(cell.metadata))
     if marked is None or marked.write_mode:
         return False
     try:
         return parse_options(marked.line).verb is None
     except UsageError:
-        return False  # the kernel will say what is wrong with it
+        return False  # the kernel reports the error
 
 
 def settle_parameters(notebook: NotebookNode) -> None:
-    """Let injected parameters belong to the program where the notebook's own do.
+    """Add injected parameters to the program if the notebook's own parameters belong to it.
 
-    Papermill puts a cell behind the one tagged ``parameters``. Where that one is collected, a job
-    would else run with the values that were to be replaced. The cell gets the same id every time:
-    a second attempt of a run is recognised by it.
+    Papermill adds a cell after the one tagged ``parameters``. If that cell is collected, a job
+    would otherwise run with the values to be replaced. The added cell has a fixed id, by which a
+    second attempt of a run recognises it.
     """
     injected = next((c for c in code_cells(notebook) if INJECTED in tags_in(c.metadata)), None)
     own = next((c for c in code_cells(notebook) if PARAMETERS in tags_in(c.metadata)), None)
@@ -66,12 +66,12 @@ def settle_parameters(notebook: NotebookNode) -> None:
 
 
 def steady_ids(notebook: NotebookNode, had_ids: bool) -> None:
-    """Give cells of a document without ids such that the next attempt will find again.
+    """Assign reproducible ids to the cells of a document without ids.
 
     Parameters
     ----------
     had_ids
-        Whether the ids of now were read from the document.
+        Whether the present ids were read from the document.
     """
     if had_ids:
         return
@@ -83,18 +83,18 @@ def steady_ids(notebook: NotebookNode, had_ids: bool) -> None:
 
 
 def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
-    """Leave only the cells that ``names`` mean, the parameters, and what loads extensions.
+    """Keep only the cells that ``names`` select, parameters, and cells that load extensions.
 
     Parameters
     ----------
     names
-        Each an id, a tag, a title in the metadata, or the text of a heading, which means all code
-        below it up to the next of its level.
+        Ids, tags, titles in the metadata, or headings. A heading selects all code below it up to
+        the next heading of its level.
 
     Raises
     ------
     UsageError
-        If one of the names means no code cell.
+        If a name selects no code cell.
     """
     known = [_names_of(notebook.cells, index) for index in range(len(notebook.cells))]
     chosen: set[int] = set()
@@ -109,11 +109,7 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
             raise UsageError(
                 f"The notebook has no code cell called {printable(name, 80)!r}.",
                 "A name is a cell's id, a tag, a title, or a heading above it"
-                + (
-                    f"; there are the tags {', '.join(map(printable, usual[:10]))}."
-                    if usual
-                    else "."
-                ),
+                + (f"; available tags: {', '.join(map(printable, usual[:10]))}." if usual else "."),
             )
         chosen |= found
     notebook.cells = [
@@ -147,19 +143,19 @@ def _plain(name: str) -> str:
 def add_run_cell(
     notebook: NotebookNode, stem: str, names: Sequence[str], return_names: Sequence[str]
 ) -> bool:
-    """Add a cell that submits what the notebook collects, unless it does that itself.
+    """Add a cell that submits the collected cells, unless the notebook does so itself.
 
     Parameters
     ----------
     stem, names
-        The notebook's name and those of its cells that were chosen: the job is called so.
+        Name of the notebook and of the selected cells: the name of the job.
     return_names
-        Those of them that the program gives values to come back from the job.
+        The values that the job returns, as far as the program assigns them.
 
     Returns
     -------
     bool
-        Whether it was added: the notebook collects cells and has no run line.
+        Whether a cell was added: the notebook collects cells and has no run line.
     """
     cells = list(code_cells(notebook))
     collected = [cell for cell in cells if is_collected(cell)]
@@ -177,7 +173,7 @@ def add_run_cell(
 
 
 def _assigned(cells: Iterable[NotebookNode]) -> set[str]:
-    """Names that these cells give values to, as far as they are Python."""
+    """Return the names that the cells assign, as far as they are Python."""
     names: set[str] = set()
     for cell in cells:
         marked = parse_cell(cell.source, tags_in(cell.metadata))
@@ -193,7 +189,7 @@ def _assigned(cells: Iterable[NotebookNode]) -> set[str]:
 def add_error(
     notebook: NotebookNode, cell: NotebookNode, ename: str, evalue: str, traceback: Sequence[str]
 ) -> None:
-    """Put an error below ``cell`` and mark it as failed, as papermill does."""
+    """Add an error below ``cell`` and mark the cell as failed, as papermill does."""
     lines = [str(line) for line in traceback][-_MAX_TRACEBACK:] or [f"{ename}: {evalue}"]
     error = {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
     cell.outputs.append(from_dict(error))
@@ -207,7 +203,7 @@ def mark_failed(notebook: NotebookNode, cell: NotebookNode) -> None:
 
 
 def last_executed(notebook: NotebookNode) -> NotebookNode | None:
-    """The last code cell that has run, or the first one at all; None without any code."""
+    """Return the last executed code cell, else the first one, or None."""
     cells = list(code_cells(notebook))
     ran = [cell for cell in cells if cell.execution_count is not None]
     return ran[-1] if ran else next(iter(cells), None)

@@ -1,6 +1,6 @@
-"""How a run of a notebook ended, and what the document says of it below its cells.
+"""Result of a notebook run, and the errors that it adds to the document.
 
-Ends nothing itself, and knows no kernel; a failed cell has said by itself what went wrong.
+Errors of cells are already in the document.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from submarine_workflows.headless.returning import Returned
 
 @dataclass(frozen=True)
 class Stop:
-    """Why a run was ended from outside.
+    """Why a run was stopped.
 
     Attributes
     ----------
     why
-        One sentence, for the document and for the log.
+        One sentence, for the document and the log.
     exit_code
-        What the process should end with.
+        Exit code of the process.
     """
 
     why: str
@@ -34,33 +34,33 @@ class Stop:
 
 
 def is_success(ename: str, evalue: str) -> bool:
-    """Whether an error is ``sys.exit()`` or ``sys.exit(0)``, which papermill calls a success."""
+    """Return whether an error is ``sys.exit()`` or ``sys.exit(0)``, a success for papermill."""
     return ename == "SystemExit" and evalue in ("", "0")
 
 
 def left_by_choice(error: Exception) -> bool:
-    """Whether a cell ended the run, and well."""
+    """Return whether a cell ended the run successfully."""
     return isinstance(error, CellExecutionError) and is_success(error.ename, error.evalue)
 
 
 @dataclass
 class Ending:
-    """How a run ended.
+    """Result of a run.
 
     Attributes
     ----------
     stop
-        None: nobody stopped it.
+        None if the run was not stopped.
     error
-        Raised by a cell, by its limit, or by the death of the kernel; None: all cells ended well.
+        Raised by a cell, its time limit, or a dead kernel; None if all cells succeeded.
     jobs
-        What became of the jobs.
+        Final state of the jobs.
     returned
-        Values of the wanted variables.
+        Values of the requested variables.
     unrun
-        Code cells that were left out because a cell called ``sys.exit()``, which is no failure.
+        Code cells not executed because a cell called ``sys.exit()``, which is not a failure.
     unsaved
-        Why the output is not where it should be, and where it is; None: it is there.
+        Why the output could not be saved, and where it is instead; None if it was saved.
     """
 
     stop: Stop | None = None
@@ -71,19 +71,19 @@ class Ending:
     unsaved: SubmarineError | None = None
 
     def why(self) -> str:
-        """For the record of a job that is cancelled."""
+        """Return the reason for the record of a cancelled job."""
         stop = self.stop
         if stop is None:
             return "a cell of its notebook failed"
-        return f"its notebook was ended: {stop.why.rstrip('.')}"
+        return f"its notebook was stopped: {stop.why.rstrip('.')}"
 
     def tell(self, notebook: NotebookNode) -> None:
-        """Put what the cells do not say themselves below them."""
+        """Add errors to the document that the cells do not contain."""
         stop = self.stop
         barrier.show_failures(notebook, self.jobs)
         cell = last_executed(notebook)
         if stop is not None and cell is not None:
-            jobs = "Its jobs go on." if self.jobs.detached else ""
+            jobs = "Its jobs continue." if self.jobs.detached else ""
             said = f"{stop.why} {jobs}".strip()
             add_error(notebook, cell, ENDED, said, [f"{ENDED}: {said}"])
         elif isinstance(self.error, SubmarineError) and cell is not None:

@@ -1,6 +1,6 @@
-"""What ``papermill --engine submarine`` and ``submarine run`` have in common: one managed run.
+"""One managed run, shared by ``papermill --engine submarine`` and ``submarine run``.
 
-Puts manager, client, output and execution together, in papermill's order of calls.
+Connects manager, client, output and execution, in papermill's order of calls.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.signals import Traps
 from submarine_workflows.locations import Place, papermill_place, whole_at_last
 
-#: A loaded machine takes longer to send outputs than nbclient's four seconds.
+#: nbclient's four seconds are too short on a loaded machine.
 _IOPUB_TIMEOUT = 60
-#: Papermill's words for what nbclient calls otherwise, or that only its own engine has.
+#: Papermill's keywords with another name in nbclient, or for its own engine only.
 _NOT_OURS = ("input_path", "timeout", "startup_timeout", "autosave_cell_every")
 
 
@@ -52,21 +52,21 @@ def execute_managed(
     Parameters
     ----------
     say
-        Hears of each job that the notebook shows.
+        Called with a line about each job in the outputs.
     began
-        Hears the index of each cell before it starts.
+        Called with the index of each cell before it starts.
     finish
-        Changes the document before it is saved for the last time.
+        Changes the document before the last save.
     environment
-        Further variables of the kernel.
+        Additional variables of the kernel.
     client_settings
-        Further ones of papermill's client: ``startup_timeout``, ``timeout`` (a cell's), logs.
+        Further settings of papermill's client: ``startup_timeout``, ``timeout`` (of a cell), logs.
 
     Raises
     ------
     SubmarineError
-        If the output cannot be saved at the beginning; that it cannot be at the end is told by
-        the ending, beside what else went wrong.
+        If the output cannot be saved at the beginning. A failure at the end is recorded in the
+        returned ending.
     """
     settle_parameters(notebook)
     output = Output(notebook, place)
@@ -85,7 +85,7 @@ def execute_managed(
     )
     try:
         with _document(notebook, place) as document:
-            # As jupyter-server tells a kernel: its cells have the order of the document.
+            # jupyter-server passes the document's path in the same way.
             told = {**(environment or {}), "JPY_SESSION_NAME": str(document)}
             ending = Execution(manager, client, settings, traps, told, began).run()
     except BaseException:
@@ -108,7 +108,7 @@ def _complete(manager: SavingManager, finish: Callable[[NotebookNode], None] | N
 
 @contextlib.contextmanager
 def _document(notebook: NotebookNode, place: Place | None) -> Iterator[Path]:
-    """A file of this machine that the kernel can read the document's order from."""
+    """Provide a local file from which the kernel can read the document's order."""
     if place is not None and place.local is not None:
         yield place.local.absolute()
         return
@@ -122,7 +122,7 @@ def _document(notebook: NotebookNode, place: Place | None) -> Iterator[Path]:
 def execute_for_papermill(
     notebook: NotebookNode, kernel_name: str, keywords: dict[str, Any]
 ) -> NotebookNode:
-    """What papermill asks of an engine; see ``SubmarineEngine``."""
+    """Execute a notebook for papermill; see ``SubmarineEngine``."""
     keywords = dict(keywords)
     settings = Settings.from_keywords(keywords)
     if settings.warning:
@@ -157,13 +157,13 @@ def execute_for_papermill(
 
 
 def _find_ids(notebook: NotebookNode, source: Any, settings: Settings) -> None:
-    """Papermill has given random ids to the cells of an old document: a retry needs others."""
+    """Replace papermill's random ids in an old document, so that a retry finds the same cells."""
     if not settings.run_id or not isinstance(source, str):
         return
     import json
 
     from papermill.iorw import papermill_io
 
-    with contextlib.suppress(Exception):  # a document that cannot be read again keeps its ids
+    with contextlib.suppress(Exception):  # otherwise the ids are kept
         raw = json.loads(papermill_io.read(source))
         steady_ids(notebook, (raw["nbformat"], raw.get("nbformat_minor", 0)) >= (4, 5))

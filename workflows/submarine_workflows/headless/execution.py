@@ -1,9 +1,8 @@
-"""One run of one notebook in one kernel: cell after cell, then its jobs, whatever comes between.
+"""Execute one notebook in one kernel: the cells, then its jobs, until the end or a stop.
 
-What ends a run early (a failed cell, a signal, the time limit, a dead kernel) ends here in one
-way: the cell is interrupted, the jobs are cancelled or left alone by the kernel, and the document
-says what happened (``ending``). Does not save (``saving``), does not wait for the kernel by itself
-(``interrupting``) and chooses no exit code for papermill.
+An early end (failed cell, signal, time limit, dead kernel) is always handled in the same way: the
+cell is interrupted, the kernel cancels or detaches the jobs, and the document records the reason
+(``ending``). ``saving`` saves the document, ``interrupting`` waits for the kernel.
 """
 
 from __future__ import annotations
@@ -36,30 +35,30 @@ T = TypeVar("T")
 TIMED_OUT = 124
 _SHUTDOWN = 15.0
 _SILENCE, _LONGEST = 0.3, 3.0
-#: Modules that kernelspecs start, and that take ipykernel's options.
+#: Modules started by kernelspecs that accept ipykernel's options.
 _IPYKERNELS = frozenset({"ipykernel", "ipykernel_launcher", "submarine_kernel"})
 
 
 def is_ipykernel(spec: KernelSpec | None) -> bool:
-    """Whether a kernel is ipykernel or ours, whatever its kernelspec is called."""
+    """Return whether a kernel is ipykernel or the Submarine kernel, independent of its name."""
     return spec is not None and not _IPYKERNELS.isdisjoint(spec.argv)
 
 
 class Execution:
-    """The run.
+    """One run.
 
     Parameters
     ----------
     manager
-        Papermill's account of the run, and through it the document.
+        Papermill's execution manager, which contains the document.
     client
-        Has no kernel yet.
+        Client without a kernel.
     traps
-        The signals of this process.
+        Signals of this process.
     environment
-        Variables of the kernel beside those of this process.
+        Variables of the kernel besides those of this process.
     began
-        Told of each cell before it starts: its index.
+        Called with the index of each cell before it starts.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class Execution:
         self._sockets: SocketDirectory | None = None
 
     def run(self) -> Ending:
-        """Run it to its end, in this thread, or in one of its own where a loop runs here."""
+        """Run to the end in this thread, or in another one if it has a running event loop."""
         return in_a_loop(self._run)
 
     async def _run(self) -> Ending:
@@ -109,7 +108,7 @@ class Execution:
         number = self._traps.received
         if number is None:
             return
-        self._end_by(f"The run was ended by {number.name}.", 128 + number)
+        self._end_by(f"The run was stopped by {number.name}.", 128 + number)
         if self._traps.count > 1:
             self._hurry.set()
 
@@ -143,7 +142,7 @@ class Execution:
         environment = {**os.environ, **self._environment, **told}
         client.reset_execution_trackers()
         if is_ipykernel(getattr(client.km, "kernel_spec", None)):
-            # Its warnings on how it is reached are about front ends, and there is none.
+            # Its warnings about connections concern front ends only.
             client.extra_arguments = [*client.extra_arguments, "--log-level=40"]
             self._hide_from_other_users(client.km)
         await client.async_start_new_kernel(env=environment)
@@ -151,9 +150,9 @@ class Execution:
         return True
 
     def _hide_from_other_users(self, manager: Any) -> None:
-        """Use Unix sockets: a port would show code and output to every user of this machine."""
+        """Use Unix sockets: a port would expose code and output to every user of this machine."""
         if manager.transport != "tcp":
-            return  # configured
+            return  # configured explicitly
         with contextlib.suppress(OSError):
             self._sockets = SocketDirectory(None)
             manager.transport, manager.ip = "ipc", self._sockets.ip
@@ -185,12 +184,12 @@ class Execution:
                 self._manager.cell_complete(cell, cell_index=index)
 
     async def _overdue(self, cell: NotebookNode, error: CellTimeoutError) -> None:
-        """The cell has its own limit, and still runs."""
+        """Interrupt a cell that exceeded its time limit and still runs."""
         add_error(self._manager.nb, cell, type(error).__name__, str(error).split("\n")[0], [])
         await self._work.interrupt()
 
     async def _jobs(self) -> None:
-        """Wait for the jobs of all cells, or have them ended with the run."""
+        """Wait for the jobs of all cells, or end them with the run."""
         jobs, client = self._ending.jobs, self._client
         info = await self._work.interruptible(client.ask_about_kernel())
         self._manager.nb.metadata["language_info"] = info
@@ -208,12 +207,12 @@ class Execution:
         client.set_widgets_metadata()
 
     def _answered(self, reply: dict[str, Any]) -> None:
-        """A kernel that could not say how its jobs ended does not make a run that ended well."""
+        """Record an error if the kernel could not report how its jobs ended."""
         if reply.get("status") != "ok" and self._ending.error is None:
             said = f"{reply.get('ename')}: {reply.get('evalue')}"
             self._ending.error = SubmarineError(
-                f"The kernel did not say how its jobs ended: {printable(said, 300)}.",
-                "`submarine list` does.",
+                f"The kernel did not report how its jobs ended: {printable(said, 300)}.",
+                "`submarine list` shows them.",
             )
 
     async def _shut_down(self) -> None:
@@ -234,7 +233,7 @@ class Execution:
 
 
 def in_a_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run ``work`` in an event loop: here, or in a thread where one runs here already."""
+    """Run ``work`` in an event loop: in this thread, or in another if a loop is running here."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,7 +1,4 @@
-"""Whoever wanted to be told hears that a run did not end well, or that it never began.
-
-Does not decide how it ended; how a command is told is ``notify``'s.
-"""
+"""Notify the command of ``--notify`` of a run that failed or could not start."""
 
 from __future__ import annotations
 
@@ -36,16 +33,16 @@ def tell(
     parameters: Mapping[str, Any] | None = None,
     hurried: Callable[[], object] = lambda: False,
 ) -> None:
-    """Tell the command of ``--notify``, if there is one; nothing is raised.
+    """Call the command of ``--notify``, if there is one; no exception is raised.
 
     Parameters
     ----------
     output
-        Where the executed notebook is: told from anywhere, so as a whole path.
+        Location of the executed notebook; sent as an absolute path.
     parameters
-        Values that the notebook got; those with a secret's name are not told.
+        Parameters of the notebook; values with a secret's name are masked.
     hurried
-        Whether somebody wants the run to be over: the command has less time then.
+        Returns whether the run was stopped: the command has less time then.
     """
     if request.notify is None:
         return
@@ -69,9 +66,9 @@ def tell(
 
 
 def job_log(cell: NotebookNode) -> list[str]:
-    """The last lines of the first job below ``cell`` that did not end well, as its card has them.
+    """Return the last log lines of the first failed job below ``cell``, from its card.
 
-    What a job printed is untrusted text.
+    Output of a job is untrusted text.
     """
     for output in cell.outputs:
         data = output.get("data", {})

@@ -1,6 +1,6 @@
-"""What an executed notebook says of how it ended, in a line for lists of runs.
+"""Find the reason of a failed run in the executed notebook, in one line.
 
-Reads a file that anybody may have written; believes nothing of it.
+The notebook is untrusted input.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import Path
 from submarine_jobs.text import printable
 
 MAX_MESSAGE = 1000
-#: The error below the last cell of a run that was ended from outside.
+#: Name of the error below the last cell of a run that was stopped.
 ENDED = "RunEnded"
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def why_failed(output: Path, code: int, said: str = "") -> str:
-    """One line on why the run of a notebook failed, safe to show anywhere.
+    """Return one line on why the run of a notebook failed, sanitized for display.
 
     Parameters
     ----------
     output
-        The executed notebook, as far as it was written.
+        The executed notebook; may be incomplete.
     code
         Exit code of the run; negative for a signal.
     said
-        What its process said, which counts where the notebook says nothing.
+        Output of its process, used if the notebook contains no error.
     """
     found = ""
     try:
@@ -37,11 +37,11 @@ def why_failed(output: Path, code: int, said: str = "") -> str:
                 if shown.get("output_type") == "error":
                     number = cell.get("execution_count") or " "
                     words = f"Cell [{number}]: {shown['ename']}: {shown['evalue']}"
-                    if shown["ename"] == ENDED:  # what the cell itself says is due to that
+                    if shown["ename"] == ENDED:  # the error of the cell itself is a consequence
                         found = words
                     found = found or words
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
-        pass  # there is no output, or half of one
+        pass  # the output is missing or incomplete
     if found:
         return printable(_COLOURS.sub("", found), MAX_MESSAGE)
     if said:

@@ -1,7 +1,7 @@
-"""Work of a kernel that a run waits for only as long as the run goes on.
+"""Wait for the kernel until the run is stopped.
 
-Once the run is to end, the kernel is interrupted, again and again, and dropped where it does not
-let go. Does not decide when a run ends, and ends no kernel: what is raised here says that one must.
+When the run is stopped, the kernel is interrupted repeatedly. If it does not react, DeadKernelError
+is raised, and the caller ends the kernel.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from nbclient.exceptions import DeadKernelError
 from submarine_workflows.headless.client import HeadlessClient
 
 T = TypeVar("T")
-#: Seconds that an interrupted cell has before its kernel is ended.
+#: Seconds for an interrupted cell before its kernel is ended.
 CELL_GRACE = 8.0
-#: Seconds that the kernel has to end its jobs: schedulers kill half a minute after they asked.
+#: Seconds for the kernel to end its jobs: schedulers send SIGKILL half a minute after SIGTERM.
 JOBS_GRACE = 16.0
-#: Seconds after which a cell that caught an interrupt hears another.
+#: Seconds between interrupts, in case a cell catches one.
 _AGAIN = 2.0
 
 
@@ -30,11 +30,11 @@ class Interrupter:
     Parameters
     ----------
     client
-        Speaks with the kernel.
+        Client of the kernel.
     stop
-        Set when the run is to end.
+        Set when the run is to stop.
     hurry
-        Set when nobody wants to wait for that.
+        Set when it is to stop without delay.
     """
 
     def __init__(self, client: HeadlessClient, stop: asyncio.Event, hurry: asyncio.Event) -> None:
@@ -43,12 +43,12 @@ class Interrupter:
         self._hurry = hurry
 
     async def interrupt(self) -> None:
-        """Interrupt what the kernel works on."""
+        """Interrupt the kernel."""
         assert self._client.km is not None
         await waited(self._client.km.interrupt_kernel())
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
-        """The result of ``work``, which is dropped when the run is to end."""
+        """Return the result of ``work``, or None if the run is stopped before."""
         task = asyncio.ensure_future(work)
         await _first(task, self._stop)
         if task.done():
@@ -59,12 +59,12 @@ class Interrupter:
         return None
 
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of ``work``, during which the kernel is interrupted when the run is to end.
+        """Return the result of ``work``; interrupt the kernel if the run is stopped.
 
         Raises
         ------
         DeadKernelError
-            If the kernel does not let go of it in time; it is to be ended then.
+            If the kernel does not react in time; the caller must end it.
         """
         assert self._client.km is not None
         task = asyncio.ensure_future(work)
@@ -79,7 +79,7 @@ class Interrupter:
         return task.result()
 
     async def briefly(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of ``work``, for which an ending run has some time left."""
+        """Return the result of ``work``, with the time limit of a stopped run."""
         task = asyncio.ensure_future(work)
         await _first(task, self._hurry, timeout=JOBS_GRACE)
         if not task.done():
@@ -91,13 +91,13 @@ class Interrupter:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, DeadKernelError):
             await task
-        raise DeadKernelError("The kernel did not answer to an interrupt.")
+        raise DeadKernelError("The kernel did not react to an interrupt.")
 
 
 async def _first(
     task: asyncio.Task[Any], event: asyncio.Event, timeout: float | None = None
 ) -> None:
-    """Return once ``task`` is done, ``event`` is set, or the time is over."""
+    """Return when ``task`` is done, ``event`` is set, or the timeout has passed."""
     if task.done():
         return
     waiting = asyncio.ensure_future(event.wait())
@@ -108,6 +108,6 @@ async def _first(
 
 
 async def waited(result: Awaitable[Any] | None) -> None:
-    """Wait for what a kernel manager does; some do it at once and give nothing."""
+    """Await the result of a kernel manager's method, which may be None."""
     if result is not None:
         await result

@@ -1,8 +1,8 @@
-"""The engine that ``papermill --engine submarine`` finds by its entry point.
+"""Engine of ``papermill --engine submarine``, found by its entry point.
 
-Papermill loads every engine of every package whenever it starts, so this module imports nothing
-of weight. It does not even import papermill: who imports this module first would find papermill
-in the middle of loading this same class.
+Papermill loads all engines when it starts, so this module imports nothing at the top. Importing
+papermill here would fail when this module is imported first, because papermill loads this class
+during its own import.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any
 
 
 class SubmarineEngine:
-    """Runs a notebook as papermill does, and ends when the jobs have ended that it started.
+    """Run a notebook as papermill does, and wait for the jobs that it starts.
 
-    Has the three methods of ``papermill.engines.Engine`` that papermill calls.
+    Implements the three methods of ``papermill.engines.Engine`` that papermill calls.
     """
 
     @classmethod
     def execute_notebook(cls, nb: Any, kernel_name: str, **kwargs: Any) -> Any:
-        """Execute ``nb``; gives the notebook with its outputs.
+        """Execute ``nb``; return the notebook with its outputs.
 
         Raises
         ------
         SystemExit
-            If a signal or the time limit ended the run; papermill's command ends with its code.
+            If a signal or the time limit stopped the run; with the exit code for papermill's
+            command.
         """
         from submarine_workflows.headless.engine_run import execute_for_papermill
 
@@ -31,14 +32,14 @@ class SubmarineEngine:
 
     @classmethod
     def nb_kernel_name(cls, nb: Any, name: str | None = None) -> str:
-        """The kernel that the notebook names, unless ``name`` is given."""
+        """Return ``name`` or the kernel that the notebook names."""
         from papermill.utils import nb_kernel_name
 
         return str(nb_kernel_name(nb, name))
 
     @classmethod
     def nb_language(cls, nb: Any, language: str | None = None) -> str:
-        """The language that the notebook is written in, unless ``language`` is given."""
+        """Return ``language`` or the language of the notebook."""
         from papermill.utils import nb_language
 
         return str(nb_language(nb, language))

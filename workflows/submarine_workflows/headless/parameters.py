@@ -1,4 +1,4 @@
-"""A notebook's parameters: read as papermill reads them, and put into the document."""
+"""Parameters of a notebook: read them as papermill does, and inject them into the document."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _WORDS = {"True": True, "False": False, "None": None}
 
 
 def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]) -> dict[str, Any]:
-    """Names and values; what is typed wins over files, a later file over an earlier one.
+    """Return parameters by name. Typed values override files, later files override earlier ones.
 
     Parameters
     ----------
     typed
-        Name, value, and whether the value is a text whatever it looks like.
+        Name, value, and whether the value is always text.
 
     Raises
     ------
     UsageError
-        If a file holds no mapping, or a name cannot be a variable's.
+        If a file contains no mapping, or a name is not a valid variable name.
     """
     found: dict[str, Any] = {}
     for file in files:
@@ -37,14 +37,14 @@ def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]
     for name in found:
         if not name.isidentifier():
             raise UsageError(
-                f"{printable(name, 60)!r} cannot be a parameter.",
+                f"{printable(name, 60)!r} is not a valid parameter name.",
                 "It becomes a variable of the notebook: letters, digits and _.",
             )
     return found
 
 
 def as_value(text: str) -> Any:
-    """A number, True, False or None where ``text`` is one, as papermill does it; else the text."""
+    """Convert text to a number, True, False or None if possible, as papermill does."""
     if text in _WORDS:
         return _WORDS[text]
     for kind in (int, float):
@@ -59,15 +59,15 @@ def _of_file(file: str) -> Mapping[str, Any]:
     from papermill.iorw import NoDatesSafeLoader
 
     try:
-        found = yaml.load(place_of(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506 - it is safe
+        found = yaml.load(place_of(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
-        raise UsageError(f"{printable(file, 200)}{line} is no YAML.") from None
+        raise UsageError(f"{printable(file, 200)}{line} is not valid YAML.") from None
     found = {} if found is None else found
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise UsageError(
-            f"{printable(file, 200)} holds no parameters.", "Write a NAME: VALUE on each line."
+            f"{printable(file, 200)} contains no parameters.", "Write NAME: VALUE on each line."
         )
     return found
 
@@ -79,7 +79,7 @@ def inject(
     language: str,
     warn: Callable[[str], None],
 ) -> NotebookNode:
-    """The document with a cell that sets ``parameters``, behind the one that is tagged so."""
+    """Return the document with a cell that sets ``parameters``, after the one with that tag."""
     from papermill.exceptions import PapermillException
     from papermill.inspection import _infer_parameters
     from papermill.parameterize import parameterize_notebook
@@ -90,9 +90,7 @@ def inject(
     for name in parameters:
         if known and name not in known:
             close = difflib.get_close_matches(name, known, 1)
-            hint = (
-                f"did you mean {printable(close[0], 60)}?" if close else "it is set nevertheless."
-            )
+            hint = f"did you mean {printable(close[0], 60)}?" if close else "it is set anyway."
             warn(f"warning: The notebook has no parameter {name}; {hint}")
     try:
         changed: NotebookNode = parameterize_notebook(

@@ -1,4 +1,4 @@
-"""A notebook document from a place, in nbformat's newest form; refuses what is none."""
+"""Read and validate a notebook document in nbformat's current version."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from submarine_workflows.locations import Place
 
 
 def read_document(place: Place) -> tuple[NotebookNode, bool]:
-    """The document, and whether its cells had ids of their own.
+    """Return the document, and whether its cells had ids.
 
     Raises
     ------
     UsageError
-        If there is none, or it is no notebook.
+        If it does not exist or is not a notebook.
     StorageError
-        If nobody answers.
+        If the storage does not answer.
     """
     data = place.read()
     shown = printable(place.url, 200)
@@ -35,12 +35,12 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
             warnings.simplefilter("ignore")
             document: NotebookNode = nbformat.reads(data.decode("utf-8"), as_version=4)
             document = nbformat.v4.upgrade(document) or document
-            # What was of format 3 is of a class of its own, which papermill takes for a path.
+            # Documents of format 3 have another class, which papermill takes for a path.
             document = nbformat.from_dict(document)
         if not all(isinstance(cell.source, str) for cell in document.cells):
             raise TypeError
         _settle_metadata(document)
-    except Exception:  # whatever nbformat stumbles over, the document is at fault
+    except Exception:  # any error of nbformat means an invalid document
         raise NotebookError(
             f"{shown} is not a notebook that nbformat can read.", "Save it from Jupyter again."
         ) from None
@@ -48,7 +48,7 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
 
 
 def _settle_metadata(document: NotebookNode) -> None:
-    """Leave out metadata of another form than papermill and we take it for; the cells count."""
+    """Remove metadata of unexpected types; only the cells are required."""
     kernelspec = document.metadata.get("kernelspec")
     if not isinstance(kernelspec, dict) or not isinstance(kernelspec.get("name", ""), str):
         document.metadata.pop("kernelspec", None)

@@ -1,6 +1,6 @@
-"""How an executed notebook ended, told: lines, exit code, JSON, outputs for a scheduler, a notice.
+"""Report on an executed notebook: messages, exit code, JSON, outputs, notification.
 
-Everything that it quotes comes from a kernel and is untrusted text.
+All quoted text comes from a kernel and is untrusted.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ if TYPE_CHECKING:
     from submarine_jobs.commands.run import NotebookRun
     from submarine_jobs.frontends import Frontend
 
-#: Where a workflow's scheduler wants the outputs of a node: Azkaban's variable.
+#: Azkaban's variable for the file with the outputs of a node.
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"
-#: Papermill's code for a kernel that is gone.
+#: Papermill's exit code for a dead kernel.
 KERNEL_DIED = 138
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_LINES = 40
 _UNKNOWN = re.compile(r"magic function `%+submarine` not found")
 _NOT_LOADED = (
-    "%submarine is not known there. Put %load_ext submarine_magics into a cell before it, or use "
-    "the kernel that `submarine kernel install` makes (--kernel submarine)."
+    "%submarine is not loaded. Add %load_ext submarine_magics in a cell before it, or use the "
+    "kernel of `submarine kernel install` (--kernel submarine)."
 )
 
 
 def mark_errors(notebook: NotebookNode) -> None:
-    """Put papermill's red lines above the first error and at the top."""
+    """Add papermill's error markers above the first error and at the top."""
     from papermill.exceptions import PapermillExecutionError
     from papermill.execute import raise_for_execution_errors
 
@@ -62,16 +62,16 @@ class _Error:
 
 
 class Report:
-    """What is told of one run.
+    """Report on one run.
 
     Parameters
     ----------
     source, target
-        Where the notebook came from and where it now is.
+        Locations of the notebook and of its output.
     parameters
-        Values that it got from outside.
+        Parameters given to the run.
     hurried
-        Whether somebody wants the run to be over.
+        Returns whether the run was stopped.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Report:
         self._errors = list(_errors(notebook))
 
     def outcome(self, frontend: Frontend, request: NotebookRun) -> Outcome:
-        """Say it, tell who wanted to be told, and give the command's result."""
+        """Print messages, send the notification, and return the result of the command."""
         problem = self._put_out(request.return_names)
         code = self.exit_code or (JOB_FAILED if problem else SUCCESS)
         reason = self.reason or problem
@@ -111,12 +111,12 @@ class Report:
         took = format_duration(max(round(self._seconds), 1))
         text = f"{printable(self._target, 1000)}    {self._how(code)} {took}"
         if code != SUCCESS:
-            text += f": {reason}"  # the last line of a scheduler's log must say what failed
+            text += f": {reason}"  # the last line of a scheduler's log must contain the failure
         return Outcome(text, value=self._value(code, reason), exit_code=code)
 
     @property
     def exit_code(self) -> int:
-        """0, 1 for a failed cell or job, 3 for a cluster or place out of reach, 124, 128 + n."""
+        """0, 1 for a failed cell or job, 3 for an unreachable cluster or location, 124, 128 + n."""
         if self._ending.stop is not None:
             return self._ending.stop.exit_code
         if isinstance(self._ending.error, DeadKernelError):
@@ -129,7 +129,7 @@ class Report:
 
     @property
     def reason(self) -> str:
-        """Why it did not end well, in a sentence or two; empty: it did."""
+        """Why the run failed, in one or two sentences; empty if it succeeded."""
         unsaved, failure = self._ending.unsaved, self._failure()
         if unsaved is None:
             return failure
@@ -140,14 +140,14 @@ class Report:
         ending = self._ending
         if ending.stop is not None:
             going = ", ".join(ending.jobs.detached[:5])
-            return ending.stop.why + (f" These jobs go on: {going}." if going else "")
+            return ending.stop.why + (f" These jobs continue: {going}." if going else "")
         if isinstance(ending.error, DeadKernelError):
-            return "Its kernel died; the system may have ended it for its memory."
+            return "The kernel died, possibly because it ran out of memory."
         if self._errors:
             first = self._errors[0]
             what = f"{first.ename}: {first.evalue}" if first.evalue else first.ename
             return f"Cell {first.cell} failed: {printable(' '.join(what.split()), 500)}"
-        if isinstance(ending.error, CellExecutionError):  # IPython gives no output for some
+        if isinstance(ending.error, CellExecutionError):  # some errors have no output
             said = " ".join(_COLOURS.sub("", str(ending.error)).split())
             return "A cell failed: " + (
                 _NOT_LOADED if _UNKNOWN.search(said) else printable(said[-500:], 500)
@@ -155,9 +155,10 @@ class Report:
         return "" if ending.error is None else printable(str(ending.error), 500)
 
     def _log(self) -> list[str]:
-        """The last lines of the first error, for a terminal or a scheduler's log.
+        """Return the last lines of the first error, for a terminal or log.
 
-        A job whose error is a line alone, as a shell command's, has its own last lines before it.
+        If the error has one line only, as for a shell command, the last log lines of the job
+        precede it.
         """
         first = self._errors[0] if self._errors else None
         lines = first.traceback if first else []
@@ -186,7 +187,7 @@ class Report:
         return [printable(str(item.get("job_id", "")), 200) for item in self._ending.jobs.failed]
 
     def _put_out(self, names: tuple[str, ...]) -> str:
-        """Write the wanted values where a scheduler looks for them; why not, if something lacks."""
+        """Write the requested values for a scheduler; return why it failed, or an empty string."""
         returned, place = self._ending.returned, os.environ.get(OUTPUTS)
         if self.exit_code != SUCCESS or not names:
             return ""
@@ -195,7 +196,7 @@ class Report:
             return f"The notebook has no variable {which} at its end (--return)."
         if returned.unfit:
             which = ", ".join(printable(name, 60) for name in returned.unfit)
-            return f"The value of {which} cannot be put out as JSON (--return)."
+            return f"The value of {which} cannot be encoded as JSON (--return)."
         if not place:
             return ""
         plain = {name: _plain(value) for name, value in returned.values.items()}
@@ -238,12 +239,12 @@ def _errors(notebook: NotebookNode) -> Any:
 
 
 def _code_of(ename: str) -> int:
-    """3 where the error says that the cluster cannot be reached, else 1."""
+    """Return 3 if the error means that the cluster is unreachable, else 1."""
     kind: Any = getattr(errors, ename, None)
     of_cluster = isinstance(kind, type) and issubclass(kind, errors.ClusterError)
     return errors.ClusterError.exit_code if of_cluster else JOB_FAILED
 
 
 def _plain(value: Any) -> Any:
-    """What Azkaban can keep as a property: text, a number, true and false."""
+    """Return a value that Azkaban can store as a property: text, a number or a boolean."""
     return value if isinstance(value, str | int | float | bool) else json.dumps(value)

@@ -1,6 +1,6 @@
-"""Values of a notebook's variables at its end, as JSON: what conditions of a workflow look at.
+"""Values of notebook variables at the end of a run, as JSON for conditions of workflows.
 
-The kernel makes them into JSON, so that none of its objects is ever read here.
+The kernel encodes the values, so that no object is unpickled here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 MIME_TYPE = "application/vnd.submarine.returned.v1+json"
 MAX_BYTES = 1 << 20
-#: What a job returned wins over what the same cells have left here.
+#: Values returned by a job override variables of the same cells.
 _CODE = """
 def _submarine_returned(names):
     import json
@@ -51,16 +51,16 @@ finally:
 
 @dataclass
 class Returned:
-    """What came back.
+    """Returned values.
 
     Attributes
     ----------
     values
         Plain JSON values by name.
     missing
-        Names that the notebook has not.
+        Names of undefined variables.
     unfit
-        Names whose values cannot be JSON.
+        Names of values that JSON cannot represent.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class Returned:
     unfit: list[str] = field(default_factory=list)
 
     def take(self, data: Mapping[str, Any]) -> None:
-        """One display of the hidden cell; what makes no sense is left out: it is from a kernel."""
+        """Add one display of the hidden cell; invalid content is ignored."""
         said = data.get(MIME_TYPE)
         if not isinstance(said, dict):
             return
@@ -81,5 +81,5 @@ class Returned:
 
 
 def ask_for(names: Sequence[str]) -> str:
-    """The code that displays the values of ``names``."""
+    """Return the code that displays the values of ``names``."""
     return _CODE.format(mime=MIME_TYPE, names=list(names))

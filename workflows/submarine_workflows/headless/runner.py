@@ -1,6 +1,6 @@
-"""``submarine run NOTEBOOK.ipynb`` executed here: from the words of the command to its outcome.
+"""Execute a notebook for ``submarine run NOTEBOOK.ipynb``.
 
-Found by the core through its entry point. The run itself is ``engine_run``'s.
+Found by the core through its entry point. ``engine_run`` executes the notebook.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def run_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
     Raises
     ------
     SubmarineError
-        If it cannot be read, nothing can be written where its output should go, or a wish makes
-        no sense; nothing ran then.
+        If the notebook cannot be read, the output cannot be written, or an option is invalid;
+        nothing has run.
     """
     with Traps() as traps:
         return _Run(request, frontend, traps).run()
@@ -61,7 +61,7 @@ class _Run:
         self._choice = {"profile": request.profile, "backend": request.backend}
 
     def run(self) -> Outcome:
-        """All of it; whoever wanted to be told hears, too, of a run that cannot begin."""
+        """Run the notebook; send a notification also if the run cannot start."""
         settings = self._settings()
         try:
             return self._run(settings)
@@ -75,7 +75,7 @@ class _Run:
         if settings.warning:
             self._frontend.say(settings.warning)
         if self._frontend.interactive:
-            # The notebook's own process can ask nobody whether to trust the project's file.
+            # The notebook's process cannot ask whether to trust the project's file.
             with suppress(ConfigError):
                 self._profile()
         source = place_of(request.notebook, self._profile)
@@ -92,7 +92,7 @@ class _Run:
         return self._frontend.config(self._choice).profile
 
     def _settings(self) -> Settings:
-        """The wishes, and that each job option is one: found out before anything runs."""
+        """Validate all options, including job options, before the run."""
         from submarine_jobs.commands.run import parse_run
         from submarine_magics.commands import default_words
         from submarine_workflows.headless.settings import Settings
@@ -129,16 +129,16 @@ class _Run:
         target = place_of(wanted, self._profile)
         if _same(source, target):
             raise UsageError(
-                f"The output would take the place of {printable(source.url, 200)} itself.",
+                f"The output would overwrite {printable(source.url, 200)}.",
                 "Give another name with -o.",
             )
         if isinstance(target, LocalPlace) and Origin.from_environment().run:
-            # Of a workflow: its folder may be one for each run, which nobody could make before.
+            # In a workflow each run may have a new output folder.
             target.make_folder()
         return target
 
     def _document(self, source: Place) -> NotebookNode:
-        """The notebook as papermill has it, its cells with ids that stay."""
+        """Return the notebook as papermill loads it, with reproducible cell ids."""
         from papermill.iorw import load_notebook_node
 
         from submarine_workflows.headless.document import steady_ids
@@ -150,7 +150,7 @@ class _Run:
         return notebook
 
     def _kernel(self, document: NotebookNode) -> str:
-        """Name of the kernel that is to be started; refuses one that is not there."""
+        """Return the name of the kernel; UsageError if it is not installed."""
         from jupyter_client.kernelspec import KernelSpecManager
 
         named = document.metadata.get("kernelspec", {}).get("name")
@@ -158,7 +158,7 @@ class _Run:
         known = sorted(KernelSpecManager().find_kernel_specs())
         if name not in known:
             raise UsageError(
-                f"There is no kernel called {printable(str(name), 80)!r}.",
+                f"There is no kernel named {printable(str(name), 80)!r}.",
                 _way_to(str(name), known),
             )
         return str(name)
@@ -226,7 +226,7 @@ class _Run:
         return Report(*told).outcome(self._frontend, self._request)
 
     def _environment(self) -> dict[str, str]:
-        """The choice of the cluster holds for the notebook's jobs too."""
+        """Return variables that select the same cluster for the notebook's jobs."""
         names = {"SUBMARINE_PROFILE": "profile", "SUBMARINE_BACKEND": "backend"}
         return {name: value for name, key in names.items() if (value := self._choice[key])}
 
@@ -236,7 +236,7 @@ def _shown(target: Place) -> str:
 
 
 def _way_to(name: str, known: list[str]) -> str:
-    """How a run gets a kernel that is there, in the place of ``name``, or that one."""
+    """Return a hint how to install or choose a kernel."""
     install = "submarine kernel install --user"
     if not known:
         return f"Install one: {install}."

@@ -1,7 +1,7 @@
-"""Keeps the output notebook on disk while it grows: whole each time, not too often, never waiting.
+"""Save the output notebook while it runs: atomically, rate limited, without blocking the run.
 
-The notebook is made into text where it changes, in the event loop's thread; it is written in a
-thread of its own, since a file system may take its time. Does not know what is executed.
+The notebook is encoded in the event loop's thread, where it changes, and written in another thread,
+because file systems may be slow.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import default_state_dir
 from submarine_workflows.locations import Place, write_by_rename
 
-#: Seconds from a change to its being saved.
+#: Seconds between a change and its save.
 SOON = 1.0
-#: A save may take this share of the time.
+#: Maximum share of time spent on saving.
 _SHARE = 0.05
 _TRIES = 3
 _PAUSES = tenacity.wait_exponential(multiplier=1, max=10)
 
 
 class Output:
-    """The place of the output notebook, and what keeps it up to date.
+    """Output notebook and its location.
 
     Parameters
     ----------
     place
-        None: nothing is saved while the notebook runs.
+        None: the notebook is not saved while it runs.
     """
 
     def __init__(self, notebook: Any, place: Place | None) -> None:
@@ -52,46 +52,46 @@ class Output:
         self._complained = False
 
     def changed(self) -> None:
-        """Take note that the notebook has to be saved soon."""
+        """Request a save."""
         self._changed.set()
 
     def begin(self) -> None:
-        """Save it before anything runs: a place that takes nothing is found out now."""
+        """Save before the run, so that an unwritable location is detected early."""
         if self.place is not None:
             self.place.write(whole(self.notebook))
 
     async def keep(self) -> None:
-        """Save again and again; runs until it is cancelled."""
+        """Save after changes, until cancelled."""
         while self.place is not None:
             await self._changed.wait()
             await asyncio.sleep(SOON)
             self._changed.clear()
             started = time.monotonic()
-            # Not validated each time: that costs more than all the rest.
+            # Validation costs more than everything else, so it is omitted here.
             data = whole(self.notebook, nbjson.writes)
             self._pending = self._pool.submit(self.place.write, data)
             try:
                 await asyncio.wrap_future(self._pending)
                 self._complained = False
             except (SubmarineError, OSError) as error:
-                # The next one may succeed, and the run is worth more than this save.
+                # The next save may succeed; the run continues.
                 if not self._complained:
-                    logger.warning("The output could not be saved for now: %s", error)
+                    logger.warning("The output could not be saved yet: %s", error)
                 self._complained = True
             await asyncio.sleep((time.monotonic() - started) / _SHARE)
 
     def end(self, hurried: Callable[[], object] = lambda: False) -> None:
-        """Save the notebook as it is at its end, tried for as long as the place is worth it.
+        """Save the final notebook; retry for the patience of the location.
 
         Parameters
         ----------
         hurried
-            Whether somebody wants the run to be over: three tries are enough then.
+            Returns whether the run was stopped; then three attempts are sufficient.
 
         Raises
         ------
         SubmarineError
-            If it cannot be saved where it should; the sentence says where it is instead.
+            If it cannot be saved there; the message contains the alternative location.
         """
         pending, self._pending = self._pending, None
         if pending is not None and not pending.cancel():
@@ -109,10 +109,10 @@ def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> N
     def keep(state: tenacity.RetryCallState) -> None:
         nonlocal kept
         if state.attempt_number == 1:
-            # Now: whoever ends this process does not wait until the place is back.
+            # Immediately: a stopped process does not wait for the location.
             kept = _keep_elsewhere(place, data)
             error = state.outcome.exception() if state.outcome else None
-            logger.warning("The output is not saved yet, and is tried again: %s", error)
+            logger.warning("The output could not be saved and is tried again: %s", error)
 
     def enough(state: tenacity.RetryCallState) -> bool:
         late = (state.seconds_since_start or 0.0) >= place.patience
@@ -136,13 +136,13 @@ def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> N
 
 
 def whole(notebook: Any, writes: Any = nbformat.writes) -> bytes:
-    """The notebook as a file."""
+    """Return the encoded notebook."""
     text: str = writes(notebook)
     return text.encode("utf-8", "replace")
 
 
 def _keep_elsewhere(place: Place, data: bytes) -> Path | None:
-    """The path on this machine where an output now lies that its own place did not take."""
+    """Save an output to the state directory; return its path, or None."""
     name = place.url.rstrip("/").rpartition("/")[2] or "output.ipynb"
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = default_state_dir() / "unsaved" / f"{moment}-{name[:120]}"
@@ -155,12 +155,12 @@ def _keep_elsewhere(place: Place, data: bytes) -> Path | None:
 
 
 class SavingManager(NotebookExecutionManager):  # type: ignore[misc]
-    """Papermill's account of a run, saved by ``Output`` in place of at every cell.
+    """Papermill's execution manager, with saving by ``Output`` instead of after each cell.
 
     Attributes
     ----------
     ended_early
-        Cells that did not run stay ``pending``; papermill would call them completed.
+        Keep cells that did not run ``pending``; papermill marks them as completed.
     """
 
     def __init__(self, output: Output, *, progress_bar: Any, log_output: bool) -> None:
@@ -169,15 +169,15 @@ class SavingManager(NotebookExecutionManager):  # type: ignore[misc]
         super().__init__(output.notebook, progress_bar=progress_bar, log_output=log_output)
 
     def save(self, **_kwargs: Any) -> None:
-        """Have it saved soon."""
+        """Request a save."""
         self.output.changed()
 
     def autosave_cell(self) -> None:
-        """Have it saved soon."""
+        """Request a save."""
         self.output.changed()
 
     def notebook_complete(self, **kwargs: Any) -> None:
-        """As papermill's, but what did not run is not called completed."""
+        """Complete the notebook as papermill does, except cells that did not run."""
         waiting = [cell for cell in self.nb.cells if cell.metadata.papermill.status == self.PENDING]
         super().notebook_complete(**kwargs)
         if self.ended_early:

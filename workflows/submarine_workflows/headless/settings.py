@@ -1,7 +1,6 @@
-"""What a headless run is asked for, from ``submarine run``, papermill's keywords, or variables.
+"""Settings of a headless run, from ``submarine run``, papermill's keywords, or variables.
 
-The part that the kernel has to know is ``submarine_jobs.model.headless_settings.Headless``. Runs
-nothing.
+``submarine_jobs.model.Headless`` is the part that the kernel receives.
 """
 
 from __future__ import annotations
@@ -14,33 +13,33 @@ from typing import Any
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import Headless, format_duration, parse_duration
 
-#: Set by whoever starts papermill, which takes no options for its engines.
+#: Prefix of variables for papermill, which has no options for engines.
 PREFIX = "SUBMARINE_RUN_"
 CHOICES = ("cancel", "detach")
 _MAX_RUN_ID = 400
-#: Seconds. A shorter lease may run out on a machine that is busy.
+#: Seconds. A shorter lease may expire on a busy machine.
 SHORT_LEASE = 60.0
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Wishes for one run of one notebook.
+    """Settings of one run of one notebook.
 
     Attributes
     ----------
     run_id
         See ``Headless.run_id``.
     on_interrupt
-        See ``Headless.on_interrupt``; None: ``detach`` with a run id, since another attempt
-        follows, else ``cancel``.
+        See ``Headless.on_interrupt``; None: ``detach`` with a run id, because another attempt may
+        follow, else ``cancel``.
     lease
         See ``Headless.lease``; seconds.
     timeout
-        Seconds that the whole run may take; None: for ever.
+        Limit of the whole run in seconds, or None.
     job_options
         See ``Headless.job_options``.
     return_names
-        Variables of the notebook whose values at the end are wanted.
+        Notebook variables whose final values are returned.
     """
 
     run_id: str = ""
@@ -53,32 +52,32 @@ class Settings:
     def __post_init__(self) -> None:
         if self.on_interrupt not in (None, *CHOICES):
             raise UsageError(
-                f"What becomes of the jobs of an interrupted run cannot be {self.on_interrupt!r}.",
-                "Say cancel or detach.",
+                f"{self.on_interrupt!r} is not a valid action for the jobs of an interrupted run.",
+                "Use cancel or detach.",
             )
         if len(self.run_id) > _MAX_RUN_ID or not self.run_id.isprintable():
             raise UsageError(
-                f"{self.run_id[:40]!r} cannot be a run id.",
+                f"{self.run_id[:40]!r} is not a valid run id.",
                 f"Use 1 to {_MAX_RUN_ID} printable characters, for example nightly-2026-11-22.",
             )
 
     @property
     def ended_jobs(self) -> str:
-        """What becomes of the jobs of a run that ends early: ``cancel`` or ``detach``."""
+        """Action for the jobs of a stopped run: ``cancel`` or ``detach``."""
         return self.on_interrupt or ("detach" if self.run_id else "cancel")
 
     @property
     def warning(self) -> str:
-        """What may be meant otherwise, in one sentence; empty: nothing."""
+        """A warning about questionable settings; empty if there are none."""
         if self.lease is None or self.lease >= SHORT_LEASE:
             return ""
         return (
-            f"warning: With a lease of {format_duration(self.lease)} jobs may end while this "
-            "machine is merely busy; give a minute or more."
+            f"warning: With a lease of {format_duration(self.lease)}, jobs may end while this "
+            "machine is only busy; use a minute or more."
         )
 
     def headless(self) -> Headless:
-        """What the kernel is told."""
+        """Return the settings for the kernel."""
         return Headless(
             run_id=self.run_id,
             on_interrupt=self.ended_jobs,
@@ -91,14 +90,14 @@ class Settings:
     def from_keywords(
         cls, keywords: dict[str, Any], environ: Mapping[str, str] | None = None
     ) -> Settings:
-        """The settings among papermill's engine keywords, which are taken out, else variables.
+        """Take the settings from papermill's engine keywords, else from variables.
 
-        The keyword of the whole run's limit is ``run_timeout``: ``timeout`` is a cell's.
+        ``run_timeout`` is the limit of the whole run: ``timeout`` is that of a cell.
 
         Raises
         ------
         UsageError
-            If one of them makes no sense.
+            If a value is invalid.
         """
         env = os.environ if environ is None else environ
         found: dict[str, Any] = {}

@@ -1,7 +1,6 @@
-"""What asks a run to end: SIGTERM, SIGINT and SIGHUP, told to whoever listens instead of killing.
+"""Record SIGTERM, SIGINT and SIGHUP instead of ending the process.
 
-Does not decide what then happens. Only the main thread of a process can have traps: elsewhere
-they are set by nobody and signals do what they always did.
+Handlers can be set only in the main thread; in other threads signals are not handled.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Traps:
-    """While this context lasts, signals are kept and told.
+    """Context in which signals are recorded and reported.
 
     Attributes
     ----------
     received
-        The first signal that came, or None.
+        The first received signal, or None.
     count
-        How many came: who sends a second one does not want to wait.
+        Number of received signals: a second one requests an immediate end.
     listener
-        Called in the main thread after each; must not raise and not wait.
+        Called in the main thread after each signal; must neither raise nor block.
     """
 
     def __init__(self) -> None:
@@ -38,7 +37,7 @@ class Traps:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 before = signal.getsignal(number)
-                # nohup and a shell's & mean it when they have a signal ignored.
+                # Signals ignored by nohup or a shell's & stay ignored.
                 if before is not signal.SIG_IGN or number is signal.SIGTERM:
                     self._before[number] = before
                     signal.signal(number, self._trap)
@@ -51,7 +50,7 @@ class Traps:
         self._before.clear()
 
     def heard(self) -> bool:
-        """Whether somebody wants an end."""
+        """Return whether a signal was received."""
         return self.received is not None
 
     def _trap(self, number: int, _frame: FrameType | None) -> None:

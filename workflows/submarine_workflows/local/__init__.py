@@ -1,7 +1,7 @@
-"""Workflows run on this machine, with Azkaban's semantics: how one is tried before it is scheduled.
+"""Run workflows on this machine with Azkaban's semantics, for example before scheduling them.
 
-``progress`` decides, ``runner`` does, ``journal`` remembers, ``views`` tells. Knows commands and
-their ends only; what a node's command is stands in ``node_commands``.
+``progress`` contains the rules, ``runner`` executes them, ``journal`` records the run, and
+``views`` reads it. ``node_commands`` defines the command of a node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What can be known to be wrong before a run starts: types, notebooks, names of nodes.
+"""Checks before a run starts: node types, notebooks, names of nodes.
 
-``validation`` has looked at the workflow itself; here it meets this machine.
+``validation`` checks the workflow itself; these checks depend on the machine.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from submarine_workflows.runs import FailureAction
 
 
 def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
-    """A sentence for each notebook of a node that is not in ``base``, where it is a path."""
+    """Return a sentence for each node whose notebook is a path that does not exist in ``base``."""
     runs = [(node, node.notebook) for _, node in workflow.walk() if node.kind is Kind.NOTEBOOK]
     return [
-        f"`{node.name}` runs {name}, which is not here yet."
+        f"`{node.name}` runs {name}, which does not exist yet."
         for node, name in runs
         if _is_path(name) and not (base / name).is_file()
     ]
 
 
 def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
-    """Raise for what this machine cannot run.
+    """Check that this machine can run the workflow.
 
     Parameters
     ----------
     base
-        Where notebooks lie; None: not known before the run.
+        Folder of the notebooks; None if it is not known before the run.
 
     Raises
     ------
     WorkflowError
-        With every node that could not run.
+        With every node that cannot run.
     """
     problems: list[Problem] = []
     try:
@@ -59,14 +59,14 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
             continue
         name = _notebook(workflow, node, setting)
         if base is not None and name and not (base / name).is_file():
-            sentence = f"`{node.name}` runs {name}, which is not in {base}."
+            sentence = f"`{node.name}` runs {name}, which does not exist in {base}."
             problems.append(Problem(node.line, sentence, workflow.file))
     if problems:
         raise WorkflowError(problems)
 
 
 def _notebook(workflow: Workflow, node: Node, setting: Setting) -> str:
-    """The notebook of a node where it is a path that is known already."""
+    """Return the notebook of a node if it is a path that is already known."""
     name = node.notebook
     if node.kind is Kind.CELLS:
         name = setting.notebook or workflow.notebook
@@ -74,24 +74,24 @@ def _notebook(workflow: Workflow, node: Node, setting: Setting) -> str:
 
 
 def _is_path(name: str) -> bool:
-    """Whether it is known already where a notebook lies, and that is on this machine."""
+    """Return whether a notebook is a known path on this machine."""
     return "://" not in name and "${" not in name
 
 
 def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str]) -> frozenset[str]:
-    """Paths of the nodes that are skipped.
+    """Return the paths of the nodes to skip.
 
     Parameters
     ----------
     only
-        Nodes that run, none: all; a flow stands for its nodes.
+        Nodes to run; empty: all. A flow includes its nodes.
     without
-        Nodes that do not run.
+        Nodes to skip.
 
     Raises
     ------
     UsageError
-        If there is no such node.
+        If a node does not exist.
     """
     paths = [path_of(node, flows) for flows, node in workflow.walk()]
     for name in (*only, *without):
@@ -107,5 +107,5 @@ def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str])
 
 
 def _about(path: str, name: str) -> bool:
-    """Whether ``path`` is ``name``, lies in it, or is a flow around it."""
+    """Return whether ``path`` is ``name``, inside it, or a flow that contains it."""
     return path == name or path.startswith(f"{name}:") or name.startswith(f"{path}:")

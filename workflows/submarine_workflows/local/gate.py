@@ -1,7 +1,7 @@
-"""Becomes a node's program once its runner says so, and nothing if the runner is gone before.
+"""Wait for the runner's permission, then execute a node's program; exit if the runner has ended.
 
-Started as a file by the runner, ``python -I -S gate.py PROGRAM ...``, its standard input a pipe.
-Imports little, since every command of every node waits for it.
+The runner starts this file as ``python -I -S gate.py PROGRAM ...`` with a pipe as standard input.
+It imports little, because every command of every node waits for it.
 """
 
 import os
@@ -12,7 +12,7 @@ if __name__ == "__main__":
     if not os.read(0, 1):
         os._exit(125)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    # Python ignores these; a program would inherit that.
+    # Python ignores these signals, and the program would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -1,8 +1,8 @@
-"""What is left when the runner is killed: a shell that ends the process groups of its nodes.
+"""Shell process that ends the process groups of nodes after the runner was killed.
 
-It hears through a pipe which groups there are, and sees by the pipe's end that the runner is gone,
-however it went. Nodes get SIGTERM first, so that they cancel their jobs. A node's program starts
-only after the shell has heard of it (``gate``), so none can be missed.
+The runner writes the groups to a pipe. When the pipe closes, for any reason, the shell sends
+SIGTERM first, so that nodes cancel their jobs, and SIGKILL later. A node's program starts only
+after its group has been written (``gate``), so no group is missed.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 
 
 class Keeper:
-    """The shell and the groups that it knows.
+    """The shell and its process groups.
 
     Parameters
     ----------
     lock
-        A file descriptor that the shell inherits: a lock that is held until all has been ended.
+        File descriptor inherited by the shell: a lock that is held until all groups have ended.
 
     Raises
     ------
@@ -59,31 +59,31 @@ class Keeper:
         self._shell, self._pipe = shell_on_a_pipe(_SCRIPT, (self._lock,))
 
     def add(self, group: int) -> None:
-        """End this group too, should the runner be gone.
+        """Add a group to end if the runner ends.
 
         Raises
         ------
         OSError
-            If the shell is gone and no other can be started.
+            If the shell has ended and no other can be started.
         """
         with self._guard:
             self._groups.add(group)
             try:
                 self._tell()
-            except BrokenPipeError:  # somebody killed it: another takes its place
+            except BrokenPipeError:  # the shell was killed: start another
                 os.close(self._pipe)
                 self._shell.wait()
                 self._start()
                 self._tell()
 
     def remove(self, group: int) -> None:
-        """Forget a group that has ended."""
+        """Remove a group that has ended."""
         with self._guard, suppress(OSError):
             self._groups.discard(group)
             self._tell()
 
     def release(self, *, done: bool = True) -> None:
-        """Let the shell go: nothing is left to end, or (not ``done``) it ends what is left."""
+        """End the shell; unless ``done``, it ends the remaining groups first."""
         with self._guard:
             if self._pipe < 0:
                 return

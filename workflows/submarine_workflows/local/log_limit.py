@@ -1,8 +1,7 @@
-"""Keeps a node's log below a size while its command writes: the middle goes, and the log says so.
+"""Limit the size of a node's log while its command writes, by removing the middle.
 
-The command has the file open for appending, so that it goes on at the new end. Beginning and end
-stay, since what went wrong stands in one of them. Nothing is read here for people; when it is
-looked at is the runner's to say.
+The command appends to the file, so it continues at the new end. The beginning and the end are kept,
+because one of them usually contains the error. The runner decides when to check the size.
 """
 
 from __future__ import annotations
@@ -12,18 +11,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 log = logging.getLogger(__name__)
-#: Bytes of the log of one attempt, and what stays of it where it gets larger.
+#: Bytes of the log of one attempt, and of its beginning and end that are kept.
 LIMIT, HEAD, TAIL = 64 << 20, 1 << 20, 16 << 20
 
 
 @dataclass
 class LogLimit:
-    """One log.
+    """Limit of one log.
 
     Attributes
     ----------
     left_out
-        Bytes that are gone.
+        Bytes removed so far.
     """
 
     path: Path
@@ -34,16 +33,16 @@ class LogLimit:
     _noted: int = 0
 
     def check(self) -> bool:
-        """Shorten it if it is too large; whether it was.
+        """Shorten the log if it is too large; return whether it was.
 
-        What the command writes meanwhile comes before the note and is not lost, but for what it
-        writes in the instant between the last read and the cut.
+        Output that the command writes meanwhile is placed before the note. Only output between the
+        last read and the truncation is lost.
         """
         try:
             if self.path.stat().st_size <= self.limit:
                 return False
             self._shorten()
-        except OSError as exc:  # not begun, or a disk that takes nothing: the node itself goes on
+        except OSError as exc:  # the log does not exist yet or the disk is full: the node continues
             log.debug("%s cannot be shortened: %s", self.path, exc)
             return False
         return True
@@ -53,14 +52,14 @@ class LogLimit:
             size = file.seek(0, 2)
             file.seek(size - self.tail)
             rest = file.read()
-            # What came during that, which was long, is read in next to no time.
+            # Read output that arrived during the long first read.
             rest += file.read()
             file.truncate(self.head)
         begin = rest.find(b"\n") + 1
-        # The note of the last time goes with the middle, and was not the command's.
+        # The previous note is removed with the middle and is not output of the command.
         self.left_out += size - self.head - self.tail + begin - self._noted
         note = (
-            f"\n[{self.left_out:,} bytes are left out here: the log of a node is kept below "
+            f"\n[{self.left_out:,} bytes omitted: the log of a node is limited to "
             f"{self.limit >> 20} MiB]\n"
         ).encode()
         self._noted = len(note)

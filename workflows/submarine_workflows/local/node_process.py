@@ -1,6 +1,6 @@
-"""One attempt of one node: its commands one after the other, its log, its end.
+"""One attempt of a node: run its commands in order, write the log, report the end.
 
-Each command has a process group of its own. Does not know why the node runs or what follows.
+Each command has its own process group.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.model import data_waited_for, is_notebook
 
 _GATE = str(Path(__file__).with_name("gate.py"))
-#: Seconds that what a command leaves in its group has after it.
+#: Seconds for processes that a command leaves in its group.
 _LEFT_OVER = 5.0
-#: The code of a command that has waited long enough.
+#: Exit code of a command that timed out.
 _LATE = 124
 _TAIL = 8 << 10
-#: The last line of a headless run that failed; see ``headless.report``.
+#: Last line of a failed headless run; see ``headless.report``.
 _FAILURE = re.compile(r" {4}(?:failed after|ended after|was not saved there)[^:]{1,60}: (.+)")
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is to be done.
+    """Work of one attempt.
 
     Attributes
     ----------
     commands
-        Each as words.
+        Commands as lists of words.
     log
-        File that takes the commands' output; appended to.
+        File to which output is appended.
     """
 
     commands: Sequence[Sequence[str]]
@@ -53,7 +53,7 @@ class Work:
 
 @dataclass(frozen=True)
 class End:
-    """How it ended: a code as shells have them, and a sentence where it did not end well."""
+    """End of an attempt: exit code as in shells, and a sentence if it failed."""
 
     code: int
     reason: str = ""
@@ -62,7 +62,7 @@ class End:
 
 @dataclass
 class NodeProcess:
-    """The attempt, in a thread of its own."""
+    """One attempt, in its own thread."""
 
     work: Work
     keeper: Keeper
@@ -72,15 +72,15 @@ class NodeProcess:
     _stopped: bool = False
 
     def start(self) -> None:
-        """Begin; ``ended`` is called once, from another thread."""
+        """Start the attempt; ``ended`` is called once, from another thread."""
         threading.Thread(target=self._run, name="submarine-node", daemon=True).start()
 
     def stop(self, *, hard: bool = False) -> None:
-        """Ask the command to end, and end it after the grace; ``hard``: end it now."""
+        """Terminate the command, and kill it after the grace period; ``hard``: kill it now."""
         with self._lock:
             first, self._stopped = not self._stopped, True
             process = self._process
-            # Said once: a second SIGTERM means more than a first to many programs.
+            # Sent once: many programs treat a second SIGTERM differently.
             if process is not None and (first or hard):
                 _signal(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
         if process is not None and first and not hard:
@@ -90,7 +90,7 @@ class NodeProcess:
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
-            if self._process is process:  # not reaped yet: the number is still its own
+            if self._process is process:  # not reaped yet, so its process id is still valid
                 _signal(process.pid, signal.SIGKILL)
 
     def _run(self) -> None:
@@ -98,13 +98,13 @@ class NodeProcess:
             end = self._all()
         except OSError as exc:
             end = End(126, f"It cannot be started: {exc.strerror or exc}.")
-        except Exception as exc:  # an end must be told, whatever happened
+        except Exception as exc:  # the end must be reported in any case
             end = End(126, f"It cannot be started: {type(exc).__name__}: {exc}.")
         self.ended(end)
 
     def _all(self) -> End:
         if not self.work.folder.is_dir():
-            return End(126, f"Its working directory {self.work.folder} is not there.")
+            return End(126, f"Its working directory {self.work.folder} does not exist.")
         with FileIO(self.work.log, "a") as log:
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {shlex.join(words)}")
@@ -117,13 +117,13 @@ class NodeProcess:
                     return End(code or 143, "It was stopped.", stopped=True)
                 if code:
                     late = data_waited_for(words) if code == _LATE else ""
-                    said = f"{late} was not there in time." if late else ""
+                    said = f"{late} did not appear in time." if late else ""
                     last = _notebook_failure(self.work.log, whole) if is_notebook(words) else ""
                     return End(code, said or _reason(code, number, len(self.work.commands), last))
         return End(0)
 
     def _one(self, words: Sequence[str], log: FileIO) -> int | None:
-        """The code of one command; None: it was not started any more."""
+        """Return the exit code of one command; None if the attempt was stopped before."""
         if not words:
             raise OSError(0, "its command is empty")
         reader, writer = os.pipe()
@@ -155,7 +155,7 @@ class NodeProcess:
         return code if code >= 0 else 128 - code
 
     def _wait(self, process: subprocess.Popen[bytes]) -> None:
-        """Until it has ended and its group is empty; its number is given back last."""
+        """Wait until the command and its group have ended; the process id is released last."""
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         _signal(process.pid, signal.SIGTERM)
         with self._lock:
@@ -171,7 +171,7 @@ class NodeProcess:
 
 
 def _signal(group: int, number: int) -> bool:
-    """Whether there was a group to take it."""
+    """Send a signal; return whether the group exists."""
     try:
         os.killpg(group, number)
     except OSError:
@@ -180,12 +180,12 @@ def _signal(group: int, number: int) -> bool:
 
 
 def _say(log: FileIO, text: str) -> None:
-    with suppress(OSError):  # a full disk: the command itself may have nothing to write
+    with suppress(OSError):  # disk full: the command itself may not need to write
         log.write(text.encode("utf-8", "replace") + b"\n")
 
 
 def _notebook_failure(log: Path, since: int) -> str:
-    """Why a headless run failed: what the last line of its output says, below ``since`` bytes."""
+    """Return the reason in the last line of a headless run's output after ``since`` bytes."""
     try:
         with log.open("rb") as file:
             file.seek(max(since, file.seek(0, os.SEEK_END) - _TAIL))

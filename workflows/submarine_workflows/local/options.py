@@ -1,4 +1,4 @@
-"""What a local run may be told beyond its workflow; the same words in the journal and on resume."""
+"""Options of a local run."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from typing import Any
 
 from submarine_workflows.runs import Concurrent, FailureAction
 
-#: As many as Azkaban's executor runs of one flow (``flow.num.job.threads``).
+#: The default of Azkaban's executor (``flow.num.job.threads``).
 MAX_PARALLEL = 10
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """One run's wishes.
+    """Options of one run.
 
     Attributes
     ----------
     parameters
-        Values of ``-p``: they win over the workflow's own ``config:``, not over a node's.
+        Values of ``-p``: they override the workflow's ``config:``, not that of a node.
     failure_action
-        What a failure means for the others; None: what the workflow says itself.
+        Effect of a failure on other nodes; None: as the workflow specifies.
     disabled
-        Paths of nodes that are skipped.
+        Paths of skipped nodes.
     timeout
-        Seconds until the run is ended; None: no limit.
+        Seconds until the run is stopped; None: no limit.
     notify
-        Command that is told when the run does not end well.
+        Command to call when the run does not succeed.
     outputs
-        Folder or URL of executed notebooks; empty: the run's own folder.
+        Folder or URL of executed notebooks; empty: the folder of the run.
     notebook
-        The notebook that the workflow is written in, where it does not say so itself.
+        Notebook that contains the workflow, if the workflow does not name it.
     on_interrupt
-        What becomes of the jobs of nodes that are stopped: ``cancel`` or ``detach``.
+        Action for the jobs of stopped nodes: ``cancel`` or ``detach``.
     """
 
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class RunOptions:
     on_interrupt: str = "cancel"
 
     def to_json(self) -> dict[str, Any]:
-        """What a resumed run takes over; how it is notified and limited is told anew."""
+        """Return the options that a resumed run keeps. Notification and limits are given again."""
         return {
             "failure_action": str(self.failure_action or ""),
             "disabled": sorted(self.disabled),

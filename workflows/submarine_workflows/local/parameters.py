@@ -1,7 +1,8 @@
-"""What ``${name}`` stands for in a run, with Azkaban's own names for time and execution.
+"""Values of ``${name}`` in a run, including Azkaban's names for time and execution.
 
-Precedence as in ``azkaban.execapp.FlowRunner.prepareJobProperties``, rising: Azkaban's own, the
-flow's ``config:``, ``-p``, a flow around the node, outputs of what it depends on, its ``config:``.
+Precedence as in ``azkaban.execapp.FlowRunner.prepareJobProperties``, lowest first: Azkaban's
+parameters, the flow's ``config:``, ``-p``, flows that contain the node, outputs of its
+dependencies, its own ``config:``.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _LONGEST = 1 << 17
 
 
 def flow_parameters(name: str, execution: int, start: datetime, user: str) -> dict[str, str]:
-    """Azkaban's parameters of a run (``azkaban.flow.CommonJobProperties``).
+    """Return Azkaban's parameters of a run (``azkaban.flow.CommonJobProperties``).
 
     Parameters
     ----------
     start
-        With its time zone.
+        With time zone.
     """
     zone = getattr(start.tzinfo, "key", None) or start.strftime("%Z")
     offset = start.isoformat(timespec="milliseconds")
@@ -51,16 +52,16 @@ def flow_parameters(name: str, execution: int, start: datetime, user: str) -> di
 def properties_for(
     step: Step, common: Mapping[str, str], config: Mapping[str, str], given: Mapping[str, str]
 ) -> dict[str, str]:
-    """Azkaban's properties of a node at the moment when it starts, not filled in yet.
+    """Return the Azkaban properties of a starting node, with unresolved parameters.
 
     Parameters
     ----------
     common
-        Those of the run.
+        Properties of the run.
     config
-        The workflow's own.
+        Properties of the workflow.
     given
-        By ``-p``.
+        Values of ``-p``.
     """
     found = {**common, **config, **given}
     around: list[Step] = []
@@ -81,7 +82,7 @@ def properties_for(
 
 
 def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
-    """Gives text with every ``${name}`` replaced; raises UsageError where there is none."""
+    """Return a function that replaces each ``${name}``, or raises UsageError if it has no value."""
     known: dict[str, str] = {}
 
     def fill(text: str, seen: tuple[str, ...] = ()) -> str:
@@ -89,10 +90,10 @@ def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
             name = match.group(1)
             if name in seen or len(seen) > _DEEPEST:
                 circle = " -> ".join((*seen, name)[:10])
-                raise UsageError(f"The parameter ${{{name}}} stands for itself: {circle}.")
+                raise UsageError(f"The parameter ${{{name}}} refers to itself: {circle}.")
             if name not in properties:
                 raise UsageError(
-                    f"${{{name}}} is given nowhere.",
+                    f"${{{name}}} has no value.",
                     f"Give it with `-p {name} VALUE`, or under `config:`.",
                 )
             if name not in known:
@@ -101,15 +102,15 @@ def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
 
         found = _PARAMETER.sub(one, text)
         if len(found) > _LONGEST:
-            raise UsageError(f"With its parameters filled in, `{text[:60]}` is far too long.")
+            raise UsageError(f"With its parameters filled in, `{text[:60]}` is too long.")
         return found
 
     def whole(text: str) -> str:
         found = fill(text)
         if "$(" in found:
             raise UsageError(
-                f"`{found[:80]}` has `$(`, which begins an expression of Azkaban's own (JEXL).",
-                "It is not known here, and a shell's $() needs a script in a file.",
+                f"`{found[:80]}` contains `$(`, which starts a JEXL expression in Azkaban.",
+                "JEXL is not supported here; for $() of a shell, use a script file.",
             )
         return found
 
@@ -117,7 +118,7 @@ def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def as_properties(values: Mapping[str, str]) -> str:
-    """The text of a Java properties file, which ``JOB_PROP_FILE`` names."""
+    """Return the text of a Java properties file, for ``JOB_PROP_FILE``."""
     return "".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in sorted(values.items()))
 
 

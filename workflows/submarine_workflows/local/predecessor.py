@@ -1,7 +1,7 @@
-"""``--concurrent pipeline``: a node waits until the same node of the earlier run has ended.
+"""``--concurrent pipeline``: delay a node until the same node of the previous run has ended.
 
-Azkaban's pipelining of level 1. Reads the earlier run's journal, and waits for no runner that is
-gone.
+Azkaban's pipelining of level 1. The state is read from the journal of the previous run; a run whose
+runner has ended delays no node.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import time
 from submarine_jobs.errors import UsageError
 from submarine_workflows.runs import RunFolder, Status, view_of
 
-#: Seconds for which what was read is believed.
+#: Seconds between reads of the journal.
 _FRESH = 0.4
 
 
 class Predecessor:
-    """The run that was under way when this one started."""
+    """The previous run, active when this one started."""
 
     def __init__(self, run: RunFolder) -> None:
         self.run = run.run
@@ -25,7 +25,7 @@ class Predecessor:
         self._open: dict[str, Status] = {}
 
     def holds_up(self, path: str) -> bool:
-        """Whether its node of that path may still run."""
+        """Return whether its node of that path has not ended."""
         now = time.monotonic()
         if now - self._read > _FRESH:
             self._read = now
@@ -35,7 +35,7 @@ class Predecessor:
     def _look(self) -> dict[str, Status]:
         try:
             view = view_of(self._folder)
-        except UsageError:  # its files are gone: nothing runs there
+        except UsageError:  # its files were deleted: nothing runs
             return {}
         if not view.alive:
             return {}

@@ -1,7 +1,4 @@
-"""From a node that may start to the work that a process does: parameters, commands, environment.
-
-Knows the run's folder and names; starts nothing.
-"""
+"""Prepare the work of a node that may start: parameters, commands, environment."""
 
 from __future__ import annotations
 
@@ -24,16 +21,16 @@ from submarine_workflows.model import Setting, Workflow, commands_of, environmen
 from submarine_workflows.runs import RunFolder
 
 _MAX_OUTPUT = 1 << 20
-#: What a notebook that starts a run knows of itself, and what its own runner told it.
+#: Variables of the calling notebook's kernel and of its headless run.
 _NOT_THEIRS = (headless.VARIABLE, "JPY_")
-#: How this very release is called, whatever ``submarine`` is on the PATH. With ``-P`` no file of
-#: the working directory is taken for a library.
+#: Call this release, whatever ``submarine`` is on the PATH. ``-P``: a file of the working directory
+#: must not shadow a module.
 PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a node does, and what its properties say about its failures."""
+    """Work of a node, and its properties for failures."""
 
     work: Work
     retries: int = 0
@@ -44,12 +41,12 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Preparer:
-    """Makes work of the nodes of one run.
+    """Prepares the nodes of one run.
 
     Attributes
     ----------
     base
-        Folder that the workflow's paths are relative to.
+        Folder that paths of the workflow are relative to.
     common
         Azkaban's parameters of this run.
     """
@@ -62,12 +59,12 @@ class Preparer:
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def prepare(self, step: Step, attempt: int) -> Prepared:
-        """The work of a node that starts now.
+        """Return the work of a node that starts now.
 
         Raises
         ------
         UsageError
-            If a parameter is missing, or a property that is a number is none.
+            If a parameter is missing, or a numeric property is not a number.
         """
         raw = properties_for(step, self.common, self.workflow.config, self.options.parameters)
         raw["azkaban.job.attempt"] = str(attempt)
@@ -90,7 +87,7 @@ class Preparer:
         )
 
     def setting(self) -> Setting:
-        """How nodes' commands are spelled here."""
+        """Return the properties of this machine for commands of nodes."""
         return Setting(
             run=self.run.run,
             outputs=self.options.outputs or str(self.run.notebooks),
@@ -102,7 +99,7 @@ class Preparer:
     def _environ(self) -> dict[str, str]:
         environ = {k: v for k, v in self.environ.items() if not k.startswith(_NOT_THEIRS)}
         if shutil.which("submarine", path=environ.get("PATH")) is None:
-            # Commands of users find what runs them, as on a host that is set up.
+            # Commands of users find the interpreter, as on an executor host.
             here = os.path.dirname(sys.executable)
             environ["PATH"] = os.pathsep.join(filter(None, (environ.get("PATH"), here)))
         return environ
@@ -117,7 +114,7 @@ class Preparer:
         output, properties = self.run.output(step.path), self.run.properties(step.path)
         values: dict[str, str] = {}
         for key, value in raw.items():
-            with suppress(UsageError):  # one that this node does not use need not make sense
+            with suppress(UsageError):  # parameters that this node does not use may be unresolvable
                 values[key] = fill(value)
         try:
             output.write_text("")
@@ -132,9 +129,9 @@ class Preparer:
 
 
 def read_outputs(path: Path) -> dict[str, str]:
-    """What a node wrote into ``JOB_OUTPUT_PROP_FILE``: text, as Azkaban makes it of JSON.
+    """Return the outputs in ``JOB_OUTPUT_PROP_FILE`` as text, as Azkaban converts JSON.
 
-    Nothing where it wrote no JSON object, as in Azkaban.
+    Empty if the file contains no JSON object, as in Azkaban.
     """
     try:
         with path.open("rb") as file:

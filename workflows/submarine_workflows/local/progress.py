@@ -1,8 +1,8 @@
-"""A run as pure state: which node may start now, what became of which, how the flow ends.
+"""State of a run: which nodes may start, the status of each node, the end of the flow.
 
-Azkaban's rules (``azkaban.execapp.FlowRunner``). No clock, process or file of its own, so it is
-tested without any. The one difference: a flow ends when all of its nodes have ended, where Azkaban
-ends it with its last ones and leaves others running.
+Azkaban's rules (``azkaban.execapp.FlowRunner``). The module uses no clock, process or file, so it
+is tested without them. One difference: a flow ends when all its nodes have ended, while Azkaban
+ends it with its last nodes and leaves others running.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from submarine_workflows.model import (
 )
 from submarine_workflows.runs import FailureAction, Status
 
-#: The path of the flow itself.
+#: Path of the outermost flow.
 ROOT = ""
 Outputs = Mapping[str, str]
 
 
 @dataclass
 class Step:
-    """One node, or a flow with its nodes, and where it stands.
+    """A node, or a flow with its nodes, and its status.
 
     Attributes
     ----------
     path
-        ``inner:train``; empty for the whole.
+        ``inner:train``; empty for the outermost flow.
     after
         Neighbours that depend on it.
     """
@@ -58,7 +58,7 @@ class Step:
 
     @property
     def is_flow(self) -> bool:
-        """Whether it has nodes of its own."""
+        """Whether it is an embedded flow."""
         return self.node.kind is Kind.FLOW
 
 
@@ -68,14 +68,14 @@ class Progress:
     Parameters
     ----------
     workflow
-        One that ``validation.check`` finds nothing wrong with.
+        A workflow without problems according to ``validation.check``.
     disabled
-        Paths of nodes that are skipped.
+        Paths of skipped nodes.
 
     Attributes
     ----------
     changed
-        Hears of every change of a status.
+        Called after every change of a status.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Progress:
 
     @property
     def leaves(self) -> list[Step]:
-        """All nodes that are no flows."""
+        """All nodes except flows."""
         return [step for step in self.steps.values() if not step.is_flow]
 
     def restore(self, statuses: Mapping[str, tuple[Status, Outputs]]) -> None:
-        """Take over the nodes that an earlier attempt did well; the rest starts anew."""
+        """Take over the nodes that succeeded in an earlier attempt; the others start again."""
         for path, (status, outputs) in statuses.items():
             step = self.steps.get(path)
             if step is None or step.is_flow or self._is_disabled(step):
@@ -117,7 +117,7 @@ class Progress:
                 step.status, step.outputs = status, dict(outputs)
 
     def advance(self) -> list[Step]:
-        """Move on as far as possible; the nodes that are to be started now, queued already."""
+        """Advance as far as possible; return the nodes to start now, with status ``QUEUED``."""
         if self.root.status is Status.READY:
             self._set(self.root, Status.RUNNING)
         found: list[Step] = []
@@ -130,7 +130,7 @@ class Progress:
         return found
 
     def _within(self, flow: Step, found: list[Step]) -> bool:
-        """One look at the nodes of a flow that is under way; whether something changed."""
+        """Update the nodes of a started flow once; return whether a status changed."""
         moved = False
         for step in flow.inner.values():
             implied = self._implied(step) if step.status is Status.READY else None
@@ -150,28 +150,28 @@ class Progress:
         return moved
 
     def started(self, step: Step) -> None:
-        """Its command runs."""
+        """Record that the command of a node runs."""
         self._set(step, Status.RUNNING)
 
     def again(self, step: Step) -> None:
-        """It failed and is tried once more: queued, without going back to its condition."""
+        """Queue a failed node again, without evaluating its condition."""
         self._set(step, Status.QUEUED)
 
     def ended(self, step: Step, status: Status, outputs: Outputs | None = None) -> None:
-        """It has ended; what that means for the flow around it is seen here."""
+        """Record the end of a node and its effect on the flow."""
         step.outputs = dict(outputs or {})
         self._set(step, status)
         if status is Status.FAILED:
             self._fail(step)
 
     def kill(self) -> None:
-        """Nothing more starts; what runs is ended by whoever runs it."""
+        """Start no more nodes; the caller ends the running ones."""
         if not self.killed and not self.root.status.ended:
             self.killed = True
             self._set(self.root, Status.KILLING)
 
     def _fail(self, step: Step) -> None:
-        """A failure is the flow's unless every follower has a condition that deals with it."""
+        """Fail the flow, unless all dependent nodes have a condition for failures."""
         if step.after and all(other.condition.macro != DEFAULT for other in step.after):
             return
         flow = step.parent
@@ -199,7 +199,7 @@ class Progress:
             self._fail(flow)
 
     def _implied(self, step: Step) -> Status | None:
-        """What a node that has not begun becomes now; None: it waits on."""
+        """Return the next status of a node that has not started; None: it continues to wait."""
         before = list(step.before)
         done = [other for other in before if other.status.ended]
         wanted = {"one_success": "good", "one_failed": "bad"}.get(step.condition.macro, "")

@@ -1,4 +1,4 @@
-"""A project's zip unpacked for one run, as Azkaban does it; trusts nothing in it."""
+"""Unpack the zip file of a project for one run, as Azkaban does. Its content is untrusted."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _CHUNK = 1 << 20
 
 
 def unpack(archive: Path, folder: Path) -> Path:
-    """Unpack ``archive`` into ``folder``, which is made; gives the folder.
+    """Unpack ``archive`` into ``folder``, which is created; return the folder.
 
     Raises
     ------
     UsageError
-        If it is none, is far too large, or has a file that would lie elsewhere.
+        If it is not a zip file, is too large, or contains a path outside the folder.
     """
     folder.mkdir(mode=0o700)
     left = MAX_BYTES
@@ -31,13 +31,13 @@ def unpack(archive: Path, folder: Path) -> Path:
                 target = folder / _inside(archive, info.filename)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 with found.open(info) as source, target.open("xb") as file:
-                    # A small zip may unpack to no end.
+                    # A small zip file may unpack to any size.
                     while data := source.read(_CHUNK):
                         left -= len(data)
                         if left < 0:
-                            raise UsageError(f"{archive} holds more than {MAX_BYTES >> 20} MiB.")
+                            raise UsageError(f"{archive} contains more than {MAX_BYTES >> 20} MiB.")
                         file.write(data)
-                # Scripts are started by their paths.
+                # Scripts are started by path.
                 target.chmod(0o700 if info.external_attr >> 16 & 0o100 else 0o600)
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as exc:
         raise UsageError(f"{archive} cannot be unpacked: {exc}.") from None
@@ -47,5 +47,7 @@ def unpack(archive: Path, folder: Path) -> Path:
 def _inside(archive: Path, name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\\" in name:
-        raise UsageError(f"{archive} has a file {name[:80]!r}, which lies outside of it.")
+        raise UsageError(
+            f"{archive} contains the path {name[:80]!r}, which is outside the project."
+        )
     return path

@@ -1,7 +1,6 @@
-"""Does a run: starts what may start, hears what has ended, writes the journal, heeds signals.
+"""Execute a run: start nodes, handle their ends and signals, write the journal.
 
-One thread decides; each node's process has one of its own. What the decisions are stands in
-``progress``.
+One thread makes all decisions according to ``progress``; each node's process has its own thread.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from submarine_workflows.local.progress import ROOT, Progress, Step
 from submarine_workflows.local.signals import heeding
 from submarine_workflows.runs import Journal, Status
 
-#: Seconds between two looks at what no event tells: the wish to cancel, an earlier run, long logs.
+#: Seconds between checks of conditions without events: cancel file, previous run, log sizes.
 _LOOK = 0.5
 TIMED_OUT = 124
 
@@ -41,7 +40,7 @@ class _Running:
 
 @dataclass(order=True)
 class _Waiting:
-    """A node that may start once its time has come and there is room."""
+    """A node that may start when its delay has passed and fewer than the maximum run."""
 
     ready: float
     order: int
@@ -50,18 +49,18 @@ class _Waiting:
 
 
 class Runner:
-    """One run, from its beginning or from where an earlier attempt of it ended.
+    """One run, from the beginning or resumed.
 
     Parameters
     ----------
     progress
-        With what was done already.
+        State, including nodes that are already done.
     attempts
-        Path -> number of the attempt that comes next.
+        Path -> number of the next attempt.
     say
-        Hears a sentence for each thing that happens.
+        Called with a sentence for each event.
     earlier
-        A run that is under way, whose nodes this one must not overtake.
+        An active run whose nodes this one must not overtake.
     """
 
     def __init__(
@@ -87,15 +86,15 @@ class Runner:
         self._order = 0
         self._hard = False
         self._facts: dict[str, Any] = {}
-        #: Why the run was ended from outside, and the exit code that follows.
+        #: Why the run was stopped, and the resulting exit code.
         self.stopped = ""
         self.exit_code = 0
-        #: Path -> sentence of the nodes that failed, in the order in which they did.
+        #: Path -> reason of failed nodes, in order of failure.
         self.failures: dict[str, str] = {}
         progress.changed = self.changed
 
     def run(self) -> Status:
-        """Until all has ended; gives the status of the whole."""
+        """Run until all nodes have ended; return the status of the flow."""
         limit = self._preparer.options.timeout
         deadline = time.monotonic() + limit if limit is not None else None
         with heeding(lambda number: self._events.put(("signal", number))):
@@ -104,12 +103,12 @@ class Runner:
                 self._start_some()
                 try:
                     self._take(*self._next(deadline))
-                except KeyboardInterrupt:  # where no handler could be set: in a notebook
+                except KeyboardInterrupt:  # in a notebook, where no handler can be set
                     self._on_signal(signal.SIGINT)
         return self._progress.root.status
 
     def changed(self, step: Step) -> None:
-        """Write a status into the journal, and say it."""
+        """Record a status in the journal, and report it."""
         facts, self._facts = self._facts, {}
         if step.path == ROOT:
             self._journal.add("flow", status=str(step.status))
@@ -141,7 +140,7 @@ class Runner:
             self._on_signal(what)
         elif kind == "timeout":
             limit = duration(self._preparer.options.timeout)
-            self._stop(f"It was ended after its limit of {limit}.", TIMED_OUT)
+            self._stop(f"It was stopped after its time limit of {limit}.", TIMED_OUT)
         elif self._preparer.run.cancel.exists() and not self._progress.killed:
             self._stop("It was cancelled.", 1)
         if self._progress.killed:
@@ -158,7 +157,7 @@ class Runner:
             heapq.heappush(self._waiting, _Waiting(ready, self._order, step, tries))
 
     def _start_some(self) -> None:
-        """Start what is due, in order; what an earlier run holds up lets others go first."""
+        """Start due nodes in order; nodes delayed by an earlier run let others start first."""
         held: list[_Waiting] = []
         now = time.monotonic()
         while self._waiting and self._has_room() and self._waiting[0].ready <= now:
@@ -226,21 +225,21 @@ class Runner:
         if self._progress.killed and self.stopped:
             if number == signal.SIGINT:
                 self._hard = True
-                self._say("Ended at once: what nodes have started elsewhere may go on.")
+                self._say("Ended immediately: jobs of the nodes may continue.")
                 self._end_all()
             return
         self._stop(f"It was interrupted by {name}.", 128 + number)
         if number == signal.SIGINT:
-            self._say("A second Ctrl-C ends them at once.")
+            self._say("A second Ctrl-C ends them immediately.")
 
     def _stop(self, why: str, code: int) -> None:
         self.stopped, self.exit_code = why, code
         count = len(self._running)
-        self._say(f"{why} Ending {count} node{'s' if count != 1 else ''} …")
+        self._say(f"{why} Stopping {count} node{'s' if count != 1 else ''} …")
         self._progress.kill()
 
     def _end_all(self) -> None:
-        """End what runs, once for each wish, and let go of what waits."""
+        """Stop running nodes, once per request, and drop waiting ones."""
         for running in self._running.values():
             running.process.stop(hard=self._hard)
         for waiting in self._waiting:

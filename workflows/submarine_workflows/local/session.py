@@ -1,6 +1,6 @@
-"""What ``submarine workflow run`` does with its words: reads, checks, runs, tells.
+"""Implementation of ``submarine workflow run``: read, check, run, report.
 
-Between the verb and ``starting``; also what a notebook calls to run a workflow of its own.
+Used by the command and by notebooks that run a workflow.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ Now = Callable[[], float]
 
 
 def source_of(path: Path, given: Iterable[str] = ()) -> Source:
-    """The workflow in a file, folder or zip, sound as far as it alone can tell.
+    """Return the validated workflow of a file, folder or zip file.
 
     Parameters
     ----------
     given
-        Names of parameters that the run is given.
+        Names of parameters that the run sets.
 
     Raises
     ------
     WorkflowError
-        With all that is wrong with it.
+        With every problem.
     """
     workflow = open_workflow(path)
     problems = check(workflow, given)
@@ -71,7 +71,7 @@ def source_of(path: Path, given: Iterable[str] = ()) -> Source:
 
 
 class LocalSession:
-    """Runs of one front end."""
+    """Runs started by one front end."""
 
     def __init__(self, runs: Runs, frontend: Frontend, options: RunOptions) -> None:
         self._runs = runs
@@ -86,7 +86,7 @@ class LocalSession:
         scheduled: bool,
         now: Now,
     ) -> Outcome:
-        """Run the workflow in ``path`` from its beginning."""
+        """Run the workflow in ``path`` from the beginning."""
         return self.start_source(
             source_of(path, self._options.parameters), only, without, scheduled, now
         )
@@ -99,7 +99,7 @@ class LocalSession:
         scheduled: bool,
         now: Now,
     ) -> Outcome:
-        """Run a workflow that was read already."""
+        """Run a workflow that has already been read."""
         options = self._checked(source, only, without)
         if scheduled:
             self._tell_missed(source.workflow, now())
@@ -119,12 +119,12 @@ class LocalSession:
         without: Sequence[str],
         now: Now,
     ) -> Outcome:
-        """Go on with a run."""
+        """Continue a run."""
         source = source_of(path, self._options.parameters) if path is not None else None
         run = self._runs.find(name or (source.workflow.name if source else "last"))
         view = view_of(run)
         if source is not None and source.workflow.name != view.workflow.name:
-            raise UsageError(f"{run.run} is no run of {source.workflow.name}.")
+            raise UsageError(f"{run.run} is not a run of {source.workflow.name}.")
         if source is not None and source.archive is not None:
             source = replace(source, base=run.path / "project", archive=None)
         workflow = source.workflow if source is not None else view.workflow
@@ -133,9 +133,9 @@ class LocalSession:
         return self._told(starting.resume(run, source, options, self._say), now)
 
     def dry_run(self, path: Path | None, only: Sequence[str], without: Sequence[str]) -> Outcome:
-        """The commands of every node, with what is known of their parameters; nothing is run."""
+        """Return the commands of every node with the known parameters, without running them."""
         if path is None:
-            raise UsageError("--dry-run wants the file of a workflow.")
+            raise UsageError("--dry-run requires the file of a workflow.")
         source = source_of(path, self._options.parameters)
         options = self._checked(source, only, without)
         setting = Setting(
@@ -192,7 +192,7 @@ class LocalSession:
 
     def _tell_missed(self, workflow: Workflow, now: float) -> None:
         starts = scheduled_starts(self._runs.of(workflow.name))
-        # The present one answers for its own time.
+        # The current run covers its own time.
         found = missed(workflow.schedule, zone_of(workflow), [*starts, now] if starts else [], now)
         sentence = missed_sentence(workflow.name, found)
         if sentence:
@@ -204,12 +204,12 @@ class LocalSession:
             notify(self._options.notify, notice, say=self._say, hurried=lambda: hurried)
 
     def _say(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # the terminal is gone; the run goes on
+        with suppress(OSError, ValueError):  # the run continues if the terminal is closed
             self._frontend.say(text)
 
 
 def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:
-    """When runs started since the first that a schedule started; none: no schedule does."""
+    """Return the start times since the first scheduled run; empty if no run was scheduled."""
     views = []
     for run in runs:
         with suppress(UsageError):

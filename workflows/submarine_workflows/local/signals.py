@@ -1,4 +1,4 @@
-"""Signals that ask a runner to end become events of its own; what they mean is the runner's."""
+"""Convert signals that request the end of a run to events of the runner."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def heeding(hear: Callable[[int], None]) -> Iterator[None]:
-    """Tell ``hear`` of signals, from within the handler; only where this is the main thread."""
+    """Call ``hear`` from the signal handler; no effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before: dict[signal.Signals, Any] = {}
     try:
         for number in _SIGNALS:
-            # One that is ignored stays so: nohup.
+            # Ignored signals stay ignored, as for nohup.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 before[number] = signal.signal(number, lambda which, frame: hear(which))
         yield

@@ -1,6 +1,6 @@
-"""A run from its wish to its end: folder, locks, journal, runner, and who is told.
+"""Start or resume a run: folder, locks, journal, runner, and the result.
 
-What a person types is ``verbs``; what happens in between is ``runner``.
+The commands call ``session``; ``runner`` executes the nodes.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Source:
-    """A workflow and where its paths lead.
+    """A workflow and the base of its paths.
 
     Attributes
     ----------
     base
         Folder that notebooks and working directories are relative to.
     file
-        Where its text lies; empty where it has none.
+        Path of the text; empty if there is none.
     archive
-        A project's zip, which is unpacked for each run; its paths lead into what was unpacked.
+        Zip file of a project, unpacked for each run; paths refer to the unpacked files.
     """
 
     workflow: Workflow
@@ -64,7 +64,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a run ended; ``failures`` has the sentence of each node that failed."""
+    """Result of a run; ``failures`` contains a sentence for each failed node."""
 
     view: RunView
     exit_code: int
@@ -72,12 +72,12 @@ class Ended:
 
 
 def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: bool) -> Ended:
-    """Run a workflow from its beginning.
+    """Run a workflow from the beginning.
 
     Raises
     ------
     RefusedError
-        If it is running already and ``options.concurrent`` says that it is not to run twice.
+        If the workflow is running and ``options.concurrent`` does not allow a second run.
     """
     name = source.workflow.name
     with ExitStack() as stack:
@@ -85,8 +85,8 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
             alive = [run for run in runs.of(name) if run.alive]
             if alive and options.concurrent is Concurrent.SKIP:
                 raise RefusedError(
-                    f"{name} is running already, as {alive[0].run}; this run was skipped.",
-                    "`--concurrent pipeline` follows it node by node, `ignore` runs beside it.",
+                    f"{name} is already running as {alive[0].run}; this run was skipped.",
+                    "`--concurrent pipeline` follows it node by node, `ignore` runs in parallel.",
                 )
             runs.prune(name)
             run = runs.new(name)
@@ -94,7 +94,7 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
         earlier = None
         if alive and options.concurrent is Concurrent.PIPELINE:
             earlier = Predecessor(alive[0])
-            say(f"Follows {earlier.run}, which is under way.")
+            say(f"Following the active run {earlier.run}.")
         if source.archive is not None:
             source = replace(source, base=unpack(source.archive, run.path / "project"))
         say(f"{run.run}: {run.path}")
@@ -102,31 +102,31 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
 
 
 def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say) -> Ended:
-    """Run what an earlier attempt of this run has not done well.
+    """Run the nodes that have not succeeded in an earlier attempt of this run.
 
     Parameters
     ----------
     source
-        The workflow as it is now; None: as it was when the run started.
+        The current workflow; None: as it was when the run started.
     options
-        Those that the run has kept win where these say nothing.
+        Unset options are taken from the run.
 
     Raises
     ------
     RefusedError
-        If it is running, or has nothing left to do.
+        If the run is active or has succeeded.
     """
     with ExitStack() as stack:
         _hold(run, stack)
         view = view_of(run)
         if view.starts and view.status is Status.SUCCEEDED:
-            raise RefusedError(f"{run.run} has succeeded: there is nothing to resume.")
+            raise RefusedError(f"{run.run} has succeeded; there is nothing to resume.")
         base = Path(str(view.options.get("base", ".")))
         source = source or Source(view.workflow, base, view.source)
-        # Its lock is ours by now, so that it looks as if it went on.
+        # This process holds its lock, so it appears to be active.
         lost = view.starts and view.ended is None
         stood = Status.EXECUTION_STOPPED if lost else view.status
-        say(f"{run.run}: goes on where it was {stood}.")
+        say(f"{run.run}: resuming, it was {stood}.")
         run.cancel.unlink(missing_ok=True)
         return _go(source, _kept(view, options), run, say, stack, view, None, False)
 
@@ -150,12 +150,12 @@ def _kept(view: RunView, options: RunOptions) -> RunOptions:
 
 @contextmanager
 def _entry(runs: Runs, name: str) -> Iterator[None]:
-    """One at a time looks whether the workflow is running and begins a run of it."""
+    """Serialize the check for active runs and the creation of a run."""
     folder = runs.folder / ".starting"
     make_private(folder)
     with held(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
         if not got:
-            raise RefusedError(f"Another run of {name} is just being started; try again.")
+            raise RefusedError(f"Another run of {name} is being started; try again.")
         yield
 
 
@@ -163,7 +163,7 @@ def _hold(run: RunFolder, stack: ExitStack) -> None:
     lock = Lock(run.runner_lock)
     if not lock.take():
         raise RefusedError(
-            f"{run.run} is running.", f"`submarine workflow status {run.run}` shows where it is."
+            f"{run.run} is running.", f"`submarine workflow status {run.run}` shows its state."
         )
     stack.callback(lock.release)
 
@@ -220,19 +220,19 @@ def _go(
 
 
 def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
-    """The shell that ends what a killed runner leaves; after the one before has done its work."""
+    """Start the keeper shell, after the one of an earlier attempt has ended its processes."""
     lock = Lock(run.keeper_lock)
     if not lock.take(0.0):
-        say("Processes of the runner before are being ended …")
+        say("Stopping processes of the previous attempt …")
         if not lock.take(GRACE + 30.0):
-            raise RefusedError(f"Processes of an earlier attempt of {run.run} still run.")
+            raise RefusedError(f"Processes of the previous attempt of {run.run} are still running.")
     try:
         keeper = Keeper(lock.file)
     finally:
-        lock.release()  # the shell holds it now
+        lock.release()  # now held by the shell
 
     def let_go(kind: type[BaseException] | None, *_: object) -> None:
-        # After a mistake of ours nodes may run on: the shell ends them, as if we were gone.
+        # After an unexpected error nodes may still run: the shell ends them.
         keeper.release(done=kind is None)
 
     stack.push(let_go)
@@ -240,7 +240,7 @@ def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
 
 
 def reason_of(status: Status, runner: Runner) -> str:
-    """Why a run ended as it did; empty where it ended well."""
+    """Return why a run did not succeed; empty if it did."""
     if status is Status.SUCCEEDED:
         return ""
     told = [f"`{path}`: {why}" for path, why in list(runner.failures.items())[:10]]
@@ -250,7 +250,7 @@ def reason_of(status: Status, runner: Runner) -> str:
 
 
 def present_user() -> str:
-    """Who runs this, by the machine's own name."""
+    """Return the name of the current user on this machine."""
     with suppress(KeyError):
         return pwd.getpwuid(os.getuid()).pw_name
     return str(os.getuid())

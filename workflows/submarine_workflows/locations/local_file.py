@@ -1,7 +1,4 @@
-"""A notebook that is a file of this machine: written whole, in one step, or not at all.
-
-Does not choose where that is, and creates no folder unless it is told to.
-"""
+"""A notebook in a local file, replaced atomically."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
 
 
 class LocalPlace(Place):
-    """A file of this machine."""
+    """A file on this machine."""
 
     patience = 3.0
 
@@ -25,13 +22,13 @@ class LocalPlace(Place):
         self.url = str(path)
 
     def make_folder(self) -> None:
-        """Make the folder that the file lies in, where it is not there."""
+        """Create the folder of the file if it does not exist."""
         assert self.local is not None
         try:
             self.local.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(
-                f"{printable(str(self.local.parent), 200)} cannot be made: "
+                f"{printable(str(self.local.parent), 200)} cannot be created: "
                 f"{error.strerror or error}."
             ) from None
 
@@ -55,13 +52,11 @@ class LocalPlace(Place):
         except (FileNotFoundError, NotADirectoryError):
             return False
         except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{printable(self.url, 200)} cannot be looked for: {error}."
-            ) from None
+            raise StorageError(f"{printable(self.url, 200)} cannot be checked: {error}.") from None
         return True
 
     def write(self, data: bytes) -> None:
-        """See ``Place.write``: by rename, and safe on the disk before that."""
+        """See ``Place.write``: written to disk, then renamed."""
         assert self.local is not None
         try:
             write_by_rename(self.local, data)
@@ -69,7 +64,7 @@ class LocalPlace(Place):
             raise UsageError(
                 f"There is no folder {printable(str(self.local.parent), 200)} to write "
                 f"{printable(self.local.name, 100)} to.",
-                "Make it first, or name another place with -o.",
+                "Create it, or give another path with -o.",
             ) from None
         except OSError as error:
             raise StorageError(
@@ -78,14 +73,14 @@ class LocalPlace(Place):
 
 
 def write_by_rename(path: Path, data: bytes) -> None:
-    """Replace the file at ``path`` in one step; what a link points to, not the link."""
+    """Replace the file at ``path`` atomically; a symbolic link is followed."""
     target = Path(os.path.realpath(path))
     try:
         old = target.stat().st_mode
     except FileNotFoundError:
         old = None
     if old is not None and not stat.S_ISREG(old):
-        # A device or a pipe: there is nothing to replace.
+        # A device or a pipe cannot be replaced.
         with target.open("wb") as stream:
             stream.write(data)
         return

@@ -1,6 +1,6 @@
-"""What a place of a notebook is, and what holds for all of them: a limit, no password shown.
+"""Location of a notebook: the interface, a size limit, and URLs without passwords.
 
-Reads and writes nothing itself, and does not know which places there are (``places`` does).
+``places`` selects the implementation.
 """
 
 from __future__ import annotations
@@ -12,22 +12,22 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import printable
 
-#: A notebook larger than this is read by no front end either.
+#: Front ends do not open larger notebooks either.
 MAX_BYTES = 256 * 1024 * 1024
 
 
 class Place(ABC):
-    """One file somewhere.
+    """Location of one file.
 
     Attributes
     ----------
     url
-        Where, as it was written, fit to be shown: without a password.
+        The location as given, without a password.
     local
-        The path on this machine, or None.
+        Path on this machine, or None.
     patience
-        Seconds for which the last save of a run is tried: a server that restarts comes back, a
-        full disk of this machine does not.
+        Seconds to retry the last save of a run: a restarting server becomes available again, a full
+        local disk does not.
     """
 
     url: str
@@ -36,12 +36,12 @@ class Place(ABC):
 
     @abstractmethod
     def read(self) -> bytes:
-        """All of it; UsageError where there is none, StorageError where nobody answers."""
+        """Return the content. UsageError if there is none, StorageError without a connection."""
 
     def exists(self) -> bool:
-        """Whether a file or folder is there; StorageError where nobody answers.
+        """Return whether a file or folder exists; StorageError without a connection.
 
-        A place that cannot say it otherwise is read.
+        By default the file is read.
         """
         try:
             self.read()
@@ -51,16 +51,16 @@ class Place(ABC):
 
     @abstractmethod
     def write(self, data: bytes) -> None:
-        """Put ``data`` in the place of what was there; StorageError where that fails."""
+        """Replace the content; StorageError on failure."""
 
 
 def without_password(url: str) -> str:
-    """``url`` without what stands before ``@``: it is shown, saved and logged."""
+    """Return ``url`` without the part before ``@``, for display and logs."""
     return re.sub(r"://[^/@\s]*@", "://", url)
 
 
 def bounded(data: bytes, url: str) -> bytes:
-    """``data``, which was read at ``url``; UsageError where it is more than anybody reads."""
+    """Return ``data``, which was read from ``url``; UsageError if it exceeds the limit."""
     if len(data) > MAX_BYTES:
         raise UsageError(
             f"{printable(url, 200)} is larger than {MAX_BYTES >> 20} MiB.",

@@ -1,7 +1,7 @@
-"""Where papermill itself reads and writes, and what it writes last: in one step, as we do.
+"""Locations that papermill's handlers write to, and an atomic last write.
 
-Papermill writes a notebook once more after its engine, by a handler that it finds by how the path
-begins. Ours stands there for this one write: papermill is the same before and after a run.
+Papermill writes the notebook again after its engine, with the handler for the path's prefix. For
+this write a handler is registered here and removed afterwards.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from submarine_workflows.locations.urls import is_url, place_of
 
 
 def papermill_place(path: Any) -> Place | None:
-    """Where papermill wants the notebook while it runs; its own writers for what only it knows."""
+    """Return papermill's output location; unknown URLs use papermill's own handlers."""
     if not path or path == "-":
         return None
     text = str(path)
     if not is_url(text):
-        # Papermill may have changed the directory since; its handler remembers the one before.
+        # Papermill's handler remembers the directory before a change.
         before = getattr(papermill_io.get_handler("local"), "_cwd", None)
         return LocalPlace(Path(before or "", text).absolute())
     handler = papermill_io.get_handler(text)
@@ -34,9 +34,9 @@ def papermill_place(path: Any) -> Place | None:
 
 @contextlib.contextmanager
 def whole_at_last(path: Any) -> Iterator[None]:
-    """Around an engine's work: papermill's write after it replaces the file at ``path`` at once.
+    """Make papermill's write after the engine atomic.
 
-    Where the work raises, papermill writes nothing any more and its handlers are as before.
+    If the engine raises, papermill writes nothing, and its handlers are restored.
     """
     own: _WholeFile | None = None
     if isinstance(papermill_place(path), LocalPlace) and str(path).endswith(".ipynb"):
@@ -51,7 +51,7 @@ def whole_at_last(path: Any) -> Iterator[None]:
 
 
 class _WholeFile:
-    """Papermill's handler for files of this machine, but for how it writes, and only once."""
+    """Papermill's handler for local files, with one atomic write."""
 
     def __init__(self, handler: Any) -> None:
         self._handler = handler
@@ -60,20 +60,20 @@ class _WholeFile:
         return getattr(self._handler, name)
 
     def write(self, text: str, path: str) -> None:
-        """Replace the file at ``path``, in the directory that papermill began in."""
+        """Replace the file at ``path``, relative to papermill's initial directory."""
         self.withdraw()
         before = getattr(self._handler, "_cwd", None)
         LocalPlace(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
 
     def withdraw(self) -> None:
-        """Be one of papermill's handlers no longer."""
+        """Remove this handler from papermill."""
         with contextlib.suppress(AttributeError):
             handlers = papermill_io._handlers
             handlers[:] = [entry for entry in handlers if entry[1] is not self]
 
 
 class PapermillPlace(Place):
-    """A place that one of papermill's own handlers writes to: s3, gs, adl, abs."""
+    """A location of one of papermill's own handlers: s3, gs, adl, abs."""
 
     def __init__(self, url: str, handler: Any) -> None:
         self.url = url

@@ -1,39 +1,39 @@
-"""How ``papermill hdfs://...`` reads and writes: the handlers that papermill finds by entry point.
+"""Papermill handlers for ``hdfs://`` and other URLs, found by entry points.
 
-Imported whenever papermill is, so it imports nothing of weight; and papermill's own handler for
-HDFS needs a JVM and pyarrow.
+Papermill imports this module when it starts, so it imports nothing at the top. Papermill's own HDFS
+handler needs a JVM and pyarrow.
 """
 
 from __future__ import annotations
 
 
 class SubmarineIO:
-    """One of papermill's handlers, for all URLs that ``places`` knows."""
+    """Papermill handler for all URLs that ``places`` supports."""
 
     @classmethod
     def read(cls, path: str) -> str:
-        """The text of the notebook or parameter file at ``path``."""
+        """Return the text of the notebook or parameter file at ``path``."""
         from submarine_workflows.locations.urls import place_of
 
         return place_of(path).read().decode("utf-8")
 
     @classmethod
     def write(cls, buf: str, path: str) -> None:
-        """Put a notebook in the place of what was at ``path``."""
+        """Write a notebook to ``path``."""
         from submarine_workflows.locations.urls import place_of
 
         place_of(path).write(buf.encode("utf-8", "replace"))
 
     @classmethod
     def listdir(cls, path: str) -> list[str]:
-        """Nothing that papermill needs to run a notebook."""
+        """Raise an error: running a notebook requires no listing."""
         from papermill.exceptions import PapermillException
 
-        raise PapermillException(f"{path}: notebooks there are not listed, only read and written.")
+        raise PapermillException(f"{path}: listing is not supported, only reading and writing.")
 
     @classmethod
     def pretty_path(cls, path: str) -> str:
-        """``path`` as it may be shown."""
+        """Return ``path`` without a password."""
         from submarine_workflows.locations.location import without_password
 
         return without_password(path)

@@ -1,7 +1,7 @@
-"""Notebooks that are not on this machine: in HDFS, or wherever fsspec finds its way to.
+"""Remote locations of notebooks: HDFS and the file systems of fsspec.
 
-HDFS goes through the project's own storage, which needs no JVM. What is written takes the place of
-the file before at once where the file system can do that. Knows no path of this machine.
+HDFS is accessed through the project's storage, without a JVM. Files are replaced atomically if the
+file system supports it.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
 
 class HdfsPlace(Place):
-    """A file of HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is of the profile's own.
+    """A file in HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is in the profile's HDFS.
 
-    All spellings of the profile's own HDFS (its nameservice, the RPC and HTTP addresses of its
-    NameNodes) are one file system. A user in the URL is ignored: requests are the profile's.
+    All spellings of the profile's HDFS (its nameservice, the RPC and HTTP addresses of its
+    NameNodes) denote one file system. A user in the URL is ignored: requests use the profile's
+    user.
 
     Parameters
     ----------
     profile
-        Whose HDFS is meant, and as whom; asked for when it is needed.
+        Returns the profile for HDFS and its user; called on demand.
     """
 
     def __init__(self, url: str, profile: Callable[[], Profile]) -> None:
@@ -37,7 +38,7 @@ class HdfsPlace(Place):
         user = parts.netloc.rpartition("@")[0]
         if parts.path in ("", "/") or parts.query or parts.fragment or ":" in user:
             raise UsageError(
-                f"{printable(without_password(url), 200)} names no file of HDFS.",
+                f"{printable(without_password(url), 200)} is not a file in HDFS.",
                 "Write hdfs:///user/me/x.ipynb, or hdfs://namenode:8020/user/me/x.ipynb.",
             )
         self.url = url
@@ -85,7 +86,7 @@ class HdfsPlace(Place):
 
     @property
     def identity(self) -> str:
-        """The same for all spellings of one file."""
+        """URL that is equal for all spellings of one file."""
         return self._storage.url(self._path)
 
     def read(self) -> bytes:
@@ -110,7 +111,7 @@ class HdfsPlace(Place):
 
 
 class FsspecPlace(Place):
-    """A file of any other file system; object stores replace a file at once by themselves."""
+    """A file in any other file system. Object stores replace files atomically."""
 
     def __init__(self, url: str) -> None:
         import fsspec
@@ -121,8 +122,8 @@ class FsspecPlace(Place):
         scheme = url.partition("://")[0].partition("::")[0]
         if scheme not in registry and scheme not in known_implementations:
             raise UsageError(
-                f"{printable(self.url, 200)}: nobody knows {scheme}://.",
-                "Give a path, hdfs:// or a URL that fsspec knows (s3://, gs://, webhdfs://, ...).",
+                f"{printable(self.url, 200)}: {scheme}:// is not supported.",
+                "Give a path, hdfs:// or a URL of fsspec (s3://, gs://, webhdfs://, ...).",
             )
         try:
             self._filesystem, self._path = fsspec.core.url_to_fs(url)
@@ -142,14 +143,14 @@ class FsspecPlace(Place):
         return bounded(bytes(data), self.url)
 
     def exists(self) -> bool:
-        """See ``Place.exists``: not by fsspec's own, which takes every trouble for a no."""
+        """See ``Place.exists``. fsspec's own method reports every error as a missing file."""
         try:
             self._filesystem.invalidate_cache()
             self._filesystem.info(self._path)
         except FileNotFoundError:
             return False
         except Exception as error:
-            raise self._failed("looked for", error) from None
+            raise self._failed("checked", error) from None
         return True
 
     def write(self, data: bytes) -> None:
@@ -160,7 +161,7 @@ class FsspecPlace(Place):
             raise self._failed("written", error) from None
 
     def _failed(self, what: str, error: Exception) -> StorageError:
-        # What a library says may hold the URL, and that a password.
+        # The message of a library may contain the URL with a password.
         said = printable(" ".join(str(error).replace(self._target, self.url).split()), 300)
         kind = type(error).__name__
         return StorageError(f"{printable(self.url, 200)} cannot be {what}: {kind}: {said}.")

@@ -1,7 +1,4 @@
-"""Where notebooks are read from and written to: a path, ``hdfs://``, any URL that fsspec knows.
-
-Says which place a text names; does not read or write there, which is the place's own work.
-"""
+"""Find the location that a path or URL denotes: a local file, ``hdfs://``, URLs of fsspec."""
 
 from __future__ import annotations
 
@@ -24,19 +21,19 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^:]+)*://")
 
 
 def is_url(text: str) -> bool:
-    """Whether ``text`` names something by a scheme, as a path never does."""
+    """Return whether ``text`` begins with a URL scheme."""
     return _SCHEME.match(text) is not None
 
 
 def profile_in_force() -> Profile:
-    """That of the settings and the environment, with no option of a command."""
+    """Return the profile of configuration and environment, without command options."""
     from submarine_jobs.config import load_config
 
     return load_config().profile
 
 
 def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
-    """Whether a ``webhdfs://`` URL names the profile's own HDFS; fsspec would need its user."""
+    """Return whether a ``webhdfs://`` URL is in the profile's HDFS; fsspec would need its user."""
     if not text.lower().startswith(("webhdfs://", "swebhdfs://")):
         return False
     from submarine_jobs.backends.yarn.cluster import HadoopConf
@@ -50,17 +47,17 @@ def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
 
 
 def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Place:
-    """The place that ``text`` names.
+    """Return the location that ``text`` denotes.
 
     Parameters
     ----------
     profile
-        Whose HDFS is meant, and as whom; asked for only where the place is in HDFS.
+        Returns the profile for HDFS and its user; called only for HDFS.
 
     Raises
     ------
     UsageError
-        If nobody knows such a URL, or it needs a package that is not installed.
+        If the URL is not supported, or needs a package that is not installed.
     """
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -68,7 +65,9 @@ def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Pl
     if scheme[1].lower() == "file":
         path = urlsplit(text).path
         if not path.startswith("/"):
-            raise UsageError(f"{printable(text, 200)} names no file.", "Write file:///dir/x.ipynb.")
+            raise UsageError(
+                f"{printable(text, 200)} is not a file URL.", "Use file:///dir/x.ipynb."
+            )
         return LocalPlace(Path(path))
     if scheme[1].lower() == "hdfs" or _is_own_hdfs(text, profile):
         return HdfsPlace(text, profile)

@@ -1,7 +1,7 @@
-"""A command in one line, as Azkaban takes it apart: no shell, no backslash, quotes that vanish.
+"""Split and join command lines by Azkaban's rules: no shell and no backslash escapes.
 
-Only the space separates words; a word in ``'`` or ``"`` keeps its spaces; a quote of one kind is
-plain text between quotes of the other. An empty word cannot be said at all
+Words are separated by spaces only. Text in ``'`` or ``"`` keeps its spaces; a quote of one kind is
+plain text between quotes of the other kind. An empty word cannot be written
 (``azkaban.jobExecutor.ProcessJob``, ``partitionCommandLine``).
 """
 
@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-#: Words of these alone mean themselves; ``${}`` is quoted, as its value may have spaces.
+#: Words of these characters need no quotes; ``${}`` is quoted, because its value may contain
+#: spaces.
 _PLAIN = re.compile(r"[^\s'\"$]+")
 _RUNS = re.compile(r"'+|[^']+")
 
 
 def split_command(text: str) -> list[str]:
-    """The words of a command; a quote that is never closed reaches to the end."""
+    """Return the words of a command. An unclosed quote extends to the end."""
     words: list[str] = []
     word, quote = "", ""
     for char in text:
@@ -33,21 +34,21 @@ def split_command(text: str) -> list[str]:
 
 
 def join_command(words: Iterable[str]) -> str:
-    """One line that is taken apart into ``words`` again.
+    """Return one line that ``split_command`` splits into ``words`` again.
 
     Raises
     ------
     ValueError
-        If a word is empty or has a line break, which no such line can say.
+        If a word is empty or contains a line break, which a command line cannot express.
     """
     return " ".join(_quoted(word) for word in words)
 
 
 def _quoted(word: str) -> str:
     if not word:
-        raise ValueError("An empty word cannot be part of a command in Azkaban's terms.")
+        raise ValueError("A command for Azkaban cannot contain an empty word.")
     if "\n" in word or "\r" in word:
-        raise ValueError(f"A command in Azkaban's terms has no line break: {word[:60]!r}.")
+        raise ValueError(f"A command for Azkaban cannot contain a line break: {word[:60]!r}.")
     if _PLAIN.fullmatch(word):
         return word
     return "".join(f'"{part}"' if part[0] == "'" else f"'{part}'" for part in _RUNS.findall(word))

@@ -1,8 +1,8 @@
-"""When a node runs: Flow 2.0's condition language, read and evaluated; never Python's ``eval``.
+"""Parse and evaluate the conditions of Flow 2.0, without Python's ``eval``.
 
-``one_success && ${features:rows} > 5``: at most one word of ``MACROS``, comparisons of output
-parameters of earlier nodes with numbers or quoted text, ``&& || !`` and brackets (Azkaban's
-documentation, "Conditional Workflow").
+A condition such as ``one_success && ${features:rows} > 5`` contains at most one of ``MACROS``,
+comparisons of output parameters of earlier nodes with numbers or quoted text, ``&& || !`` and
+parentheses (Azkaban's documentation, "Conditional Workflow").
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ _COMPARE: dict[str, Callable[[int], bool]] = {
 
 
 class ConditionError(ValueError):
-    """A condition that cannot be read; the message is a sentence."""
+    """A condition is invalid; the message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a condition is judged by.
+    """Facts that a condition is evaluated against.
 
     Attributes
     ----------
     succeeded
-        For each node that this one depends on: whether it ended well.
+        Whether each node that this one depends on has succeeded.
     outputs
         Node -> output parameter -> value.
     """
@@ -61,12 +61,12 @@ Judge = Callable[[Facts], bool]
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was read.
+    """A parsed condition.
 
     Attributes
     ----------
     parameters
-        ``(node, name)`` of each output that it looks at.
+        ``(node, name)`` of each output that it refers to.
     """
 
     text: str
@@ -76,12 +76,12 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """Read a condition; an empty one asks that all have succeeded.
+    """Parse a condition. An empty condition requires that all have succeeded.
 
     Raises
     ------
     ConditionError
-        If it is none.
+        If the text is not a condition.
     """
     if len(text) > MAX_LENGTH:
         raise ConditionError(f"A condition has at most {MAX_LENGTH} characters.")
@@ -90,12 +90,12 @@ def read_condition(text: str) -> Condition:
         return Condition(text, DEFAULT, (), _MACROS[DEFAULT])
     judge = parser.either()
     if parser.tokens:
-        raise ConditionError(f"The condition `{text}` goes on with `{parser.tokens[0][1]}`.")
+        raise ConditionError(f"Unexpected `{parser.tokens[0][1]}` in the condition `{text}`.")
     if len(parser.macros) > 1:
         raise ConditionError(
-            f"The condition `{text}` has {' and '.join(parser.macros)}: it may have one of them."
+            f"The condition `{text}` combines {' and '.join(parser.macros)}; use only one."
         )
-    if not parser.macros:  # Azkaban starts such a node when all that it depends on have succeeded
+    if not parser.macros:  # Azkaban starts such a node when all its dependencies have succeeded
         parameters, base = judge, _MACROS[DEFAULT]
         judge = lambda facts: base(facts) and parameters(facts)  # noqa: E731
     macro = parser.macros[0] if parser.macros else DEFAULT
@@ -103,18 +103,20 @@ def read_condition(text: str) -> Condition:
 
 
 def tokens_of(text: str) -> list[tuple[str, str]]:
-    """The words of a condition, each with its kind: param, number, text, op or word.
+    """Return the tokens of a condition, each with its kind: param, number, text, op or word.
 
     Raises
     ------
     ConditionError
-        If there is something else in it.
+        If the text contains anything else.
     """
     tokens, at, text = [], 0, text.rstrip()
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None:
-            raise ConditionError(f"`{text[at:].split()[0]}` means nothing in `{text}`.")
+            raise ConditionError(
+                f"`{text[at:].split()[0]}` is not valid in the condition `{text}`."
+            )
         tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
         at = match.end()
     return tokens
@@ -157,7 +159,7 @@ class _Parser:
             if self._take("("):
                 inner = self.either()
                 if not self._take(")"):
-                    raise ConditionError(f"A bracket is open in `{self._text}`.")
+                    raise ConditionError(f"A closing parenthesis is missing in `{self._text}`.")
                 return inner
             if self.tokens and self.tokens[0][0] == "word":
                 return self._macro(self.tokens.pop(0)[1])
@@ -167,7 +169,7 @@ class _Parser:
 
     def _macro(self, word: str) -> Judge:
         if word not in MACROS:
-            raise ConditionError(f"`{word}` is no condition; there are: {', '.join(MACROS)}.")
+            raise ConditionError(f"`{word}` is not a condition; use one of {', '.join(MACROS)}.")
         self.macros.append(word)
         return _MACROS[word]
 
@@ -178,7 +180,7 @@ class _Parser:
         def judge(facts: Facts) -> bool:
             a, b = left(facts), right(facts)
             if a is None or b is None:
-                return False  # what was not put out is neither more nor less than anything
+                return False  # a missing output compares as false with any value
             return compare(_order(a, b))
 
         return judge
@@ -186,11 +188,11 @@ class _Parser:
     def _sign(self) -> str:
         if self.tokens and self.tokens[0][1] in _COMPARE:
             return self.tokens.pop(0)[1]
-        raise ConditionError(f"`{self._text}` compares with one of {' '.join(_COMPARE)}.")
+        raise ConditionError(f"A comparison in `{self._text}` needs one of {' '.join(_COMPARE)}.")
 
     def _operand(self) -> Callable[[Facts], object]:
         if not self.tokens:
-            raise ConditionError(f"`{self._text}` ends too early.")
+            raise ConditionError(f"`{self._text}` is incomplete.")
         kind, word = self.tokens.pop(0)
         if kind == "param":
             node, _, name = word[2:-1].partition(":")
@@ -198,15 +200,15 @@ class _Parser:
             return lambda facts: facts.outputs.get(node, {}).get(name)
         if kind not in ("number", "text"):
             raise ConditionError(
-                f"In `{self._text}` a number, quoted text or ${{node:parameter}} is expected, "
-                f"not `{word}`."
+                f"`{self._text}` needs a number, quoted text or ${{node:parameter}} instead of "
+                f"`{word}`."
             )
         value = word[1:-1] if kind == "text" else word
         return lambda facts: value
 
 
 def _order(a: object, b: object) -> int:
-    """-1, 0 or 1: as numbers where both are, else as text."""
+    """Compare two values and return -1, 0 or 1: as numbers if both are numbers, else as text."""
     try:
         x, y = float(str(a)), float(str(b))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow: one sentence, with the line that it is about."""
+"""Problems of a workflow: one sentence each, with the line that it refers to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ MAX_TOLD = 20
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing that is wrong.
+    """One problem of a workflow.
 
     Attributes
     ----------
     line
-        Line of the workflow's text, from 1; 0: it is about the whole.
+        Line of the workflow's text, from 1; 0 if the problem concerns the whole text.
     sentence
-        What is wrong and what would be right.
+        The problem and how to correct it.
     file
-        Name of the file; empty where there is one text only, as in a cell.
+        Name of the file; empty if there is only one text, as in a cell.
     """
 
     line: int
@@ -36,12 +36,12 @@ class Problem:
 
 
 class WorkflowError(UsageError):
-    """A workflow that cannot be used as it stands.
+    """A workflow is invalid.
 
     Attributes
     ----------
     problems
-        All that were found, in the order of their lines; at least one.
+        All problems, sorted by line; at least one.
     """
 
     def __init__(self, problems: Sequence[Problem]) -> None:

@@ -1,6 +1,6 @@
-"""Whether what stands under a node's ``job:`` are options of ``submarine run`` with fit values.
+"""Check a node's ``job:`` options against the options of ``submarine run``.
 
-Known before the first night, not in it. Asks no cluster whether it has as much.
+The check needs no cluster, so it does not compare resources with the cluster's limits.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SOURCE = "job"
 
 @dataclass(frozen=True)
 class Wrong:
-    """What is wrong, one sentence, and with which option; empty: with several together."""
+    """A problem with an option; ``option`` is empty if it concerns a combination."""
 
     sentence: str
     option: str = ""
 
 
 def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
-    """What is wrong; None: nothing.
+    """Return the problem of a node's job options, or None.
 
-    A value with a parameter in it is known only when the node runs; its option is checked now.
+    For a value that contains a parameter only the option's name is checked.
     """
     fixed = {key: value for key, value in options.items() if "${" not in str(value)}
     names = tuple(sorted(set(options) - set(fixed)))
@@ -40,7 +40,8 @@ def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
 
 @lru_cache(256)
 def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
-    # Not for a workflow without jobs: the options of `run` take a while to load.
+    # Loaded on demand: importing the options of `run` is slow, and workflows without jobs need
+    # none.
     from submarine_jobs.commands.run import parse_run
     from submarine_magics.commands import default_words, option_named, spellings
 

@@ -1,4 +1,4 @@
-"""Names as parts of paths: two never become one, and none is hidden or leads elsewhere."""
+"""Convert names to safe parts of paths: distinct, visible, and without separators."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _LONGEST_NAME = 128
 
 
 def is_workflow_name(name: str) -> bool:
-    """Whether a workflow may have this name.
+    """Return whether a workflow may have this name.
 
-    It becomes the name of files and folders, a line of a crontab and text on a terminal.
+    The name is used for files and folders, in a crontab, and on terminals.
     """
     plain = name.isprintable() and not {"/", "\\"}.intersection(name)
     return plain and 0 < len(name) <= _LONGEST_NAME and name not in (".", "..")
 
 
 def file_name(name: str) -> str:
-    """``name`` in letters, digits and ``. _ - + ~``.
+    """Return ``name`` in letters, digits and ``. _ - + ~``.
 
-    The ``:`` of an embedded flow's nodes becomes ``+`` and a space ``~``, which no node has in its
-    name; whatever else has to change, a digest of the whole tells it from others.
+    The ``:`` of nodes of embedded flows becomes ``+`` and a space becomes ``~``; node names contain
+    neither. If other characters are replaced, a digest of the name keeps it distinct.
     """
     plain = name.replace("+", "\0").replace("~", "\0").replace(":", "+").replace(" ", "~")
     fit = _UNFIT.sub("_", plain)[:_LONGEST] or "_"

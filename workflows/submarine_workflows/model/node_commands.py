@@ -1,13 +1,13 @@
-"""What a node runs, as commands: the same words here, in Azkaban, in Airflow and under cron.
+"""Commands that a node runs, identical on this machine, in Azkaban, in Airflow and under cron.
 
-Does not run them and does not fill in ``${parameters}`` itself: who runs them says how.
+``${parameters}`` are filled in by the scheduler that runs the commands.
 
 Notes
 -----
-The commands of a node run one after the other, and the first that fails ends it. They want in their
-environment what ``submarine_jobs.model.workflow_origin.Origin`` says, the node's ``env.X`` and
-``JOB_OUTPUT_PROP_FILE``, where ``submarine run --return NAMES`` writes the outputs that conditions
-of the workflow look at.
+The commands of a node run in order, and the first that fails ends the node. Their environment
+contains the variables of ``submarine_jobs.model.Origin``, the node's ``env.X`` and
+``JOB_OUTPUT_PROP_FILE``, the file to which ``submarine run --return NAMES`` writes the outputs for
+the conditions of the workflow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from submarine_workflows.model.command_line import split_command
 from submarine_workflows.model.names import file_name
 from submarine_workflows.model.workflow import Kind, Need, Node, Scalar, Workflow
 
-#: The execution's number in Azkaban's own words.
+#: Azkaban's parameter for the execution number.
 EXECUTION = "${azkaban.flow.execid}"
 ENVIRONMENT = "env."
 _AWAIT = ("workflow", "await")  # followed by `--timeout TIME -- URL`
@@ -33,20 +33,20 @@ _NUMBER = re.compile(r"[-+]?(\d+(_\d+)*)?(\.\d*)?(e[-+]?\d+)?|[-+]?(nan|inf|infi
 
 @dataclass(frozen=True)
 class Setting:
-    """What differs between the places where a node may run.
+    """Properties of the place where a node runs.
 
     Attributes
     ----------
     run
-        What tells one run of the workflow from another; a parameter that the place fills in.
+        Identifier of the workflow's run; a parameter that the scheduler fills in.
     outputs
-        Folder or URL where the executed notebooks go; empty: the folder that it runs in.
+        Folder or URL for the executed notebooks; empty: the working directory.
     notebook
-        The notebook that the workflow was written in, whose cells its nodes may run.
+        Notebook that contains the workflow and the cells that its nodes run.
     program
-        How ``submarine`` is called there.
+        Command that calls ``submarine``.
     on_interrupt
-        What becomes of a node's jobs when the node is stopped: ``cancel`` or ``detach``.
+        Action for the jobs of a stopped node: ``cancel`` or ``detach``.
     """
 
     run: str = EXECUTION
@@ -63,27 +63,27 @@ def commands_of(
     setting: Setting | None = None,
     fill: Callable[[str], str] = str,
 ) -> list[list[str]]:
-    """The commands of ``node``, each as words; none for a flow, and for a noop without needs.
+    """Return the commands of ``node`` as lists of words; none for a flow or a noop without needs.
 
     Parameters
     ----------
     flows
-        Flows that it is embedded in, outermost first, as ``Workflow.walk`` gives them. What such
-        a flow needs is waited for by those of its nodes that depend on nothing.
+        Flows that contain the node, outermost first, as in ``Workflow.walk``. Their needs are
+        awaited by those of their nodes that have no dependencies.
     fill
-        Puts values in the place of ``${name}``; by default they stay for the place that runs it.
+        Replaces ``${name}`` by values; by default parameters are kept for the scheduler.
 
     Raises
     ------
     UsageError
-        If its type is one that Azkaban alone runs, or its cells are of no notebook.
+        If only Azkaban runs nodes of this type, or the notebook of its cells is unknown.
     """
     where = setting or Setting()
     if node.kind is Kind.FLOW:
         return []
     found = [_await(need, where, fill) for need in needs_of(node, flows)]
     if node.kind is Kind.COMMAND:
-        # Azkaban fills in parameters first and takes the line apart then.
+        # Azkaban fills in parameters before it splits the line.
         found += [
             split_command(fill(line)) for line in _lines(properties_of(workflow, node, flows))
         ]
@@ -92,14 +92,14 @@ def commands_of(
         found.append([*where.program, "run", no_option(notebook), *words])
     elif node.kind is Kind.OTHER:
         raise UsageError(
-            f"`{node.name}` is of type `{node.type}`, which Azkaban alone runs.",
+            f"`{node.name}` has type `{node.type}`, which only Azkaban runs.",
             "Types that run anywhere: notebook, cells, command, noop, flow.",
         )
     return found
 
 
 def needs_of(node: Node, flows: Sequence[Node] = ()) -> tuple[Need, ...]:
-    """The data that ``node`` waits for, with that of the flows that it is the beginning of."""
+    """Return the data that ``node`` awaits, including that of flows that begin with it."""
     found = [node.needs]
     for flow in [] if node.depends_on else reversed(flows):
         found.append(flow.needs)
@@ -109,7 +109,7 @@ def needs_of(node: Node, flows: Sequence[Node] = ()) -> tuple[Need, ...]:
 
 
 def properties_of(workflow: Workflow, node: Node, flows: Sequence[Node] = ()) -> dict[str, str]:
-    """Azkaban's properties of a node: its own over those of the flows around it."""
+    """Return the Azkaban properties of a node, which override those of its flows."""
     found = dict(workflow.config)
     for around in (*flows, node):
         found.update(around.config)
@@ -117,7 +117,7 @@ def properties_of(workflow: Workflow, node: Node, flows: Sequence[Node] = ()) ->
 
 
 def environment_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """The variables that ``env.X`` properties set."""
+    """Return the variables that ``env.X`` properties set."""
     return {
         key.removeprefix(ENVIRONMENT): value
         for key, value in properties.items()
@@ -126,12 +126,12 @@ def environment_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def path_of(node: Node, flows: Sequence[Node] = ()) -> str:
-    """Its name with those of the flows around it, ``inner:train``, as Azkaban has them."""
+    """Return the node's name with those of its flows, ``inner:train``, as in Azkaban."""
     return ":".join(one.name for one in (*flows, node))
 
 
 def returns_of(workflow: Workflow, node: Node, flows: Sequence[Node] = ()) -> tuple[str, ...]:
-    """The output parameters of ``node`` that conditions of its neighbours look at."""
+    """Return the output parameters of ``node`` that conditions of its neighbours use."""
     level = flows[-1].nodes if flows else workflow.nodes
     found = {
         name: None
@@ -144,28 +144,28 @@ def returns_of(workflow: Workflow, node: Node, flows: Sequence[Node] = ()) -> tu
 
 
 def parameters_in(text: str) -> str:
-    """``{date}`` as ``${date}``; what is in that form already stays."""
+    """Replace ``{date}`` by ``${date}``; existing ``${...}`` is unchanged."""
     return _BRACES.sub(r"${\1}", text)
 
 
 def _await(need: Need, where: Setting, fill: Callable[[str], str]) -> list[str]:
-    # The value of a parameter may begin with a dash: after `--` it is no option.
+    # A parameter's value may begin with a dash; after `--` it is not an option.
     url = fill(parameters_in(need.url))
     return [*where.program, *_AWAIT, "--timeout", f"{need.timeout:.12g}s", "--", url]
 
 
 def data_waited_for(words: Sequence[str]) -> str:
-    """The data that a command of a node waits for, without a password; empty: it does not."""
+    """Return the URL that a node's command awaits, without password; empty if it awaits none."""
     return without_password(words[-1]) if tuple(words[-6:-4]) == _AWAIT else ""
 
 
 def is_notebook(words: Sequence[str]) -> bool:
-    """Whether a command of a node executes a notebook."""
+    """Return whether a node's command executes a notebook."""
     return "run" in words and any(word.endswith(".ipynb") for word in words)
 
 
 def _lines(properties: Mapping[str, str]) -> list[str]:
-    """``command``, ``command.1`` and so on, up to the first number that is not there."""
+    """Return ``command``, ``command.1`` and so on, up to the first missing number."""
     lines = [properties["command"]] if "command" in properties else []
     while lines and f"command.{len(lines)}" in properties:
         lines.append(properties[f"command.{len(lines)}"])
@@ -173,13 +173,12 @@ def _lines(properties: Mapping[str, str]) -> list[str]:
 
 
 def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) -> list[str]:
-    """The words after ``run``: the notebook, then options."""
+    """Return the words after ``run``: the notebook, then options."""
     written_in = where.notebook or workflow.notebook
     notebook = node.notebook if node.kind is Kind.NOTEBOOK else written_in
     if not notebook:
         raise UsageError(
-            f"`{node.name}` runs cells of the notebook that the workflow is written in, and it is "
-            "written in none.",
+            f"`{node.name}` runs cells of the workflow's notebook, but the workflow has none.",
             "Give the node a `notebook:`, or name the notebook with --notebook.",
         )
     path = path_of(node, flows)
@@ -198,7 +197,7 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
 
 
 def no_option(path: str) -> str:
-    """A path that no command takes for one of its options."""
+    """Return a path that is not parsed as an option."""
     return f"./{path}" if path.startswith("-") else path
 
 
@@ -207,7 +206,7 @@ def _joined(folder: str, name: str) -> str:
 
 
 def _parameter(name: str, value: Scalar) -> list[str]:
-    """``-r`` for text that ``-p`` would take for something else: papermill's two options."""
+    """Return papermill's ``-r`` for text that ``-p`` would convert, else ``-p``."""
     text = str(value)
     if isinstance(value, str) and (text in ("True", "False", "None") or _NUMBER.fullmatch(text)):
         return ["-r", name, text]
@@ -215,7 +214,7 @@ def _parameter(name: str, value: Scalar) -> list[str]:
 
 
 def _option(value: Scalar) -> str:
-    """The value of an option: flags are ``true`` or ``false``, as in YAML."""
+    """Return the value of an option; flags are ``true`` or ``false``, as in YAML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)

@@ -1,12 +1,13 @@
-"""When a workflow runs: Quartz cron expressions as Azkaban has them, and crontab's five fields.
+"""Parse schedules: Quartz cron expressions as in Azkaban, and the five fields of crontab.
 
-The times come from ``cronsim``, which follows Debian's cron: a run that falls into the hour that a
-clock jumps over comes right after the jump, one in the hour that comes twice comes once.
+``cronsim`` computes the times by the rules of Debian's cron: a run in the hour that the clock skips
+starts right after the change, and a run in the repeated hour starts once.
 
 Notes
 -----
-Quartz has six fields or seven, seconds first and the year last; days of the week are 1 (Sunday) to
-7, and of day of month and day of week exactly one is ``?`` (Quartz, "CronTrigger Tutorial").
+Quartz has six or seven fields, with seconds first and the year last. Days of the week are 1
+(Sunday) to 7, and exactly one of day of month and day of week is ``?`` (Quartz, "CronTrigger
+Tutorial").
 """
 
 from __future__ import annotations
@@ -35,21 +36,21 @@ _SHORTHANDS = {
 
 
 class ScheduleError(ValueError):
-    """An expression or a time zone that means nothing; the message is a sentence."""
+    """A schedule or time zone is invalid; the message is a sentence."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """A schedule that was read.
+    """A parsed schedule.
 
     Attributes
     ----------
     text
-        As it was written.
+        The original text.
     quartz
-        The same for Quartz, six fields or seven.
+        The Quartz expression, six or seven fields.
     crontab
-        The same in five fields; empty where seconds or years say more than crontab can.
+        The five fields of crontab; empty if they cannot express seconds or years.
     """
 
     text: str
@@ -60,12 +61,12 @@ class Schedule:
     _years: frozenset[int] | None
 
     def after(self, moment: datetime) -> Iterator[datetime]:
-        """The runs after ``moment``, without an end unless the expression has one.
+        """Yield the runs after ``moment``; infinite unless the expression ends.
 
         Parameters
         ----------
         moment
-            With a time zone, which is the schedule's.
+            In the time zone of the schedule.
 
         Raises
         ------
@@ -79,19 +80,19 @@ class Schedule:
             if self._years is not None and face.year > max(self._years):
                 return
             found = _moved(face, later)
-            # In the second of two equal hours the first one's runs are over.
+            # In the second of two equal hours, the runs of the first are in the past.
             over = found.timestamp() <= moment.timestamp()
             if not over and (self._years is None or face.year in self._years):
                 yield found
 
 
 def read_schedule(text: str) -> Schedule:
-    """Read a Quartz expression (6 or 7 fields) or crontab's (5, or ``@daily`` and its like).
+    """Parse a Quartz expression (6 or 7 fields) or a crontab schedule (5 fields, ``@daily`` etc.).
 
     Raises
     ------
     ScheduleError
-        If it is none, or never comes true.
+        If the text is not a schedule or has no future run.
     """
     words = _SHORTHANDS.get(text.strip().lower(), text).upper().split()
     if len(words) == 5:
@@ -108,38 +109,38 @@ def read_schedule(text: str) -> Schedule:
     except CronSimError as exc:
         raise ScheduleError(f"`{text}`: {_lower(str(exc))}; write it {_EXAMPLE}.") from None
     except StopIteration:
-        raise ScheduleError(f"`{text}` never comes true again: no run would follow.") from None
+        raise ScheduleError(f"`{text}` has no future run.") from None
     return schedule
 
 
 def read_timezone(name: str) -> ZoneInfo:
-    """The time zone of an IANA name.
+    """Return the time zone of an IANA name.
 
     Raises
     ------
     ScheduleError
-        If there is none of that name on this machine.
+        If this machine has no such time zone.
     """
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ScheduleError(
-            f"`{name}` is no time zone; use a name such as Europe/Berlin, Asia/Shanghai or UTC."
+            f"`{name}` is not a time zone; use a name such as Europe/Berlin or UTC."
         ) from None
 
 
 def _moved(moment: datetime, by: timedelta) -> datetime:
-    """By way of UTC: what is added to a clock face forgets which of two equal hours it was."""
+    """Add via UTC: arithmetic on local time loses which of two equal hours is meant."""
     return (moment.astimezone(UTC) + by).astimezone(moment.tzinfo) if by else moment
 
 
 def _of_crontab(text: str, words: list[str]) -> Schedule:
     minute, hour, day, month, weekday = words
     if day != "*" and weekday != "*":
-        # crontab takes either; Quartz knows no such thing, and most who write it mean both.
+        # In crontab either day matches, which Quartz cannot express and is rarely intended.
         raise ScheduleError(
-            f"`{text}` gives a day of the month and a day of the week: which of them counts "
-            "differs between schedulers. Give one of them, and * for the other."
+            f"`{text}` has a day of the month and a day of the week, which schedulers combine "
+            "differently. Give one of them, and * for the other."
         )
     days = "?" if weekday != "*" else day
     weekdays = "?" if weekday == "*" else _weekdays(text, weekday, to_quartz=True)
@@ -154,9 +155,7 @@ def _of_quartz(text: str, words: list[str]) -> Schedule:
             f"`{text}`: exactly one of day of month and day of week is `?`, {_EXAMPLE}."
         )
     if "W" in day:
-        raise ScheduleError(
-            f"`{text}`: `{day}` (the nearest working day) is Quartz's alone and not known here."
-        )
+        raise ScheduleError(f"`{text}`: `{day}` (the nearest working day) is not supported.")
     fields = [minute, hour, day.replace("?", "*"), month, _weekdays(text, weekday)]
     years = _years(text, words[6]) if len(words) == 7 else None
     if second.isdigit() and int(second) < 60:
@@ -166,7 +165,7 @@ def _of_quartz(text: str, words: list[str]) -> Schedule:
 
 
 def _crontab(fields: list[str]) -> str:
-    """For crontab, which has no ``5/15``; nothing for last days and third Fridays."""
+    """Return the fields for crontab, which has no ``5/15``; empty for ``L`` and ``#``."""
     if any(mark in fields[2] + fields[4] for mark in "L#"):
         return ""
     ends = (59, 23, 31, 12, 7)
@@ -178,7 +177,7 @@ def _crontab(fields: list[str]) -> str:
 
 
 def _weekdays(text: str, field: str, *, to_quartz: bool = False) -> str:
-    """Days of the week from Quartz's numbers to cron's, or the other way."""
+    """Convert days of the week from Quartz numbers to cron numbers, or back."""
     if field in ("?", "*"):
         return "*"
     if field == "L":
@@ -191,7 +190,7 @@ def _weekdays(text: str, field: str, *, to_quartz: bool = False) -> str:
 
 
 def _days_of_range(text: str, part: str, *, to_quartz: bool) -> str | None:
-    """A list for ``FRI-MON``: a range of Quartz's may go over the end of the week."""
+    """Return the list of days of ``FRI-MON``; a Quartz range may cross the end of the week."""
     match = _RANGE.fullmatch(part)
     if match is None:
         return None
@@ -200,12 +199,12 @@ def _days_of_range(text: str, part: str, *, to_quartz: bool) -> str | None:
     length = (last - first) % 7 + 1
     step = int(match.group(3)[1:]) if match.group(3) else 1
     if not step:
-        raise ScheduleError(f"`{text}`: a step of 0 in `{part}` goes nowhere.")
+        raise ScheduleError(f"`{text}`: `{part}` has a step of 0.")
     return ",".join(str((first - base + n) % 7 + base) for n in range(0, length, step))
 
 
 def _one_day(text: str, part: str, *, to_quartz: bool = False) -> str:
-    """``6#3``, ``6L``, ``FRI``, ``2/2`` with the number of the day in the other count."""
+    """Convert the day number in ``6#3``, ``6L``, ``FRI`` or ``2/2``."""
     day, rest = part, ""
     for mark in ("#", "/", "L"):
         if mark in part:
@@ -219,7 +218,7 @@ def _one_day(text: str, part: str, *, to_quartz: bool = False) -> str:
         number = int(day) % 7 if to_quartz else int(day) - 1
     else:
         raise ScheduleError(
-            f"`{text}`: `{part}` is no day of the week; there are SUN to SAT, or 1 (Sunday) to 7."
+            f"`{text}`: `{part}` is not a day of the week; use SUN to SAT, or 1 (Sunday) to 7."
         )
     return f"{number + 1 if to_quartz else number}{rest}"
 
@@ -231,7 +230,7 @@ def _years(text: str, field: str) -> frozenset[int] | None:
     for part in field.split(","):
         match = re.fullmatch(r"(\d{4}|\*)(?:-(\d{4}))?(?:/(\d{1,3}))?", part)
         if match is None or match.group(3) == "0":
-            raise ScheduleError(f"`{text}`: `{part}` is no year, such as 2027 or 2027-2030.")
+            raise ScheduleError(f"`{text}`: `{part}` is not a year; use 2027 or 2027-2030.")
         first = _FIRST_YEAR if match.group(1) == "*" else int(match.group(1))
         last = int(match.group(2)) if match.group(2) else first
         if match.group(3) and not match.group(2):

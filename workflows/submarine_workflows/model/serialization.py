@@ -1,4 +1,4 @@
-"""A workflow as plain JSON values and back: what a run keeps of what it was started from."""
+"""Convert a workflow to JSON values and back, to store it with a run."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from submarine_workflows.model.workflow import Kind, Need, Node, Workflow
 
 
 def to_json(workflow: Workflow) -> dict[str, Any]:
-    """All of it, in values that JSON has."""
+    """Return the workflow as JSON values."""
     found = asdict(workflow)
     found["nodes"] = [_node_to_json(node) for node in workflow.nodes]
     return found
 
 
 def from_json(found: Mapping[str, Any]) -> Workflow:
-    """The same workflow again.
+    """Return the workflow from JSON values.
 
     Raises
     ------
     ValueError
-        If it is no workflow.
+        If the values are not a workflow.
     """
     try:
         return Workflow(**{**found, "nodes": tuple(_node(one) for one in found["nodes"])})
@@ -39,7 +39,7 @@ def _node_to_json(node: Node) -> dict[str, Any]:
         "kind": node.kind.value,
         "nodes": [_node_to_json(inner) for inner in node.nodes],
     }
-    del found["lines"]  # its text was checked
+    del found["lines"]  # only needed for messages of the validation
     return found
 
 
@@ -55,7 +55,7 @@ def _node(found: Mapping[str, Any]) -> Node:
 
 
 def write_workflow(path: Path, workflow: Workflow) -> None:
-    """Put it into a file, at once.
+    """Write a workflow to a file atomically.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The clock that a workflow goes by: its own time zone, else the machine's; when it runs next."""
+"""Time zone of a workflow: its own, else that of the machine; and the next runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NEXT = 3
 
 
 def next_runs(workflow: Workflow) -> list[datetime]:
-    """When its schedule comes true next; empty where it has none."""
+    """Return the next times of the schedule; empty if there is none."""
     if not workflow.schedule:
         return []
     return list(
@@ -23,14 +23,14 @@ def next_runs(workflow: Workflow) -> list[datetime]:
 
 
 def zone_of(workflow: Workflow) -> tzinfo:
-    """The workflow's time zone, else the machine's."""
+    """Return the workflow's time zone, else the machine's."""
     if workflow.timezone:
         return read_timezone(workflow.timezone)
     return machine_zone()
 
 
 def machine_zone() -> tzinfo:
-    """The machine's time zone, with its rules where they can be found."""
+    """Return the machine's time zone, with its daylight saving rules if they can be found."""
     for name in (os.environ.get("TZ", ""), _linked()):
         try:
             if name:

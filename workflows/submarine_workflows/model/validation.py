@@ -1,6 +1,6 @@
-"""Whether a workflow makes sense: names, cycles, conditions, parameters, schedule.
+"""Validate a workflow: names, cycles, conditions, parameters, schedule.
 
-Costs time in proportion to nodes and dependencies. Opens no file and asks no cluster.
+The run time is linear in nodes and dependencies. No file is opened and no cluster is contacted.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from submarine_workflows.model.properties import NUMBERS, number_problem
 from submarine_workflows.model.schedule import ScheduleError, read_schedule, read_timezone
 from submarine_workflows.model.workflow import Kind, Node, Workflow
 
-#: Azkaban's own name for the outermost flow.
+#: Azkaban's name of the outermost flow.
 RESERVED = "ROOT"
 _NAME = re.compile(r"[\w.-]+(?: [\w.-]+)*", re.ASCII)
 _PARAMETER = re.compile(r"\$\{([^{}]*)\}")
-#: Parameters that Azkaban fills in when it runs a node, by how they begin.
+#: Prefixes of parameters that Azkaban sets when it runs a node.
 _GIVEN = ("azkaban.", "working.dir", "user.to.proxy")
 
 
 def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:
-    """All that is wrong with ``workflow``, in the order of its lines; empty: nothing.
+    """Return all problems of ``workflow`` sorted by line.
 
     Parameters
     ----------
     given
-        Names of parameters that the run is given values for.
+        Names of parameters that the run sets.
     """
     checker = _Checker(workflow, given)
     checker.name()
@@ -54,11 +54,11 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def name(self) -> None:
-        """The workflow's own name."""
+        """Check the name of the workflow."""
         if not is_workflow_name(self._workflow.name):
             sentence = (
-                f"{one_line(self._workflow.name, 80)!r} is no name of a flow; it has 1 to 128 "
-                "printable characters and no slash."
+                f"{one_line(self._workflow.name, 80)!r} is not a valid flow name; use 1 to 128 "
+                "printable characters without slashes."
             )
             self._add(0, sentence)
 
@@ -76,18 +76,18 @@ class _Checker:
             self._add(workflow.timezone_line or workflow.schedule_line, str(exc))
 
     def common(self) -> None:
-        """What holds for every node."""
+        """Check the properties that apply to every node."""
         for _, problem in _number_problems(self._workflow.config):
             self._add(0, problem)
 
     def level(self, nodes: Sequence[Node], where: str) -> None:
-        """Nodes beside each other: their names and what depends on what."""
+        """Check neighbouring nodes: names, dependencies and conditions."""
         known: dict[str, Node] = {}
         for node in nodes:
             if node.name in known:
                 first = known[node.name].line
                 where_first = f", first in line {first}" if first else ""
-                self._add(node.line, f"`{node.name}` is there twice{where_first}.")
+                self._add(node.line, f"`{node.name}` is defined twice{where_first}.")
             known.setdefault(node.name, node)
         sound = True
         for node in nodes:
@@ -103,10 +103,10 @@ class _Checker:
     def _unknown(self, node: str, name: str, known: Iterable[str], where: str) -> str:
         near = get_close_matches(name, list(known), 1)
         right = f"did you mean `{near[0]}`?" if near else f"{where} has: {', '.join(known)}."
-        return f"`{node}` depends on `{name}`, which is not there; {right}"
+        return f"`{node}` depends on `{name}`, which does not exist; {right}"
 
     def _cycle(self, known: Mapping[str, Node]) -> None:
-        """Kahn's order; whatever is left over contains a cycle, which is then walked."""
+        """Sort by Kahn's algorithm. Remaining nodes contain a cycle, which is then followed."""
         open_ends = {name: len(set(node.depends_on)) for name, node in known.items()}
         followers: dict[str, list[str]] = {name: [] for name in known}
         for name, node in known.items():
@@ -129,7 +129,7 @@ class _Checker:
         words = " -> ".join(f"`{name}`" for name in circle)
         self._add(
             min(known[name].line for name in circle),
-            f"These nodes wait for each other and none could ever start: {words}.",
+            f"These nodes depend on each other in a cycle: {words}.",
         )
 
     def _conditions(self, known: Mapping[str, Node]) -> None:
@@ -141,32 +141,32 @@ class _Checker:
                 self._add(line, f"`{node.name}`: {exc}")
                 continue
             if node.condition and not node.depends_on:
-                self._add(line, f"`{node.name}` has a condition and depends on nothing.")
+                self._add(line, f"`{node.name}` has a condition but no dependencies.")
             before = _ancestors(node, known) if condition.parameters else set()
             for other, parameter in condition.parameters:
                 if other not in before:
                     self._add(
                         line,
-                        f"`{node.name}` asks for `{parameter}` of `{other}`, which it does not "
-                        "depend on: it may not have run yet.",
+                        f"`{node.name}` uses `{parameter}` of `{other}` without depending on it: "
+                        f"`{other}` may not have run yet.",
                     )
 
     def node(self, flows: tuple[Node, ...], node: Node) -> None:
-        """What a node says for itself."""
+        """Check a single node."""
         if node.name == RESERVED or not _NAME.fullmatch(node.name):
-            said = "is Azkaban's own" if node.name == RESERVED else "is no name"
+            said = "is reserved by Azkaban" if node.name == RESERVED else "is not a valid name"
             self._add(
                 node.line,
-                f"`{node.name}` {said}; a node's name has letters, digits, `.`, `_` and `-`.",
+                f"`{node.name}` {said}; use letters, digits, `.`, `_` and `-`.",
             )
         if node.kind is Kind.COMMAND and not node.config.get("command", "").strip():
-            self._add(node.line, f"`{node.name}` is a command and has no `command` under `config:`")
+            self._add(node.line, f"`{node.name}` is a command but has no `command` under `config:`")
         if node.kind is Kind.FLOW and not node.nodes:
-            self._add(node.line, f"`{node.name}` is a flow and has no `nodes:`.")
+            self._add(node.line, f"`{node.name}` is a flow but has no `nodes:`.")
         if node.kind is Kind.NOTEBOOK and not node.notebook:
-            self._add(node.line, f"`{node.name}` is a notebook and has no `notebook:`.")
+            self._add(node.line, f"`{node.name}` is a notebook but has no `notebook:`.")
         if node.kind is Kind.CELLS and not node.cells:
-            self._add(node.line, f"`{node.name}` runs cells and names none under `cells:`.")
+            self._add(node.line, f"`{node.name}` runs cells but has none under `cells:`.")
         if node.job and (wrong := problem_of(node.job)):
             line = node.line_of(f"job.{wrong.option}", "job")
             self._add(line, f"`{node.name}`: {wrong.sentence}")
@@ -175,7 +175,7 @@ class _Checker:
         self._parameters(flows, node)
 
     def _parameters(self, flows: tuple[Node, ...], node: Node) -> None:
-        """``${name}`` must be given by the node's own config or by that of a flow around it."""
+        """Check that each ``${name}`` is set by the node, one of its flows, or the run."""
         given = {*self._workflow.config, *node.config, *self._given}
         for flow in flows:
             given.update(flow.config)
@@ -188,14 +188,14 @@ class _Checker:
                 continue
             self._add(
                 line,
-                f"`{node.name}` uses ${{{name}}}, which is given nowhere: put `{name}` under the "
-                "workflow's `config:`, where a run may give it another value.",
+                f"`{node.name}` uses ${{{name}}}, which is not defined: add `{name}` to the "
+                "workflow's `config:`, where a run may override it.",
             )
 
     def _is_output(self, flows: tuple[Node, ...], node: Node, name: str) -> bool:
-        """Whether one of those that it comes after may put it out: Azkaban makes it a parameter.
+        """Return whether a dependency may output this parameter, as Azkaban passes outputs on.
 
-        What a command puts out is not known; of a notebook it is what conditions look at.
+        The outputs of a command are unknown; those of a notebook are the ones that conditions use.
         """
         for depth, one in enumerate((*flows, node)):
             level = flows[depth - 1].nodes if depth else self._workflow.nodes
@@ -213,7 +213,7 @@ class _Checker:
 
 
 def _number_problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What is a number must be one; a parameter in it is known only when the node runs."""
+    """Yield invalid numbers; values with parameters are known only when the node runs."""
     for key in NUMBERS:
         text = config.get(key, "0")
         if "${" not in text and (problem := number_problem(key, text)):
@@ -221,7 +221,7 @@ def _number_problems(config: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _values(node: Node) -> Iterator[tuple[int, str]]:
-    """What parameters may stand in, with its line."""
+    """Yield the values that may contain parameters, with their lines."""
     for what, found in (("config", node.config), ("params", node.params), ("job", node.job)):
         for key, value in found.items():
             yield node.line_of(f"{what}.{key}", what), str(value)
@@ -230,7 +230,7 @@ def _values(node: Node) -> Iterator[tuple[int, str]]:
 
 
 def _ancestors(node: Node, known: Mapping[str, Node]) -> set[str]:
-    """All that must have ended before ``node`` starts."""
+    """Return all nodes that must have ended before ``node`` starts."""
     found: set[str] = set()
     waiting = list(node.depends_on)
     while waiting:

@@ -1,11 +1,11 @@
-"""A workflow as data: nodes that depend on each other, in Flow 2.0's words and a few of ours.
+"""A workflow as data: nodes with dependencies, in the terms of Flow 2.0 with extensions.
 
-Holds nothing that was checked beyond its shape: ``validation`` says whether it makes sense.
+Values are not validated here; see ``validation``.
 
 Notes
 -----
-Flow 2.0's own keys of a node are ``name type config dependsOn condition nodes``; ``notebook cells
-params job needs`` are ours (Azkaban's documentation, "Creating Flows", Flow 2.0).
+The keys of a node in Flow 2.0 are ``name type config dependsOn condition nodes``; ``notebook cells
+params job needs`` are extensions (Azkaban's documentation, "Creating Flows", Flow 2.0).
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from dataclasses import dataclass, field
 
 Scalar = str | int | float | bool | None
 
-#: Seconds that a data dependency is waited for where nothing else is said.
+#: Default timeout of a data dependency, in seconds.
 NEED_TIMEOUT = 6 * 3600.0
 
 
 class Kind(enum.Enum):
-    """What a node runs."""
+    """Kind of a node."""
 
     NOTEBOOK = "notebook"
     CELLS = "cells"
     COMMAND = "command"
     NOOP = "noop"
     FLOW = "flow"
-    #: A type of Azkaban's plugins (``java``, ``spark``): accepted as it is, run by Azkaban only.
+    #: Type of an Azkaban plugin (``java``, ``spark``): passed through, runs only in Azkaban.
     OTHER = "other"
 
 
 @dataclass(frozen=True)
 class Need:
-    """Data that must be there before a node starts.
+    """Data that must exist before a node starts.
 
     Attributes
     ----------
     url
-        A path, ``hdfs://`` or any other URL that fsspec knows; may hold ``{parameter}``.
+        A path, ``hdfs://`` or any other URL that fsspec supports; may contain ``{parameter}``.
     timeout
-        Seconds to wait for it, 6 h by default; after that the node fails.
+        Seconds to wait, 6 h by default; then the node fails.
     """
 
     url: str
@@ -56,29 +56,29 @@ class Node:
     Attributes
     ----------
     name
-        Unique among its neighbours.
+        Unique among neighbouring nodes.
     type
-        The word that was written, ``command``; empty where it follows from the other keys.
+        The value of ``type:``; empty if the kind follows from other keys.
     line
-        Where it begins in the text.
+        Line where the node begins.
     config
-        Azkaban's properties: text only; those of a flow hold for its nodes too.
+        Azkaban properties, text only; those of a flow apply to its nodes too.
     depends_on
         Names of neighbours that must have ended.
     condition
-        When it runs, ``one_success && ${features:rows} > 0``; empty: all of them succeeded.
+        ``one_success && ${features:rows} > 0``; empty: all dependencies have succeeded.
     nodes
-        Of an embedded flow.
+        Nodes of an embedded flow.
     notebook
-        Path of the notebook, relative to the workflow's file.
+        Path of the notebook, relative to the workflow file.
     cells
-        Names (ids, tags or titles) of the cells of this notebook that make up the program.
+        Names (ids, tags or titles) of the notebook cells that form the program.
     params
         Parameters of the notebook run.
     job
-        Options of ``run`` by their grammar names: ``{"worker": 2, "gpu": 1}``.
+        Options of ``run`` by name: ``{"worker": 2, "gpu": 1}``.
     lines
-        Where its values stand in the text, by key, ``condition`` or ``job.memory``; for sentences.
+        Line of each value by key, ``condition`` or ``job.memory``, for messages.
     """
 
     name: str
@@ -97,29 +97,29 @@ class Node:
     lines: Mapping[str, int] = field(default_factory=dict, compare=False, repr=False)
 
     def line_of(self, *keys: str) -> int:
-        """Where the first of ``keys`` stands that it has; else where the node begins."""
+        """Return the line of the first of ``keys`` that the node has, else that of the node."""
         return next((self.lines[key] for key in keys if key in self.lines), self.line)
 
 
 @dataclass(frozen=True)
 class Workflow:
-    """A graph of nodes with a name.
+    """A named graph of nodes.
 
     Attributes
     ----------
     name
-        The flow's id; Azkaban keeps a schedule by it.
+        Flow id; Azkaban identifies a schedule by it.
     config
         Flow parameters.
     schedule
-        A Quartz cron expression; empty: it runs when asked.
+        Quartz or crontab expression; empty if the workflow is not scheduled.
     timezone
-        IANA name that the schedule is read in; empty: that of the machine that schedules.
+        IANA name of the schedule's time zone; empty: that of the scheduling machine.
     file
-        Name of the text for sentences; empty in a cell.
+        Name of the text for messages; empty in a cell.
     notebook
-        The notebook that it is written in, whose cells its nodes may run; relative to the
-        workflow's file. Empty: it is written in none.
+        Notebook that contains the workflow and the cells that its nodes may run, relative to the
+        workflow file; empty if there is none.
     """
 
     name: str
@@ -133,7 +133,7 @@ class Workflow:
     timezone_line: int = 0
 
     def walk(self) -> Iterator[tuple[tuple[Node, ...], Node]]:
-        """Every node with the flows that it is embedded in, outermost first; depth first."""
+        """Yield every node with its flows, outermost first, in depth-first order."""
         stack: list[tuple[tuple[Node, ...], Node]] = [((), node) for node in reversed(self.nodes)]
         while stack:
             flows, node = stack.pop()

@@ -1,6 +1,7 @@
-"""Workflows that are written in a cell of a notebook: kept, drawn, run and watched from there.
+"""Workflows in notebook cells: save, draw, run and watch them.
 
-Knows notebooks only by their front end (``submarine_jobs.commands``): the same works in a note.
+Notebooks are accessed only through their front end (``submarine_jobs.frontends``), so
+Zeppelin works in the same way.
 """
 
 from __future__ import annotations

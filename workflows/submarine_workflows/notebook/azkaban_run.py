@@ -1,4 +1,4 @@
-"""An execution of Azkaban's as pictures show it, asked for again while it goes on."""
+"""Live display of an Azkaban execution, polled while it runs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from submarine_workflows.display import NodeState, RunState, Step, of_run
 from submarine_workflows.model import Kind, Node, Workflow
 from submarine_workflows.notebook.live_display import distant
 
-#: Seconds between two questions.
+#: Seconds between requests.
 EVERY = 5.0
 
 
 @dataclass(frozen=True)
 class AzkabanRun:
-    """What ``RunWatcher`` looks at."""
+    """Source of an Azkaban execution for ``RunWatcher``."""
 
     azkaban: Azkaban
     execution: int
@@ -28,15 +28,15 @@ class AzkabanRun:
 
     @property
     def name(self) -> str:
-        """The run's id."""
+        """Id of the run."""
         return f"{RUN_PREFIX}{self.execution}"
 
     def stamp(self) -> tuple[object, bool]:
-        """Another one every few seconds: Azkaban does not say whether there is news."""
+        """Return a new stamp every few seconds, because Azkaban does not report changes."""
         return int(time.monotonic() / EVERY), True
 
     def picture(self) -> tuple[dict[str, Any], bool]:
-        """The picture now, and whether nothing follows."""
+        """Return the current output, and whether it is final."""
         found = self.azkaban.execution(self.execution)
         return picture_of(found, self.azkaban.url, self.command), found.over
 
@@ -44,7 +44,7 @@ class AzkabanRun:
 def show_execution(
     azkaban: Azkaban, found: Execution, frontend: Frontend, value: object
 ) -> Outcome:
-    """Show an execution in a notebook, renewed for as long as it goes on."""
+    """Show an execution in a notebook, updated while it runs."""
     bundle = picture_of(found, azkaban.url, frontend.command)
     if not found.over:
         update = frontend.picture(bundle)
@@ -56,7 +56,7 @@ def show_execution(
 
 
 def picture_of(found: Execution, url: str, command: str) -> dict[str, Any]:
-    """MIME type -> data of an execution, with what may be done next."""
+    """Return the output of an execution by MIME type, with next commands."""
     workflow = Workflow(found.flow, tuple(_node(node) for node in found.nodes))
     states = {
         node.path: NodeState(node.status, node.started, node.ended, node.attempt)
@@ -80,7 +80,7 @@ def _node(node: NodeSeen) -> Node:
 def _next_steps(found: Execution, run: str, url: str, command: str) -> Sequence[Step]:
     own = f"{command} workflow"
     failed = next((node.path for node in found.walk() if node.status == "FAILED"), "")
-    steps = [Step(f"{own} logs {run} {failed}".rstrip(), "what its commands wrote")]
+    steps = [Step(f"{own} logs {run} {failed}".rstrip(), "output of its commands")]
     if not found.over:
         steps.append(Step(f"{own} cancel {run}", "end it"))
     steps.append(Step(f"{command} list --workflow-run {run}", "its jobs"))

@@ -1,7 +1,7 @@
-"""``%%submarine workflow NAME``: the lines below are a workflow, which is checked, kept and drawn.
+"""``%%submarine workflow NAME``: check, save and draw the workflow in a cell.
 
-What may stand below is ``keys``'s to say, what it means ``cell_text``'s, where it is kept
-``kept``'s. Runs nothing itself: ``--run`` and ``--to`` are the verbs of ``submarine workflow``.
+``keys`` describes the keys, ``cell_text`` reads the text, ``kept`` saves it. ``--run`` and ``--to``
+call the commands of ``submarine workflow``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_NOTICES = 10
 
 @dataclass(frozen=True)
 class Wished:
-    """What is to be done with the workflow: where, whether at once, whether it has a schedule."""
+    """Target of the workflow, whether to run it now, and whether it has a schedule."""
 
     target: str
     run_now: bool
@@ -37,14 +37,14 @@ class Wished:
 
 
 class WorkflowCell(CellVerb):
-    """The verb, with the words that may stand below it."""
+    """The command, with completion of the cell's text."""
 
     def complete_text(self, before: str) -> list[str]:
-        """Keys, names of nodes, conditions."""
+        """Complete keys, names of nodes, and conditions."""
         return keys.complete(before)
 
     def explain_text(self, before: str) -> str | None:
-        """One line about a key."""
+        """Return one line about a key."""
         return keys.explain(before)
 
 
@@ -59,30 +59,30 @@ class WorkflowCell(CellVerb):
     default="",
     metavar="CRON",
     heading="When",
-    help="When it runs, \"0 30 2 ? * *\": Quartz's fields, or crontab's five.",
+    help="Schedule, \"0 30 2 ? * *\": Quartz's fields, or crontab's five.",
 )
 @option(
     "--timezone",
     default="",
     metavar="ZONE",
     heading="When",
-    help="The zone that the schedule is read in, Europe/Berlin.",
+    help="Time zone of the schedule, Europe/Berlin.",
 )
 @option(
     "--run",
     "run_now",
     is_flag=True,
-    heading="What then",
-    help="Run it now: on this machine, or where --to says.",
+    heading="Actions",
+    help="Run it now, on this machine or on the target of --to.",
 )
 @option(
     "--to",
     "target",
     type=click.Choice(TARGETS),
     metavar="WHERE",
-    heading="What then",
-    help="Hand it over: azkaban uploads it and sets its schedule, airflow writes a DAG beside the "
-    "notebook, cron shows its line, local runs it here.",
+    heading="Actions",
+    help="Target: azkaban uploads and schedules it, airflow writes a DAG beside the notebook, cron "
+    "shows its line, local runs it here.",
 )
 @click.pass_context
 def workflow(
@@ -94,16 +94,16 @@ def workflow(
     run_now: bool,
     target: str | None,
 ) -> Outcome:
-    """Check, keep and draw the workflow that the lines below describe.
+    """Check, save and draw the workflow that the lines below describe.
 
-    They are Flow 2.0's YAML, or Flow 1.0's job files, each headed by # NAME.job. It is kept in
-    NAME.flow beside the notebook; %submarine workflow run|status|logs|... NAME work on it.
+    The lines are Flow 2.0 YAML, or Flow 1.0 job files, each headed by # NAME.job. The workflow is
+    saved in NAME.flow beside the notebook, for %submarine workflow run|status|logs|... NAME.
     """
     frontend = ctx.find_object(Frontend) or Frontend()
     if run_now and target in ("airflow", "cron"):
         raise UsageError(
-            f"--run does not go with --to {target}, which writes files alone.",
-            "Leave --run away, or run it here first with --run alone.",
+            f"--run cannot be combined with --to {target}, which only writes files.",
+            "Omit --run, or run it here first with only --run.",
         )
     body = CellBody.of(ctx)
     notebook = notebook_of(frontend)
@@ -111,7 +111,7 @@ def workflow(
     written = read_cell(body, asked)
     then = run_now or target is not None
     if frontend.kind == "notebook" and not frontend.interactive and not then:
-        # The same notebook on its schedule: what it was scheduled by stays as a person wrote it.
+        # A scheduled run of this notebook must not change the file.
         return _shown(written.workflow, None, [], handed_over=True)
     _check_written_in(written.workflow)
     path = keep(name, written.text, frontend)
@@ -125,17 +125,17 @@ def workflow(
 
 
 def _check_written_in(found: Workflow) -> None:
-    """Nodes with ``cells:`` need a notebook to have them from."""
+    """Check that nodes with ``cells:`` have a notebook."""
     cells = [node.name for _, node in found.walk() if node.kind is Kind.CELLS]
     if cells and not found.notebook:
         raise UsageError(
-            f"`{cells[0]}` runs cells of this notebook, and where that lies is not known.",
+            f"`{cells[0]}` runs cells of this notebook, whose path is unknown.",
             "Save the notebook and run this cell again, or write `notebook: NAME.ipynb` in it.",
         )
 
 
 def notices(found: Workflow, frontend: Frontend) -> list[str]:
-    """What is not wrong yet: notebooks that are not there, cells that the saved one lacks."""
+    """Return missing notebooks, and cells that the saved notebook does not contain."""
     folder, own = folder_of(frontend), notebook_of(frontend)
     missing = missing_notebooks(found, folder)
     for _, node in found.walk():
@@ -145,35 +145,33 @@ def notices(found: Workflow, frontend: Frontend) -> list[str]:
 
 
 def _unknown_cells(notebook: Path, node: Node) -> list[str]:
-    """A sentence where the saved notebook does not have the cells of a node."""
+    """Return a sentence if the saved notebook lacks cells of a node."""
     import nbformat
 
     from submarine_workflows.headless import select_cells
 
     try:
         document = nbformat.read(notebook, as_version=4)
-    except Exception:  # half written at this moment, or none at all: it is read when it runs
+    except Exception:  # incomplete or missing: it is read again when the node runs
         return []
     try:
         select_cells(document, node.cells)
     except UsageError as error:
-        return [f"`{node.name}`: {error.message} It is looked for in {notebook.name} as saved."]
+        return [f"`{node.name}`: {error.message} The saved file {notebook.name} was searched."]
     return []
 
 
 def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: bool) -> Outcome:
     name = found.name
     where = os.path.relpath(path) if path is not None else ""
-    kept = f"Kept in {where}. `%submarine workflow run {name}` tries it here."
+    kept = f"Saved in {where}. `%submarine workflow run {name}` runs it here."
     lines = [
         *told,
-        kept if path is not None else "Not kept in a file: this notebook runs without a person.",
+        kept if path is not None else "Not saved in a file: this notebook runs unattended.",
     ]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
-        lines.append(
-            "Nothing fires its schedule yet: `--to` azkaban, airflow or cron hands it over."
-        )
+        lines.append("Its schedule is not active yet: use `--to` azkaban, airflow or cron.")
     bundle = of_workflow(found, Caption(upcoming, lines))
     value = {
         "name": name,
@@ -189,14 +187,14 @@ def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: 
 
 
 def _show_first(outcome: Outcome, frontend: Frontend) -> None:
-    """The workflow itself, before what is done with it."""
+    """Show the workflow before the requested command runs."""
     bundle = {**outcome.mime, "text/html": outcome.html, "text/plain": outcome.text}
     if frontend.picture(bundle) is None:
         frontend.say(outcome.text)
 
 
 def _then(path: Path, wished: Wished, frontend: Frontend, shown: Outcome) -> Outcome:
-    """What ``--run`` and ``--to`` stand for, in the words of ``submarine workflow``."""
+    """Run the commands of ``submarine workflow`` for ``--run`` and ``--to``."""
     file, here = str(path), str(path.parent)
     where = wished.target or "local"
     azkaban = ["submit", file, "--to", "azkaban"]

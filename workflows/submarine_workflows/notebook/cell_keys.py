@@ -1,7 +1,4 @@
-"""The words that a workflow's text may hold, with a line of help on each: for Tab and Shift+Tab.
-
-Judges nothing: ``reading`` and ``validation`` do.
-"""
+"""Keys of a workflow's text with a line of help each, for completion and inspection."""
 
 from __future__ import annotations
 
@@ -10,35 +7,35 @@ import re
 from submarine_workflows.model import MACROS
 
 ROOT = {
-    "nodes": "The steps: a list, one `- name:` each.",
+    "nodes": "The steps: a list with one `- name:` for each.",
     "config": "Flow parameters, used as ${name} in any node; a run may give other values.",
     "schedule": "When it runs: Quartz's six or seven fields, 0 30 2 ? * *, or crontab's five.",
-    "timezone": "The zone that the schedule is read in, such as Europe/Berlin.",
-    "trigger": "Azkaban's own way of a schedule: schedule: {type: cron, value: 0 30 2 ? * *}.",
-    "notebook": "The notebook that it is written in; a cell fills it in by itself.",
+    "timezone": "Time zone of the schedule, such as Europe/Berlin.",
+    "trigger": "Azkaban's form of a schedule: schedule: {type: cron, value: 0 30 2 ? * *}.",
+    "notebook": "The notebook that contains the workflow; a cell sets it automatically.",
 }
 NODE = {
-    "name": "What it is called; unique among its neighbours.",
-    "notebook": "The notebook that it runs, relative to this one: features.ipynb.",
-    "cells": "Cells of this notebook that it runs, by id, tag or title: [summary].",
+    "name": "Name, unique among its neighbours.",
+    "notebook": "Notebook to run, relative to this one: features.ipynb.",
+    "cells": "Cells of this notebook to run, by id, tag or title: [summary].",
     "params": 'Parameters of the notebook run, as papermill has them: {date: "${date}"}.',
-    "job": "Options of each %submarine run in it, by their names: {worker: 2, gpu: 1}.",
-    "needs": "Data that is waited for first: a URL, or {path: hdfs:///data/_SUCCESS, timeout: 6h}.",
+    "job": "Options of each %submarine run in it, by name: {worker: 2, gpu: 1}.",
+    "needs": "Data to wait for first: a URL, or {path: hdfs:///data/_SUCCESS, timeout: 6h}.",
     "dependsOn": "Nodes that must have ended before it: [features].",
     "condition": "When it runs after them: all_done, one_failed ..., ${train:accuracy} > 0.9.",
-    "type": "Azkaban's: command, noop, flow; follows from `notebook:` and `cells:` by itself.",
+    "type": "Azkaban's: command, noop, flow; optional with `notebook:` or `cells:`.",
     "config": "Azkaban's properties: command, retries, retry.backoff, env.NAME, failure.emails.",
     "nodes": "The steps of an embedded flow.",
-    "trigger": "Azkaban's own way of a schedule.",
+    "trigger": "Azkaban's form of a schedule.",
 }
 CONFIG = {
-    "command": "The program that a node of type command runs; no shell.",
-    "retries": "How often it is tried again when it fails.",
-    "retry.backoff": "Milliseconds between two tries.",
-    "working.dir": "The folder that its command runs in.",
-    "env.": "env.NAME: a variable in the environment of its command.",
-    "failure.emails": "Whom Azkaban tells of a failure, with commas.",
-    "success.emails": "Whom Azkaban tells of a success, with commas.",
+    "command": "Program of a node of type command, without a shell.",
+    "retries": "Number of retries after a failure.",
+    "retry.backoff": "Milliseconds between retries.",
+    "working.dir": "Working directory of its command.",
+    "env.": "env.NAME: an environment variable of its command.",
+    "failure.emails": "Mail addresses that Azkaban notifies of a failure, separated by commas.",
+    "success.emails": "Mail addresses that Azkaban notifies of a success, separated by commas.",
 }
 _KEY = re.compile(r"(?P<indent>[ ]*)(?P<dash>(?:-[ ]+)*)(?P<word>[\w.-]*)\Z")
 _IN_BRACES = re.compile(r"[{,][ ]*(?P<word>[\w.-]*)\Z")
@@ -48,7 +45,7 @@ _VALUES = {"type": ("command", "noop", "flow"), "condition": MACROS}
 
 
 def complete(before: str) -> list[str]:
-    """Words that may stand in the place of the last one of ``before``."""
+    """Return completions of the last word of ``before``."""
     lines = before.split("\n")
     line = lines[-1]
     depends = re.search(r"dependsOn:[ ]*\[?(?:[^\]]*[ ,])?(?P<word>[\w.-]*)\Z", line)
@@ -77,7 +74,7 @@ def _beginning(known: object, word: str) -> list[str]:
 
 
 def explain(before: str) -> str | None:
-    """Help on the word that ``before`` ends with."""
+    """Return help on the last word of ``before``."""
     found = re.search(r"[\w.$-]*\Z", before)
     word = found[0] if found else ""
     lines = before.split("\n")
@@ -91,7 +88,7 @@ def explain(before: str) -> str | None:
 
 
 def _known_at(lines: list[str]) -> dict[str, str]:
-    """The keys of the map that the last line stands in, judged by how far it is indented."""
+    """Return the keys of the map that contains the last line, determined by its indentation."""
     place = _KEY.match(lines[-1])
     own = len(place["indent"]) + len(place["dash"]) if place else _indent(lines[-1])
     for line in reversed(lines[:-1]):

@@ -1,7 +1,7 @@
-"""The text of a ``%%submarine workflow`` cell as a workflow, and as the file that keeps it.
+"""Read a ``%%submarine workflow`` cell as a workflow, and create its ``.flow`` file.
 
-Flow 2.0's YAML, or Flow 1.0's job files one below the other, each headed by its name in a comment,
-``# features.job``, as Azkaban's documentation writes them. Lines are those of the cell.
+The text is Flow 2.0 YAML, or Flow 1.0 job files, each headed by its name in a comment, ``#
+features.job``, as in Azkaban's documentation. Line numbers are those of the cell.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _JOB = re.compile(r"#\s*([\w.-]+)\.job\s*")
 
 @dataclass(frozen=True)
 class Asked:
-    """What stands on the cell's first line.
+    """The first line of the cell.
 
     Attributes
     ----------
     notebook
-        The file name of the notebook; empty where it has none yet.
+        File name of the notebook; empty if it has none yet.
     """
 
     name: str
@@ -37,19 +37,19 @@ class Asked:
 
 @dataclass(frozen=True)
 class Written:
-    """A sound workflow and the text of the ``.flow`` file that says the same."""
+    """A valid workflow, and the text of an equivalent ``.flow`` file."""
 
     workflow: Workflow
     text: str
 
 
 def read_cell(body: CellBody, asked: Asked) -> Written:
-    """The workflow of a cell.
+    """Return the workflow of a cell.
 
     Raises
     ------
     WorkflowError
-        With all that is wrong, each with its line of the cell.
+        With every problem and its line in the cell.
     """
     jobs = _job_files(body)
     if jobs:
@@ -64,15 +64,15 @@ def read_cell(body: CellBody, asked: Asked) -> Written:
 
 
 def _with_line(workflow: Workflow, body: CellBody, asked: Asked) -> Workflow:
-    """With what the first line says; it may not contradict the text."""
+    """Merge the options of the first line; they must not contradict the text."""
     line = body.first_line - 1
     if workflow.name != asked.name:
-        raise _wrong(body, line, f"It is called `{asked.name}` here and `{workflow.name}` below.")
+        raise _wrong(body, line, f"It is named `{asked.name}` here and `{workflow.name}` below.")
     for word in ("schedule", "timezone"):
         here, below = getattr(asked, word), getattr(workflow, word)
         if here and below and here != below:
             raise _wrong(
-                body, line, f"--{word} says `{here}` and `{word}:` below `{below}`: give one."
+                body, line, f"--{word} is `{here}` and `{word}:` below is `{below}`; give one."
             )
     return replace(
         workflow,
@@ -89,7 +89,7 @@ def _wrong(body: CellBody, line: int, sentence: str) -> WorkflowError:
 
 
 def _text(typed: str, workflow: Workflow, below: Workflow) -> str:
-    """The cell's own text where it is YAML, comments and all, with what the line adds above it."""
+    """Return the cell's YAML text, including comments, below the options of the first line."""
     added = {
         word: getattr(workflow, word)
         for word in ("schedule", "timezone", "notebook")
@@ -104,14 +104,14 @@ def _text(typed: str, workflow: Workflow, below: Workflow) -> str:
 
 
 def _under(head: str, added: Mapping[str, str], typed: str) -> str:
-    """Both together: below each other, unless the text is braces or indented as a whole."""
+    """Return both texts together, or merged if the text is in flow style or indented."""
     if not head:
         return typed
     try:
         if yaml.safe_load(head + typed) == {**added, **yaml.safe_load(typed)}:
             return head + typed
     except yaml.YAMLError:
-        pass  # what follows the head makes sense by itself only
+        pass  # the text is valid only by itself
     both = {**added, **yaml.safe_load(typed)}
     return str(yaml.safe_dump(both, sort_keys=False, allow_unicode=True))
 
@@ -138,7 +138,7 @@ class _JobFile:
 
 
 def _job_files(body: CellBody) -> list[_JobFile]:
-    """Each job's text with its name and the line of its heading; empty: this is Flow 2.0."""
+    """Return the jobs with name and line; empty if the text is Flow 2.0."""
     lines = body.text.split("\n")
     first = next((line for line in lines if line.strip()), "")
     if not _JOB.fullmatch(first.strip()):
@@ -147,7 +147,7 @@ def _job_files(body: CellBody) -> list[_JobFile]:
     for number, line in enumerate(lines, body.first_line):
         match = _JOB.fullmatch(line.strip())
         if match:
-            # Blank lines above let its lines have the numbers that the editor shows.
+            # Blank lines preserve the line numbers of the editor.
             found.append(_JobFile(f"{match[1]}.job", number, "\n" * number))
         elif found:
             found[-1] = replace(found[-1], text=f"{found[-1].text}{line}\n")
@@ -159,7 +159,7 @@ def _of_jobs(jobs: list[_JobFile], name: str, cell: str) -> Workflow:
     problems = []
     for job in jobs:
         if job.name in places:
-            said = f"`{job.name}` is there twice, first in line {places[job.name]}."
+            said = f"`{job.name}` is defined twice, first in line {places[job.name]}."
             problems.append(Problem(job.line, said, cell))
         places.setdefault(job.name, job.line)
     if problems:

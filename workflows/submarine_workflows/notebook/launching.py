@@ -1,6 +1,6 @@
-"""A workflow is run from a notebook: by a process of its own, which outlives the kernel.
+"""Run a workflow from a notebook, in a process that continues when the kernel stops.
 
-What that process does is ``submarine workflow run``; how it is shown is ``watching``.
+The process is ``submarine workflow run``; ``watching`` updates its display.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ from submarine_workflows.notebook.live_display import watcher
 from submarine_workflows.notebook.local_run import LocalRun, picture_of
 from submarine_workflows.runs import RunFolder, Runs, RunView, Status, table_of, view_of
 
-#: Seconds within which a runner has begun its run or said why not; following an earlier run and
-#: unpacking a project take their time.
+#: Seconds for a runner to start a run or fail; waiting for an earlier run and unpacking a project
+#: take time.
 PATIENCE = 120.0
 _PAUSE = 0.1
 _MOST_SAID = 4000
-#: What a kernel's environment says about the kernel itself, or about the run that it is part of.
+#: Variables that refer to the kernel itself, or to the run that it belongs to.
 _OURS = ("JPY_", "PYDEVD_", "SUBMARINE_WORKFLOW", "SUBMARINE_HEADLESS", "SUBMARINE_YARN_TAGS")
 
 
 def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) -> Outcome:
-    """Start a run and show it; ``wait``: return when it has ended.
+    """Start a run and show it; with ``wait``, return when it has ended.
 
     Parameters
     ----------
     words
-        What stands after ``submarine workflow run``.
+        Arguments of ``submarine workflow run``.
 
     Raises
     ------
     RefusedError
-        With what the runner said, if it did not begin.
+        With the runner's message, if it did not start.
     """
     starting = runs.folder / ".starting"
     make_private(starting)
@@ -70,7 +70,7 @@ def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) 
 
 
 def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outcome:
-    """Show a run, renewed for as long as it goes on where outputs can be."""
+    """Show a run, updated while it runs if the front end supports it."""
     view = view_of(run)
     if not view.alive:
         bundle = picture_of(view, frontend.command)
@@ -83,24 +83,26 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
             while run.alive:
                 time.sleep(_PAUSE)
         except KeyboardInterrupt:
-            goes_on = f"{run.run} goes on; `{frontend.command} workflow cancel {run.run}` ends it."
+            goes_on = (
+                f"{run.run} continues; `{frontend.command} workflow cancel {run.run}` ends it."
+            )
             return Outcome(goes_on, value=view.to_json(), exit_code=INTERRUPTED)
         view = view_of(run)
         if look is not None:
-            look()  # from the cell that runs: a headless executor takes no other update
+            look()  # from the running cell: a headless executor accepts no other update
     text = "" if update is not None else table_of(view, time.time())
     return Outcome(text, value=view.to_json(), exit_code=_code(view, wait))
 
 
 def words_of(ctx: click.Context, file: Path | None, without: Sequence[str] = ()) -> list[str]:
-    """The words by which a verb was called, from what click made of them.
+    """Return the command-line arguments of a call, from click's parsed parameters.
 
     Parameters
     ----------
     file
-        What takes the place of the argument ``file``.
+        Replaces the argument ``file``.
     without
-        Names of parameters that are left out.
+        Names of parameters to omit.
     """
     words: list[str] = []
     for param in ctx.command.params:
@@ -124,7 +126,7 @@ def _option(param: click.Option, value: object) -> list[str]:
         if isinstance(one, tuple):
             words += [option, *map(str, one)]
         elif one == "":
-            words.append(option)  # its value may be left out
+            words.append(option)  # an option with an optional value
         else:
             words.append(f"{option}={one:.12g}s" if isinstance(one, float) else f"{option}={one}")
     return words
@@ -135,13 +137,13 @@ def _code(view: RunView, waited: bool) -> int:
 
 
 def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float) -> RunFolder:
-    """The run that this runner has begun, once it has."""
+    """Wait until this runner has started a run, and return it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         code = child.poll()
         for run in runs.all():
             with suppress(SubmarineError, OSError):
-                # A number of a process comes again; a second is what clocks of files may differ.
+                # Process ids are reused; file clocks may differ by a second.
                 if run.journal.stat().st_mtime < began - 1:
                     continue
                 if view_of(run).pid == child.pid:
@@ -149,10 +151,10 @@ def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float)
         if code is not None or time.monotonic() > deadline:
             words = _words(said)
             if code is None:
-                words = words or "The runner has not begun in time; history shows whether it does."
+                words = words or "The runner did not start in time; `history` shows later starts."
             with suppress(OSError):
                 said.unlink()
-            raise RefusedError(words or f"The runner ended with code {code}, and said nothing.")
+            raise RefusedError(words or f"The runner ended with code {code} and without output.")
         time.sleep(_PAUSE)
 
 
@@ -165,8 +167,8 @@ def _words(said: Path) -> str:
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """The kernel's, without what is about the kernel alone."""
+    """Return the kernel's environment without variables about the kernel itself."""
     kept = {name: value for name, value in environ.items() if not name.startswith(_OURS)}
     if kept.get("MPLBACKEND", "").startswith("module://"):
-        del kept["MPLBACKEND"]  # that of this kernel's outputs
+        del kept["MPLBACKEND"]  # set for the outputs of this kernel
     return kept

@@ -1,8 +1,7 @@
-"""Pictures of runs that renew themselves: one thread for all of them, as long as any of them runs.
+"""Update displayed runs from one thread, which ends with the last active run.
 
-Draws anew only where there is news. What a run is, and where the news of it come from, is known to
-``local_run`` and ``azkaban_run``; nothing is started or ended here. A kernel has one for its own
-outputs, the server extension one for all pages.
+A display is updated when its source has changed. ``local_run`` and ``azkaban_run`` implement
+sources. A kernel has a watcher for its own outputs, the server extension one for all pages.
 """
 
 from __future__ import annotations
@@ -18,36 +17,36 @@ from typing import Any, Protocol
 from submarine_jobs.errors import ClusterError, SubmarineError
 
 log = logging.getLogger(__name__)
-#: Seconds between two looks for news, and after which a picture's times are renewed.
+#: Seconds between checks, and between updates of the elapsed time.
 LOOK, RENEW = 0.5, 5.0
-#: Pictures that are kept up to date at the same time; older ones stay as they are then.
+#: Number of displays that are updated; older ones are no longer updated.
 MAX_WATCHED = 24
-#: Characters a second that one picture may send: all of them together stay below the 1 MB/s that
-#: Jupyter servers let through.
+#: Characters per second of one display: all together stay below the limit of 1 MB/s of Jupyter
+#: servers.
 RATE = 40_000
 
 Update = Callable[[Mapping[str, Any]], None]
-#: Called once, when nothing follows: with the reason where that is not the run's end.
+#: Called once at the end, with the reason if it is not the end of the run.
 Ended = Callable[[SubmarineError | None], None]
 
 
 class Source(Protocol):
-    """A run that is shown."""
+    """A displayed run."""
 
     @property
     def name(self) -> str:
-        """The run's id."""
+        """Id of the run."""
 
     def stamp(self) -> tuple[object, bool]:
-        """Something that is another when there is news, and whether the run goes on; cheap."""
+        """Return a stamp that changes with the run, and whether it is active; must be cheap."""
 
     def picture(self) -> tuple[dict[str, Any], bool]:
-        """The picture now, and whether nothing follows."""
+        """Return the current output, and whether it is final."""
 
 
 @dataclass
 class Watched:
-    """A run and who shows it; calling it brings that up to date now, from the calling thread."""
+    """A displayed run. Calling it updates the display from the calling thread."""
 
     source: Source
     update: Update
@@ -60,17 +59,17 @@ class Watched:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
-        """Show it no more; a picture that is under way may still come."""
+        """Stop updating; an update in progress may still follow."""
         self.stopped = True
 
     def fail(self, error: SubmarineError) -> None:
-        """It cannot be shown any more."""
+        """End the display with an error."""
         self.over = True
         if self.ended is not None:
             self.ended(error)
 
     def __call__(self) -> None:
-        """Draw it anew where something has changed."""
+        """Update the display if the run has changed."""
         with self.lock:
             if self.over or self.stopped:
                 return
@@ -81,11 +80,11 @@ class Watched:
             self.seen, self.drawn = seen, now
             try:
                 picture, over = self.source.picture()
-            except ClusterError as error:  # it may answer again
-                log.debug("nothing is heard of the run %s: %s", self.source.name, error)
+            except ClusterError as error:  # temporary
+                log.debug("no state of the run %s: %s", self.source.name, error)
                 return
-            except SubmarineError as error:  # it is there no more
-                log.debug("the run %s is shown no more: %s", self.source.name, error)
+            except SubmarineError as error:  # the run was deleted
+                log.debug("the run %s is no longer displayed: %s", self.source.name, error)
                 self.fail(error)
                 return
             self.over = over
@@ -96,12 +95,12 @@ class Watched:
 
 
 class RunWatcher:
-    """The pictures of one process.
+    """Updates the displays of one process.
 
     Parameters
     ----------
     most
-        Pictures that are kept up to date at the same time; older ones stay as they are then.
+        Number of displays that are updated; older ones are no longer updated.
     """
 
     def __init__(self, most: int = MAX_WATCHED) -> None:
@@ -112,7 +111,7 @@ class RunWatcher:
         self._thread: threading.Thread | None = None
 
     def watch(self, source: Source, update: Update, ended: Ended | None = None) -> Watched:
-        """Renew a picture until its run has ended, or ``stop`` of what this returns."""
+        """Update a display until its run has ended, or the returned object is stopped."""
         watched = Watched(source, update, ended)
         with self._lock:
             self._watched = [*self._watched[-self._most + 1 :], watched]
@@ -120,7 +119,7 @@ class RunWatcher:
         return watched
 
     def adopt(self, child: subprocess.Popen[bytes]) -> None:
-        """Take note when a runner that this process has started ends."""
+        """Reap a runner process when it ends."""
         with self._lock:
             self._children.append(child)
             self._begin()
@@ -136,8 +135,8 @@ class RunWatcher:
                 try:
                     watched()
                 except Exception:
-                    log.exception("the picture of %s cannot be renewed", watched.source.name)
-                    watched.fail(SubmarineError("Its picture cannot be renewed; the log says why."))
+                    log.exception("the display of %s cannot be updated", watched.source.name)
+                    watched.fail(SubmarineError("Its display cannot be updated; see the log."))
             with self._lock:
                 self._watched = [one for one in self._watched if not (one.over or one.stopped)]
                 self._children = [one for one in self._children if one.poll() is None]
@@ -147,5 +146,5 @@ class RunWatcher:
             time.sleep(LOOK)
 
 
-#: Runs of this machine; runs elsewhere, whose servers may keep who asks them waiting.
+#: Local runs, and remote runs, whose servers may answer slowly.
 watcher, distant = RunWatcher(), RunWatcher()

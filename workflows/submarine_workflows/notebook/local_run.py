@@ -1,4 +1,4 @@
-"""A run of this machine as pictures show it, and whether there is news of it in its journal."""
+"""Live display of a local run, updated when its journal changes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from submarine_workflows.runs import RunFolder, RunView, Status, view_of
 
 
 def state_of(view: RunView) -> RunState:
-    """A run, as pictures show it."""
-    # Of one that waits, in a run that goes on again, no earlier attempt is told.
+    """Return the displayed state of a run."""
+    # A node that waits in a resumed run shows no earlier attempt.
     nodes = {
         node.path: NodeState(str(node.status), node.started, node.ended, node.attempt, node.reason)
         if node.status is not Status.READY
@@ -25,37 +25,37 @@ def state_of(view: RunView) -> RunState:
 
 
 def picture_of(view: RunView, command: str) -> dict[str, Any]:
-    """MIME type -> data of a run, with what may be done next."""
+    """Return the output of a run by MIME type, with next commands."""
     return of_run(view.workflow, state_of(view), _next_steps(view, command))
 
 
 def _next_steps(view: RunView, command: str) -> Sequence[Step]:
-    """By the run's id and not by the workflow's name: outputs are read for a long time."""
+    """Refer to the run by id, not by workflow name: outputs are read long after the run."""
     own, run = f"{command} workflow", view.run
     jobs = Step(f"{command} list --workflow-run {run}", "its jobs")
     failed = next((n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)), "")
-    logs = Step(f"{own} logs {run} {failed}".rstrip(), "what its commands wrote")
+    logs = Step(f"{own} logs {run} {failed}".rstrip(), "output of its commands")
     if view.alive:
         return [logs, Step(f"{own} cancel {run}", "end it"), jobs]
     if view.status is Status.SUCCEEDED:
         return [logs, jobs]
-    return [logs, Step(f"{own} run --resume {run}", "go on from there"), jobs]
+    return [logs, Step(f"{own} run --resume {run}", "resume it"), jobs]
 
 
 @dataclass(frozen=True)
 class LocalRun:
-    """What ``RunWatcher`` looks at."""
+    """Source of a local run for ``RunWatcher``."""
 
     run: RunFolder
     command: str
 
     @property
     def name(self) -> str:
-        """The run's id."""
+        """Id of the run."""
         return self.run.run
 
     def stamp(self) -> tuple[object, bool]:
-        """Something that is another when there is news, and whether the run goes on."""
+        """Return a stamp that changes with the journal, and whether the run is active."""
         alive = self.run.alive
         with suppress(OSError):
             status = self.run.journal.stat()
@@ -63,6 +63,6 @@ class LocalRun:
         return None, alive
 
     def picture(self) -> tuple[dict[str, Any], bool]:
-        """The picture now, and whether nothing follows."""
+        """Return the current output, and whether it is final."""
         view = view_of(self.run)
         return picture_of(view, self.command), not view.alive

@@ -1,8 +1,7 @@
-"""The run that an output shows, found again by what the output says of it: for the server.
+"""Find the run of a displayed output again, for the server.
 
-An output may be anybody's, so nothing in it leads anywhere: a run of this machine is one of those
-that this user's state directory holds or has a link to, an execution one of the Azkaban that is
-configured here.
+An output is untrusted, so its content is used only for look-up: a local run must be in, or linked
+from, the user's state directory, and an execution must be in the configured Azkaban server.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from submarine_workflows.notebook.live_display import Source
 from submarine_workflows.notebook.local_run import LocalRun
 from submarine_workflows.runs import RunNotFoundError, Runs
 
-#: How notebooks call our commands.
+#: Command prefix in notebooks.
 _COMMAND = "%submarine"
 
 
 def find_run(run: str, url: str, state_dir: Path) -> Source:
-    """What can be followed of a run.
+    """Return the source of a run.
 
     Parameters
     ----------
     url
-        Of the Azkaban that runs it; empty: this machine does.
+        URL of the Azkaban server; empty for local runs.
     state_dir
-        Of the user whose runs these may be.
+        State directory of the user.
 
     Raises
     ------
     SubmarineError
-        If nothing is known here of such a run.
+        If the run is unknown here.
     """
     return _execution(run, url, state_dir) if url else _local(run, state_dir)
 
@@ -41,13 +40,13 @@ def _local(run: str, state_dir: Path) -> Source:
     for folder in (*runs.all(), *runs.elsewhere(run)):
         if folder.run == run:
             return LocalRun(folder, _COMMAND)
-    raise RunNotFoundError(f"No run {run[:80]} is among those of this server's user.")
+    raise RunNotFoundError(f"The user of this server has no run {run[:80]}.")
 
 
 def _execution(run: str, url: str, state_dir: Path) -> Source:
-    """Follow an execution with the session of an earlier command; showing an output logs nobody in.
+    """Return an execution, accessed with the session of an earlier command.
 
-    The output may be somebody else's, so it must not decide when a password is sent.
+    The output may be another user's, so it must not cause a login.
     """
     from submarine_workflows.azkaban import execution_id
     from submarine_workflows.azkaban.api import Azkaban, Connection, SessionFile, load_settings
@@ -56,14 +55,14 @@ def _execution(run: str, url: str, state_dir: Path) -> Source:
     settings = load_settings()
     if settings.url != url:
         raise UsageError(
-            f"This server asks {settings.url} and no other Azkaban.",
-            "Its own configuration names it, under [azkaban] in submarine.toml.",
+            f"This server uses only the Azkaban server {settings.url}.",
+            "It is configured under [azkaban] in submarine.toml.",
         )
     number = execution_id(run)
 
     def refuse() -> str:
         raise UsageError(
-            f"There is no session at {settings.origin} now, and showing an output logs nobody in.",
+            f"There is no session at {settings.origin}, and displaying an output does not log in.",
             f"Run `{_COMMAND} workflow status azkaban:{number}`, and open the notebook again.",
         )
 

@@ -1,6 +1,6 @@
-"""Where a workflow of a cell is kept: a ``.flow`` file beside the notebook, and who wrote it.
+"""Save the workflow of a cell in a ``.flow`` file beside the notebook.
 
-The kernel remembers the files that its cells have written; the files themselves outlive it.
+The kernel remembers the files that its cells have written.
 """
 
 from __future__ import annotations
@@ -17,52 +17,51 @@ SUFFIX = ".flow"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
 _HEAD = "# Written by %%submarine workflow"
 _HEADING = re.compile(re.escape(_HEAD) + r"(?: in (?P<notebook>.+))?; change it in that cell\.")
-#: By notebook and name: one process may serve several notebooks, as Zeppelin's does.
+#: By notebook and name: one process may serve several notebooks, as Zeppelin does.
 _files: dict[tuple[str, str], Path] = {}
 
 
 def check_name(name: str) -> str:
-    """A workflow's name, which is that of its file.
+    """Return a valid workflow name, which is also a file name.
 
     Raises
     ------
     UsageError
-        If it is no plain file name.
+        If it is not a plain file name.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:60]!r} is no name for a workflow.",
-            "It has letters, digits, `.`, `_` and `-`, such as nightly.",
+            f"{name[:60]!r} is not a valid workflow name.",
+            "Use letters, digits, `.`, `_` and `-`, such as nightly.",
         )
     return name
 
 
 def notebook_of(frontend: Frontend) -> Path | None:
-    """The notebook's file, where it has one."""
+    """Return the file of the notebook, or None."""
     told = frontend.notebook_name
     path = Path(told) if told else None
     return path.absolute() if path is not None and path.is_file() else None
 
 
 def folder_of(frontend: Frontend) -> Path:
-    """The notebook's folder, else the one that the kernel works in."""
+    """Return the folder of the notebook, else the kernel's working directory."""
     notebook = notebook_of(frontend)
     return notebook.parent if notebook is not None else Path.cwd()
 
 
 def keep(name: str, text: str, frontend: Frontend) -> Path:
-    """Write the workflow's file; it is there as a whole or as it was.
+    """Write the file of a workflow atomically.
 
     Raises
     ------
     UsageError
-        If a file of that name is there which this notebook has not written, or it cannot be
-        written.
+        If another notebook or editor created the file, or it cannot be written.
     """
     notebook = notebook_of(frontend)
     path = folder_of(frontend) / (name + SUFFIX)
     _check_ours(path, notebook)
-    # A line break in the notebook's name would begin a second line of YAML.
+    # A line break in the notebook's name would start another line of YAML.
     written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
     heading = f"{_HEAD}{written_in}; change it in that cell."
     data = f"{heading}\n{text}".encode("utf-8", "replace")
@@ -89,23 +88,23 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
     match = _HEADING.fullmatch(first.strip())
     if match is None:
         raise UsageError(
-            f"{path.name} is here already, and no cell has written it.",
+            f"{path.name} already exists and was not written by a cell.",
             "Give the workflow another name, or move that file.",
         )
     other = match["notebook"]
     if other and notebook and other != notebook.name and (path.parent / other).is_file():
         raise UsageError(
-            f"{path.name} is here already, written in {other}.",
+            f"{path.name} already exists and was written in {other}.",
             "Give the workflow another name, or change it there.",
         )
 
 
 def kept_names(frontend: Frontend) -> list[str]:
-    """The workflows that cells of this notebook have kept while this process lived."""
+    """Return the workflows that cells of this notebook have saved in this process."""
     own = frontend.notebook_name or ""
     return [name for notebook, name in _files if notebook == own]
 
 
 def kept_file(name: str, frontend: Frontend) -> Path | None:
-    """The file that a cell of this notebook has written for the workflow ``name``."""
+    """Return the file that a cell of this notebook has written for the workflow ``name``."""
     return _files.get((frontend.notebook_name or "", name))

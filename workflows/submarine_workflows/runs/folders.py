@@ -1,9 +1,8 @@
-"""Where runs lie and how one is named: a folder for each workflow, in it a folder for each run.
+"""Folders of local runs: one folder per workflow, with one folder per run.
 
-``<state>/workflows/<workflow>/<run>/`` holds ``journal.jsonl``, ``workflow.json``, ``logs/``,
-``outputs/``, ``notebooks/`` and two locks. Does not read what is in them (``views``). A run in
-another folder has a link in the state directory, so that its id alone finds it: what notebooks show
-of a run tells no path.
+``<state>/workflows/<workflow>/<run>/`` contains ``journal.jsonl``, ``workflow.json``, ``logs/``,
+``outputs/``, ``notebooks/`` and two locks; ``views`` reads them. A run in another folder has a link
+in the state directory, so that its id is sufficient to find it: notebook outputs contain no paths.
 """
 
 from __future__ import annotations
@@ -22,30 +21,30 @@ from submarine_workflows.model import file_name
 from submarine_workflows.runs.journal import is_held
 
 LAST = "last"
-#: Runs of one workflow that are kept; the oldest go when a new one starts.
+#: Number of runs kept per workflow; a new run deletes the oldest.
 MAX_RUNS = 100
-#: Links to runs in other folders, by their ids.
+#: Links to runs in other folders, by id.
 _ELSEWHERE = ".elsewhere"
 
 
 class RunNotFoundError(UsageError):
-    """No run of that name, and no workflow with one, is known here."""
+    """No run and no workflow with runs has this name."""
 
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The files of one run."""
+    """Files of one run."""
 
     path: Path
 
     @property
     def run(self) -> str:
-        """Its id."""
+        """Id of the run."""
         return self.path.name
 
     @property
     def journal(self) -> Path:
-        """What it has done."""
+        """Recorded events."""
         return self.path / "journal.jsonl"
 
     @property
@@ -55,39 +54,39 @@ class RunFolder:
 
     @property
     def runner_lock(self) -> Path:
-        """Held by the runner for as long as it lives."""
+        """Lock held by the runner while it runs."""
         return self.path / "runner.lock"
 
     @property
     def keeper_lock(self) -> Path:
-        """Held until all processes of a runner that was killed have been ended."""
+        """Lock held until all processes of a killed runner have ended."""
         return self.path / "keeper.lock"
 
     @property
     def cancel(self) -> Path:
-        """Its being there asks the runner to end."""
+        """File whose existence requests the end of the run."""
         return self.path / "cancel"
 
     @property
     def alive(self) -> bool:
-        """Whether its runner lives."""
+        """Whether its runner is running."""
         return is_held(self.runner_lock)
 
     def log(self, path: str, attempt: int) -> Path:
-        """The log of one attempt of a node; counted from 0."""
+        """Return the log of one attempt of a node; attempts count from 0."""
         return self.path / "logs" / f"{file_name(path)}.{attempt}.log"
 
     def output(self, path: str) -> Path:
-        """Where a node writes its output parameters."""
+        """Return the file for a node's output parameters."""
         return self.path / "outputs" / f"{file_name(path)}.json"
 
     def properties(self, path: str) -> Path:
-        """Where a node finds its properties."""
+        """Return the file with a node's properties."""
         return self.path / "outputs" / f"{file_name(path)}.properties"
 
     @property
     def notebooks(self) -> Path:
-        """Where executed notebooks go unless another place is named."""
+        """Default folder of executed notebooks."""
         return self.path / "notebooks"
 
 
@@ -97,9 +96,9 @@ class Runs:
     Parameters
     ----------
     folder
-        Where they lie; need not be there.
+        Folder of the runs; may not exist yet.
     home
-        The state directory's folder of runs; None: this is it.
+        Folder of runs in the state directory; None: ``folder``.
     """
 
     def __init__(self, folder: Path, home: Path | None = None) -> None:
@@ -107,13 +106,13 @@ class Runs:
         self._home = home or folder
 
     def new(self, workflow: str) -> RunFolder:
-        """A folder for a new run, which nobody else has."""
+        """Create the folder of a new run, exclusively."""
         above = self.folder / file_name(workflow)
         make_private(above)
         while True:
             now = time.time()
             moment = time.strftime("%Y%m%d-%H%M%S", time.gmtime(now))
-            # The fraction of the second at the end: ids are in the order of their times.
+            # The fraction of the second is last, so that ids sort by time.
             path = above / f"{file_name(workflow)}-{moment}-{int(now % 1 * 65536):04x}"
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
@@ -122,7 +121,7 @@ class Runs:
         for name in ("logs", "outputs", "notebooks"):
             (path / name).mkdir(mode=0o700)
         if self._home != self.folder:
-            with suppress(OSError):  # it is found by its folder then
+            with suppress(OSError):  # without a link it is found by its folder only
                 self._link(path)
         return RunFolder(path)
 
@@ -130,12 +129,12 @@ class Runs:
         links = self._home / _ELSEWHERE
         make_private(links)
         for link in list(links.iterdir()):
-            if not link.exists():  # the run is gone
+            if not link.exists():  # the run was deleted
                 link.unlink(missing_ok=True)
         (links / path.name).symlink_to(path)
 
     def elsewhere(self, run: str) -> list[RunFolder]:
-        """The run of that id in another folder; ``run`` may be anything, and is no path here."""
+        """Return the run of that id in another folder; ``run`` is untrusted, not used as a path."""
         found: list[RunFolder] = []
         with suppress(OSError), os.scandir(self._home / _ELSEWHERE) as entries:
             links = [entry.path for entry in entries if entry.name == run and entry.is_symlink()]
@@ -143,24 +142,24 @@ class Runs:
         return [one for one in found if one.journal.exists()]
 
     def of(self, workflow: str) -> list[RunFolder]:
-        """Runs of a workflow, newest first."""
+        """Return the runs of a workflow, newest first."""
         return _newest(_within(self.folder / file_name(workflow)))
 
     def all(self) -> list[RunFolder]:
-        """Every run, newest first."""
+        """Return every run, newest first."""
         return _newest(run for folder in _folders(self.folder) for run in _within(folder))
 
     def workflows(self) -> list[str]:
-        """Names of the workflows that have runs."""
+        """Return the names of workflows that have runs."""
         return sorted(folder.name for folder in _folders(self.folder))
 
     def find(self, text: str) -> RunFolder:
-        """The run of that id, or of a unique beginning; the newest of a workflow, or of all.
+        """Return a run by id or unique prefix, or the newest run of a workflow or of all.
 
         Raises
         ------
         RunNotFoundError
-            If there is none, or more than one fits.
+            If no run or several runs match.
         """
         if text == LAST:
             found = self.all()
@@ -175,17 +174,17 @@ class Runs:
         if begun:
             names = ", ".join(run.run for run in begun[:5])
             raise RunNotFoundError(
-                f"{text} begins {len(begun)} runs: {names}.", "Write more of it."
+                f"{text} is the beginning of {len(begun)} runs: {names}.", "Use a longer prefix."
             )
         if text == LAST:
             raise RunNotFoundError("No workflow has been run here.")
         raise RunNotFoundError(
-            f"No run and no workflow with runs is called {text[:80]}.",
+            f"No run, and no workflow with runs, is named {text[:80]}.",
             "`submarine workflow history` lists them.",
         )
 
     def prune(self, workflow: str) -> None:
-        """Let go of the oldest runs that nothing runs in."""
+        """Delete the oldest runs that are not active."""
         for run in self.of(workflow)[MAX_RUNS:]:
             if not run.alive and not is_held(run.keeper_lock):
                 shutil.rmtree(run.path, ignore_errors=True)
@@ -205,5 +204,5 @@ def _within(folder: Path) -> Iterator[RunFolder]:
 
 
 def _newest(runs: Iterator[RunFolder]) -> list[RunFolder]:
-    """By the times in their ids, which are in UTC."""
+    """Sort by the UTC times in the ids."""
     return sorted(runs, key=lambda run: run.run.rsplit("-", 3)[1:], reverse=True)

@@ -1,7 +1,7 @@
-"""What a run has done, written so that no crash loses it: one JSON object a line, appended.
+"""Journal of a run: one JSON object per line, appended so that a crash loses no event.
 
-A line is on the disk before the next thing happens; one that was cut by a crash or a full disk is
-left out by readers. The format is told in docs/workflows.md. Decides nothing and runs nothing.
+A line is synced to disk before the run continues. Readers skip lines that a crash or a full disk
+has truncated. docs/workflows.md describes the format.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Event = dict[str, Any]
 
 
 class Journal:
-    """The journal of one run, as its runner writes it.
+    """Journal of one run, written by its runner.
 
     Parameters
     ----------
     complain
-        Hears, once, that the file cannot be written; the run goes on, and what could not be
-        written is tried again with the next event.
+        Called once if the file cannot be written. The run continues, and the events are written
+        again with the next one.
     """
 
     def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
@@ -38,10 +38,10 @@ class Journal:
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         size = os.fstat(self._file).st_size
         if size and os.pread(self._file, 1, size - 1) != b"\n":
-            self._waiting = b"\n"  # the last line of a runner that was killed while it wrote
+            self._waiting = b"\n"  # end the line that a killed runner left incomplete
 
     def add(self, event: str, **facts: Any) -> None:
-        """Write one event with the present time."""
+        """Write one event with the current time."""
         line = json.dumps({"time": time.time(), "event": event, **facts}, ensure_ascii=True)
         self._waiting += line.encode() + b"\n"
         self._write()
@@ -55,16 +55,16 @@ class Journal:
             if not self._told:
                 self._told = True
                 self._complain(
-                    f"The journal {self._path} cannot be written: {exc.strerror}. The run goes "
-                    "on; should it be killed, it begins again from what was written."
+                    f"The journal {self._path} cannot be written: {exc.strerror}. The run "
+                    "continues; if it is killed, `--resume` repeats what was not written."
                 )
 
     def unwritten(self) -> list[Event]:
-        """What could not be written."""
+        """Return the events that could not be written."""
         return _events(self._waiting)
 
     def close(self) -> None:
-        """Write what is still waiting, and close."""
+        """Write pending events and close the file."""
         if self._file >= 0:
             self._write()
             os.close(self._file)
@@ -72,12 +72,12 @@ class Journal:
 
 
 def read_journal(path: Path) -> list[Event]:
-    """The events of a journal; lines that are no event are left out.
+    """Return the events of a journal; invalid lines are skipped.
 
     Raises
     ------
     OSError
-        If it cannot be read.
+        If the file cannot be read.
     """
     with path.open("rb") as file:
         return _events(file.read(MAX_BYTES))
@@ -94,21 +94,21 @@ def _events(data: bytes) -> list[Event]:
 
 
 class Lock:
-    """A file that one process holds for as long as it lives, however it ends."""
+    """File lock of one process, released when the process ends in any way."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self.file = -1
 
     def take(self, seconds: float = 2.0) -> bool:
-        """Hold it; False when somebody else does for that long."""
+        """Acquire the lock; return False if another process holds it for that long."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + seconds
         while True:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                # Somebody may only be looking whether it is held.
+                # ``is_held`` of another process may hold it for an instant.
                 if time.monotonic() > deadline:
                     os.close(file)
                     return False
@@ -118,14 +118,14 @@ class Lock:
                 return True
 
     def release(self) -> None:
-        """Let it go here; a process that has inherited it still holds it."""
+        """Release the lock here; a process that inherited the file still holds it."""
         if self.file >= 0:
             os.close(self.file)
             self.file = -1
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock."""
+    """Return whether a running process holds the lock."""
     try:
         file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -142,7 +142,7 @@ def is_held(path: Path) -> bool:
 
 @contextmanager
 def held(lock: Lock, seconds: float) -> Iterator[bool]:
-    """The lock for a while; whether it was got."""
+    """Hold the lock in a context; yield whether it was acquired."""
     got = lock.take(seconds)
     try:
         yield got

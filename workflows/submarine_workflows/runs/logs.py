@@ -1,4 +1,4 @@
-"""Logs of nodes, whole, their ends, or as they grow. What is in them is untrusted."""
+"""Read logs of nodes: all, the last lines, or as they grow. Their content is untrusted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from submarine_workflows.runs.tables import log_of
 from submarine_workflows.runs.views import NodeView, RunView, view_of
 
 _CHUNK = 1 << 16
-#: Most of one log that is given back as one text.
+#: Maximum length of one log in an outcome.
 MAX_TEXT = 1 << 20
 _LOOK = 0.5
 
@@ -29,11 +29,11 @@ def shown(
     *,
     as_json: bool,
 ) -> Outcome:
-    """The logs that there are now."""
+    """Return the current content of logs."""
     view = view_of(run)
     found = _chosen(view, node)
     if node and not found:
-        frontend.say(f"{node} of {run.run} has written nothing: it is {view.node(node).status}.")
+        frontend.say(f"{node} of {run.run} has no log: it is {view.node(node).status}.")
     headed = [one.path for one in found] != [node]
     logs = [(one.path, _path(run, view, one, attempt)) for one in found]
     if frontend.kind == "cli" and not as_json:
@@ -54,7 +54,7 @@ def shown(
 
 
 def followed(run: RunFolder, node: str | None, frontend: Frontend, tail: int | None) -> Outcome:
-    """What nodes write, as they write it, until the run (or the node) has ended."""
+    """Write the logs of nodes as they grow, until the run (or the node) has ended."""
     reading: dict[tuple[str, int], int] = {}
     latest = ""
     while True:
@@ -67,7 +67,7 @@ def followed(run: RunFolder, node: str | None, frontend: Frontend, tail: int | N
                 continue
             if key not in reading:
                 reading[key] = _start(log, tail)
-            elif (size := _size(log)) < reading[key]:  # it was shortened (``log_limit``)
+            elif (size := _size(log)) < reading[key]:  # shortened by ``log_limit``
                 reading[key] = size
             for data in _from(log, reading[key]):
                 if one.path not in (node, latest):
@@ -81,7 +81,7 @@ def followed(run: RunFolder, node: str | None, frontend: Frontend, tail: int | N
 
 
 def _chosen(view: RunView, name: str | None) -> list[NodeView]:
-    """The nodes that have begun, in their order: all, one, or those of a flow."""
+    """Return the started nodes by start time: all, one, or those of a flow."""
     begun = [node for node in view.nodes if node.log and node.started is not None]
     if name:
         path = view.node(name).path
@@ -94,7 +94,7 @@ def _path(run: RunFolder, view: RunView, node: NodeView, attempt: int | None) ->
         return log_of(view, node)
     path = run.log(node.path, attempt - 1)
     if not path.exists():
-        raise UsageError(f"{node.path} of {run.run} has had no attempt {attempt}.")
+        raise UsageError(f"{node.path} of {run.run} has no attempt {attempt}.")
     return path
 
 
@@ -123,7 +123,7 @@ def _size(path: Path) -> int:
 
 
 def _start(path: Path, tail: int | None) -> int:
-    """The offset where the last lines begin; looked for from the end."""
+    """Return the offset of the last ``tail`` lines, searching from the end."""
     if tail is None:
         return 0
     try:
@@ -138,7 +138,7 @@ def _start(path: Path, tail: int | None) -> int:
                 newlines = [n for n, byte in enumerate(block) if byte == 10]
                 for place in reversed(newlines):
                     if offset + place == end - 1:
-                        continue  # the one that ends the log
+                        continue  # the newline at the end of the log
                     lines += 1
                     if lines == tail:
                         return offset + place + 1

@@ -1,7 +1,7 @@
-"""Runs that should have been and were not: the times of a schedule that no run answers for.
+"""Find missed runs: times of a schedule without a run.
 
-A time is answered for by any run that starts between it and the next one, so a run that was made up
-for by hand is not missed. Compares moments, not clock faces, since clocks are put back in autumn.
+A time is covered by any run that starts between it and the next time, so a later manual run counts.
+Comparisons use timestamps, because local time repeats in autumn.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from itertools import pairwise
 
 from submarine_workflows.model import read_schedule
 
-#: Seconds that a run may start early (clocks differ) and late (a machine is busy).
+#: Seconds that a run may start early (clock differences) and late (machine load).
 EARLY = 5.0
 LATE = 60.0
-#: Most times of a schedule that are looked at: five years of nights, a day and a half of minutes.
+#: Limit of examined times: five years of daily runs, 33 hours of runs every minute.
 _MOST = 2000
 
 
 @dataclass(frozen=True)
 class Missed:
-    """What was missed.
+    """Missed runs.
 
     Attributes
     ----------
     times
         Oldest first.
     more
-        Whether there may be others: the schedule has come true too often to look at all of it.
+        Whether there may be more: the schedule has too many times to examine all.
     """
 
     times: tuple[datetime, ...] = ()
@@ -38,12 +38,12 @@ class Missed:
 
 
 def missed(schedule: str, zone: tzinfo, starts: Sequence[float], now: float) -> Missed:
-    """The times since the first of ``starts`` that no run answers for.
+    """Return the times since the first of ``starts`` that have no run.
 
     Parameters
     ----------
     starts
-        When runs started, in seconds since 1970; with none, nothing is known to be missed.
+        Start times of runs in seconds since 1970; if empty, no run counts as missed.
     """
     if not schedule or not starts:
         return Missed()
@@ -61,7 +61,7 @@ def missed(schedule: str, zone: tzinfo, starts: Sequence[float], now: float) -> 
 
 
 def _due(schedule: str, since: datetime, now: float) -> tuple[list[datetime], bool]:
-    """The times up to the first that is to come; whether there are too many to look at."""
+    """Return the times up to the first future one, and whether there are too many."""
     due: list[datetime] = []
     for moment in read_schedule(schedule).after(since):
         due.append(moment)

@@ -1,4 +1,4 @@
-"""The statuses of a flow and its nodes, by Azkaban's names (``azkaban.executor.Status``)."""
+"""Statuses of a flow and its nodes, with Azkaban's names (``azkaban.executor.Status``)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Where a flow or a node stands."""
+    """Status of a flow or a node."""
 
     READY = "READY"
     QUEUED = "QUEUED"
     RUNNING = "RUNNING"
-    #: A flow that has failed already, some of whose nodes still run.
+    #: A flow that has failed and has running nodes.
     FAILED_FINISHING = "FAILED_FINISHING"
     KILLING = "KILLING"
     SUCCEEDED = "SUCCEEDED"
@@ -20,19 +20,19 @@ class Status(StrEnum):
     KILLED = "KILLED"
     CANCELLED = "CANCELLED"
     SKIPPED = "SKIPPED"
-    #: It failed, and ``job.succeed.on.failure`` says that this does not matter.
+    #: Failed with ``job.succeed.on.failure``.
     FAILED_SUCCEEDED = "FAILED_SUCCEEDED"
-    #: Of a flow only: its runner ended without a word.
+    #: Flows only: the runner ended without recording an end.
     EXECUTION_STOPPED = "EXECUTION_STOPPED"
 
     @property
     def good(self) -> bool:
-        """Whether what depends on it takes it for a success."""
+        """Whether dependent nodes treat it as a success."""
         return self in (Status.SUCCEEDED, Status.FAILED_SUCCEEDED, Status.SKIPPED)
 
     @property
     def bad(self) -> bool:
-        """Whether what depends on it takes it for a failure."""
+        """Whether dependent nodes treat it as a failure."""
         return self in (
             Status.FAILED,
             Status.KILLED,
@@ -42,12 +42,12 @@ class Status(StrEnum):
 
     @property
     def ended(self) -> bool:
-        """Whether nothing follows."""
+        """Whether it is final."""
         return self.good or self.bad
 
     @property
     def started(self) -> bool:
-        """Whether it is under way."""
+        """Whether the flow or node has started and not ended."""
         return self in (
             Status.QUEUED,
             Status.RUNNING,
@@ -57,7 +57,7 @@ class Status(StrEnum):
 
 
 class FailureAction(StrEnum):
-    """What becomes of the others when a node fails, by the names of Azkaban's ``executeFlow``."""
+    """Effect of a failed node on other nodes, with the names of Azkaban's ``executeFlow``."""
 
     FINISH_CURRENT = "finishCurrent"
     CANCEL = "cancelImmediately"
@@ -65,13 +65,13 @@ class FailureAction(StrEnum):
 
     @classmethod
     def declared(cls, config: Mapping[str, str]) -> FailureAction:
-        """What a flow's ``failure.action`` says, by the names of Azkaban's own constants."""
+        """Return a flow's ``failure.action``, given by the name of Azkaban's constant."""
         word = config.get("failure.action", "").strip()
         return _DECLARED.get(word) or cls(word or cls.FINISH_CURRENT)
 
 
 class Concurrent(StrEnum):
-    """What happens while an earlier run of the workflow is under way; Azkaban's names."""
+    """Behaviour while another run of the workflow is active, with Azkaban's names."""
 
     SKIP = "skip"
     PIPELINE = "pipeline"

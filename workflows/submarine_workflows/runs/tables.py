@@ -1,4 +1,4 @@
-"""A run in words: its table, its end, its history, what was missed. Untrusted text is made fit."""
+"""Text and tables of runs: nodes, result, history, missed runs. Untrusted text is sanitized."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HISTORY = ("run", "status", "started", "took", "failed")
 
 
 def head_of(view: RunView, now: float) -> str:
-    """One line about the run."""
+    """Return one line about the run."""
     took = duration((view.ended or now) - view.started) if view.started else "-"
     word = "for" if view.alive else "after"
     told = f"{view.run}: {view.status} {word} {took}"
@@ -28,12 +28,12 @@ def head_of(view: RunView, now: float) -> str:
 
 
 def table_of(view: RunView, now: float) -> str:
-    """The run and a line for each node."""
+    """Return the run with one line per node."""
     return f"{head_of(view, now)}\n{text(_COLUMNS, [_row(node, now) for node in view.nodes])}"
 
 
 def html_of(view: RunView, now: float) -> str:
-    """The same for a notebook: the graph, and the table below it."""
+    """Return the run as HTML for a notebook: the graph, and a table below it."""
     from submarine_jobs.text import escaped
     from submarine_workflows.display import as_svg
 
@@ -43,7 +43,7 @@ def html_of(view: RunView, now: float) -> str:
 
 
 def _row(node: NodeView, now: float) -> Row:
-    # One that waits, in a run that goes on again, may have had an attempt before.
+    # A node that waits in a resumed run may have had an earlier attempt.
     started = node.started if node.status is not Status.READY else None
     took = duration((node.ended or now) - started) if started else "-"
     attempt = str(node.attempt + 1) if started else "-"
@@ -51,29 +51,29 @@ def _row(node: NodeView, now: float) -> Row:
 
 
 def end_of(ended: Ended, command: str, now: float) -> str:
-    """How a run ended, the end of the log of what failed, and what may be done next."""
+    """Return how a run ended, the last log lines of failed nodes, and the next commands."""
     view = ended.view
     lines = [head_of(view, now)]
     for path in list(ended.failures)[:3]:
         tail = log_tail(log_of(view, view.node(path)))
         if tail:
-            lines += [f"The end of the log of {path}:", *(f"  {row}" for row in tail)]
+            lines += [f"Last lines of the log of {path}:", *(f"  {row}" for row in tail)]
     if view.status is not Status.SUCCEEDED:
         failed = next(iter(ended.failures), "")
         named = f" {failed}" if failed else ""
         lines.append(f"  {command} workflow logs {view.run}{named}")
-        lines.append(f"  {command} workflow run --resume {view.run}    go on from there")
+        lines.append(f"  {command} workflow run --resume {view.run}    resume it")
     return "\n".join(lines)
 
 
 def log_of(view: RunView, node: NodeView) -> Path | None:
-    """The log of a node's newest attempt, inside its run's folder and nowhere else."""
+    """Return the log of a node's newest attempt, inside the folder of its run."""
     name = Path(node.log).name
     return view.folder / "logs" / name if name else None
 
 
 def log_tail(path: Path | None, lines: int = _LINES) -> list[str]:
-    """The last lines of a log, fit to be shown."""
+    """Return the last lines of a log, sanitized."""
     try:
         if path is None:
             return []
@@ -88,7 +88,7 @@ def log_tail(path: Path | None, lines: int = _LINES) -> list[str]:
 
 
 def history_rows(views: Sequence[RunView], now: float) -> list[Row]:
-    """A row for each run."""
+    """Return a row for each run."""
     rows: list[Row] = []
     for view in views:
         failed = [n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)]
@@ -98,24 +98,24 @@ def history_rows(views: Sequence[RunView], now: float) -> list[Row]:
 
 
 def history_text(rows: Sequence[Row]) -> str:
-    """The rows below each other."""
+    """Return the rows as text."""
     return text(_HISTORY, rows)
 
 
 def history_html(rows: Sequence[Row]) -> str:
-    """The rows as a table."""
+    """Return the rows as a table."""
     return html(_HISTORY, rows)
 
 
 def clock(moment: float) -> str:
-    """A moment by this machine's clock."""
+    """Return a timestamp as local time."""
     if not moment:
         return "-"
     return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
 def missed_sentence(name: str, found: Missed) -> str:
-    """What was missed, the newest of it by name; empty: nothing."""
+    """Return a sentence on the missed runs, with the newest times; empty if there are none."""
     if not found.times:
         return ""
     count = len(found.times)

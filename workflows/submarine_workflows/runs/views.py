@@ -1,6 +1,6 @@
-"""A run as it is to be seen: folded out of its journal, whoever wrote it and however it ended.
+"""State of a run, computed from its journal.
 
-What the command line prints and the notebook draws. Changes nothing.
+Used by the command line and notebooks, also for runs whose runner was killed.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.journal import Event, read_journal
 from submarine_workflows.runs.statuses import Status
 
-STOPPED = "Its runner ended without a word: it was killed, or the machine went down."
+STOPPED = "The runner ended unexpectedly: it was killed, or the machine stopped."
 
 
 @dataclass(frozen=True)
 class NodeView:
-    """A node, and where it stands.
+    """A node and its status.
 
     Attributes
     ----------
     attempt
-        Counted from 0; grows with retries and when a run is resumed.
+        Counts from 0; increases with retries and when a run is resumed.
     """
 
     path: str
@@ -45,7 +45,7 @@ class NodeView:
     outputs: Mapping[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {**asdict(self), "status": str(self.status), "depends_on": list(self.depends_on)}
 
 
@@ -56,7 +56,7 @@ class RunView:
     Attributes
     ----------
     starts
-        How often it was started: once, and once for each ``--resume``.
+        Number of starts: one, plus one for each ``--resume``.
     """
 
     run: str
@@ -76,12 +76,12 @@ class RunView:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def node(self, path: str) -> NodeView:
-        """The node of that path.
+        """Return the node of that path.
 
         Raises
         ------
         UsageError
-            If there is none.
+            If it does not exist.
         """
         for node in self.nodes:
             if node.path == path:
@@ -90,11 +90,11 @@ class RunView:
         raise UsageError(f"{self.run} has no node {path[:80]}; it has: {names}.")
 
     def states(self) -> dict[str, str]:
-        """Node -> status, of those at the top: what ``drawing.as_svg`` takes."""
+        """Return node -> status of started top-level nodes, for ``drawing.as_svg``."""
         return {n.path: str(n.status) for n in self.nodes if n.status is not Status.READY}
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return {
             "run": self.run,
             "workflow": self.workflow.name,
@@ -115,7 +115,7 @@ class RunView:
 
 
 def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
-    """What is known of a run.
+    """Return the state of a run.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
     UsageError
         If its files cannot be read.
     """
-    alive = run.alive  # before its journal: what ends between the two is seen as running, not lost
+    alive = run.alive  # first: a run that ends before the journal is read is not lost
     try:
         workflow = from_json(json.loads(run.workflow.read_bytes()))
         events = read_journal(run.journal)
@@ -135,9 +135,9 @@ def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
         raise UsageError(f"The run {run.run} cannot be read: {exc}.") from None
     folding = _Folding(run, workflow)
     for event in (*events, *unwritten):
-        with suppress(KeyError, TypeError, ValueError):  # a line that a newer release wrote
+        with suppress(KeyError, TypeError, ValueError):  # a line of a newer release
             folding.take(event)
-    # One that was resumed meanwhile is not lost.
+    # The run may have been resumed meanwhile.
     return folding.view(alive or (folding.is_open and run.alive))
 
 

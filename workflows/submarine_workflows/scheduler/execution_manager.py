@@ -1,8 +1,8 @@
-"""jupyter-scheduler's jobs, executed by the headless runner: ``SubmarineExecutionManager``.
+"""Execution manager for jupyter-scheduler that runs notebooks with the headless runner.
 
-Imported by a Jupyter server that names it in its configuration, and by the process that
-jupyter-scheduler starts for each job. The notebook itself runs in a process of its own
-(``scheduler_run``), which outlives a stop long enough to end its jobs and to leave its output.
+The module is imported by the Jupyter server that configures it, and by the process that
+jupyter-scheduler starts for each job. The notebook itself runs in another process
+(``scheduler_run``), which survives a stop long enough to end its jobs and save its output.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ from submarine_workflows.runs import missed, missed_sentence
 from submarine_workflows.scheduler.parameters import value_of
 from submarine_workflows.scheduler.process import MAX_SAID
 
-#: Seconds between two looks at whether a later server wants this run to stop.
+#: Seconds between checks of whether a server has stopped this run.
 LOOK_SECONDS = 5.0
 
 
 class NotebookFailedError(Exception):
-    """A scheduled notebook did not end well; the message is what the list of jobs shows."""
+    """A scheduled notebook failed; the message is shown in the list of jobs."""
 
 
 class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
-    """Runs a scheduled notebook as ``submarine run`` does.
+    """Run a scheduled notebook as ``submarine run`` does.
 
-    Its jobs run beside each other and are waited for at the end; they know the scheduled job that
-    they belong to; a stop ends them and leaves the output notebook readable.
+    Its jobs run in parallel, are awaited at the end, and record the scheduled job as their origin.
+    Stopping the run cancels them and keeps the output notebook readable.
     """
 
     _stopped = False
 
     def execute(self) -> None:
-        """Run the notebook, in a process that notices when this one is stopped.
+        """Run the notebook in a process that detects when this one is stopped.
 
         Raises
         ------
         NotebookFailedError
-            If a cell or a job failed; also for a notebook that could not be run at all.
+            If a cell or a job failed, or the notebook could not be run.
         """
         staging = Path(self.staging_paths["input"]).parent
         output = self._output()
@@ -79,25 +79,25 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             output.unlink(missing_ok=True)
 
     def _output(self) -> Path:
-        """Where the executed notebook goes, also when nobody wants to have it."""
+        """Return the path of the executed notebook, also if the output format is not requested."""
         source = Path(self.staging_paths["input"])
         return Path(self.staging_paths.get("ipynb") or source.with_suffix(".executed.ipynb"))
 
     def _folder(self) -> tuple[str, str]:
-        """Where below the server's root Lab puts the outputs of a run once somebody asks for them.
+        """Return the path, below the server's root, where JupyterLab stores requested outputs.
 
-        It offers them of runs only that came to an end by themselves.
+        JupyterLab offers outputs only of runs that ended without being stopped.
         """
         return "jobs", create_output_directory(self.model.input_filename, self.job_id)
 
     def _asked_to_stop(self) -> bool:
-        """Whether a server wants an end of this run that cannot kill us: it was started later."""
+        """Return whether a server that cannot signal this process has stopped the run."""
         with self.db_session() as session:
             found = session.query(Job.status).filter(Job.job_id == self.job_id).first()
         return found is None or found[0] in (Status.STOPPING, Status.STOPPED)
 
     def on_failure(self, e: Exception) -> None:
-        """Say how the run ended; one that was stopped has not failed."""
+        """Record the failure. A stopped run is recorded as stopped."""
         if not self._stopped:
             super().on_failure(e)
             return
@@ -107,29 +107,30 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             session.commit()
 
     def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
-        """Exit code of the run and what it said; our own end closes its standard input.
+        """Return the exit code and output of the run; closing its standard input stops it.
 
-        So does a signal, such as Ctrl-C for the server's whole group: what the run leaves is still
-        waited for then.
+        A signal, such as Ctrl-C for the server's process group, also stops it; this method waits
+        until the run has saved its output.
         """
         listen, tell = os.pipe()
-        os.set_blocking(listen, False)  # nobody waits for one who has it without knowing
+        os.set_blocking(listen, False)  # a process that inherited the pipe must not block the read
         with os.fdopen(listen, "rb", buffering=0) as ear, Traps() as traps:
             try:
                 child = subprocess.Popen(
-                    # -P: a file of the notebook's may be called like a module.
+                    # -P: a file beside the notebook may have the name of a module.
                     [sys.executable, "-P", "-m", "submarine_workflows.scheduler.process"],
                     stdin=subprocess.PIPE,
                     cwd=orders["folder"],
                     env={**os.environ, **self._origin().to_environment()},
                     pass_fds=(tell,),
-                    # A signal for the server's whole group, Ctrl-C for one, comes by our end.
+                    # Signals to the server's process group, such as Ctrl-C, are forwarded by
+                    # closing the pipe.
                     start_new_session=True,
                 )
             finally:
                 os.close(tell)
             assert child.stdin is not None
-            with contextlib.suppress(BrokenPipeError):  # its exit code says why
+            with contextlib.suppress(BrokenPipeError):  # its exit code gives the reason
                 child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
                 child.stdin.flush()
             traps.listener = partial(_let_go, child)
@@ -146,7 +147,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             return code, (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
 
     def before_start(self) -> None:
-        """Say that the run has begun, and which ones before it never did."""
+        """Record the start of the run, and report scheduled runs that were missed before it."""
         super().before_start()
         sentence = self._missed()
         if sentence:
@@ -157,7 +158,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
                 session.commit()
 
     def _missed(self) -> str:
-        """The times of the schedule since the run before this one; empty: none, or no schedule."""
+        """Return a sentence on the runs missed since the previous run, or an empty string."""
         definition = self._definition
         if definition is None or not definition.schedule:
             return ""
@@ -171,19 +172,19 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             )
         if before is None:
             return ""
-        # Whoever changes a definition, or wakes it up, begins anew.
+        # A changed or resumed definition starts a new series.
         since = max(before[0], definition.update_time or 0)
         starts = [moment / 1000 for moment in (since, self.model.create_time)]
         try:
             zone = read_timezone(definition.timezone or "UTC")
             found = missed(definition.schedule, zone, starts, starts[-1])
         except ScheduleError:
-            return ""  # croniter reads what we do not
+            return ""  # croniter accepts expressions that Quartz and crontab do not
         return missed_sentence(str(self.model.name), found)
 
     @cached_property
     def _definition(self) -> Any:
-        """The definition that this job was made from, or None."""
+        """Return the definition of this job, or None."""
         wanted = self.model.job_definition_id
         if not wanted:
             return None
@@ -192,7 +193,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             return every.filter(JobDefinition.job_definition_id == wanted).first()
 
     def _origin(self) -> Origin:
-        """The scheduled job, as the jobs of its notebook name it."""
+        """Return the origin that the notebook's jobs record: the scheduled job."""
         definition = self._definition
         name = self.model.name if definition is None else definition.name
         given = Origin.from_environment()
@@ -201,7 +202,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
 
 
 def _let_go(child: subprocess.Popen[bytes]) -> None:
-    """Close the pipe whose end a run takes for the wish to end."""
+    """Close the pipe; the run stops when it reads the end of its standard input."""
     if child.stdin is not None:
         with contextlib.suppress(OSError):
             child.stdin.close()

@@ -1,7 +1,4 @@
-"""What a parameter that was typed as text means: a number, a list, or the text itself.
-
-Does not know where it was typed.
-"""
+"""Convert parameters entered as text to numbers, lists or other values."""
 
 from __future__ import annotations
 
@@ -14,10 +11,10 @@ MAX_LITERAL = 100_000
 
 
 def value_of(typed: Any) -> Any:
-    """The value that ``typed`` stands for, one that JSON can carry.
+    """Return the value of ``typed``, which can be encoded as JSON.
 
-    ``0.1``, ``[1, 2]``, ``"ada"`` (with its quotes), ``None`` and ``true`` are read as such; any
-    other text is itself. What is no text stays as it is.
+    ``0.1``, ``[1, 2]``, ``"ada"`` (with quotes), ``None`` and ``true`` are converted; any other
+    text is returned unchanged, as are values that are not text.
     """
     if not isinstance(typed, str):
         return typed

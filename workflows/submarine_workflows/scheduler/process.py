@@ -1,9 +1,9 @@
 """Run one scheduled notebook: ``python -m submarine_workflows.scheduler.process``.
 
-Orders come as one line of JSON on standard input, which then stays open: its end is the end of
-whoever wants the run, by SIGKILL even, and counts as SIGTERM. Why the run failed goes to the
-descriptor ``tell``. In jupyter-scheduler's database it writes only what nobody else is left to say:
-that a run was ended whose process there is gone.
+The request is one line of JSON on standard input, which then stays open. End of file means that the
+requesting process has ended, also by SIGKILL, and is handled like SIGTERM. The reason of a failure
+is written to the descriptor ``tell``. The process writes to jupyter-scheduler's database only to
+record the end of a run whose process there no longer exists.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pathlib import Path
 from typing import Any
 
 FAILED, USAGE = 1, 2
-#: A pipe takes so much at once, whether or not anybody reads.
+#: A pipe accepts this many bytes without a reader.
 MAX_SAID = 4096
 ENGINE = "submarine"
-ALONE = "The run was ended: the process of the Jupyter server that waited for it is gone."
+ALONE = "The run was stopped: the process of the Jupyter server that waited for it has ended."
 
 
 def main() -> int:
-    """Run the notebook and export it; the exit code is papermill's, or that of the signal."""
+    """Run and export the notebook; return papermill's exit code, or that of the signal."""
     try:
         orders = json.loads(_line())
         source, output = Path(orders["input"]), Path(orders["output"])
     except (ValueError, LookupError, TypeError) as exc:
-        print(f"The orders on standard input make no sense: {exc!r}.", file=sys.stderr)
+        print(f"The request on standard input is invalid: {exc!r}.", file=sys.stderr)
         return USAGE
     threading.Thread(target=_until_alone, name="alone", daemon=True).start()
     stopped = False
@@ -44,7 +44,7 @@ def main() -> int:
         code = FAILED
         print(said, file=sys.stderr)
         os.write(int(orders.get("tell") or 2), said.encode()[:MAX_SAID])
-    if output.exists():  # whoever deletes a run takes its outputs with it
+    if output.exists():  # deleting a run deletes its outputs
         exported = _export(output, orders.get("exports") or {})
         if stopped:
             _keep([output, *exported], Path(orders["kept"]))
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
-    """Why the run failed; empty: it did not."""
+    """Return the reason of a failure; empty on success."""
     import papermill
 
     try:
@@ -72,7 +72,7 @@ def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]
 
 
 def _line() -> bytes:
-    """The first line of standard input, read without Python's buffer and its lock."""
+    """Read the first line of standard input without Python's buffer and its lock."""
     pieces = []
     while piece := os.read(0, 1 << 16):
         pieces.append(piece)
@@ -82,14 +82,14 @@ def _line() -> bytes:
 
 
 def _until_alone() -> None:
-    """Wait for the end of standard input; nothing comes on it."""
+    """Wait for the end of standard input, then send SIGTERM to this process."""
     while os.read(0, 1 << 16):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _export(output: Path, formats: Mapping[str, str]) -> list[Path]:
-    """What else was asked for; a format that fails takes nothing from the others."""
+    """Export the notebook to the requested formats; a failed format does not affect the others."""
     import nbformat
     from nbconvert import get_exporter
 
@@ -107,17 +107,17 @@ def _export(output: Path, formats: Mapping[str, str]) -> list[Path]:
 
 
 def _keep(files: list[Path], folder: Path) -> None:
-    """Copy what a stopped run has left to where a person finds it."""
+    """Copy the outputs of a stopped run to the folder where JupyterLab offers them."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             shutil.copyfile(file, folder / file.name)
     except OSError as exc:
-        print(f"What the stopped run has left stays in {files[0].parent}: {exc}", file=sys.stderr)
+        print(f"The outputs of the stopped run remain in {files[0].parent}: {exc}", file=sys.stderr)
 
 
 def _record_end(database: str, job_id: str) -> None:
-    """Have the list of jobs say that the run has ended; what a stop has said there stays."""
+    """Record the end of the run in the database, unless a stop has already been recorded."""
     from jupyter_scheduler.models import Status
     from jupyter_scheduler.orm import Job, create_session
 

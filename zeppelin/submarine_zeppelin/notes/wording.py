@@ -49,7 +49,7 @@ _OTHERS = (
     (re.compile(r"\bcollected cells\b"), "%submarine.python paragraphs"),
     (re.compile(r"\bcollect the cell that\b"), "put into the program the paragraph that"),
     (re.compile(r"\bThe notebook has no code cell called\b"), "The note has no paragraph called"),
-    (re.compile(r" It is looked for in [^\n<]{1,200}\.ipynb as saved\."), ""),
+    (re.compile(r" The saved file [^\n<]{1,200}\.ipynb was searched\."), ""),
     (re.compile(r">Cell</th>"), ">Paragraph</th>"),
     (re.compile(r"%%submarine (?=workflow\b)"), "%submarine "),
     (re.compile(r"%%submarine\b"), "%submarine.python"),

@@ -74,13 +74,13 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
     value = done.value
     number = value["run"].removeprefix("azkaban:")
     assert done.text.splitlines() == [
-        "Made the project and uploaded nightly as version 1 of nightly: "
+        "Created the project and uploaded nightly as version 1 of nightly: "
         f"{azkaban.url}/manager?project=nightly",
         f"Scheduled as {value['schedule_id']}: `0 30 2 ? * *` in the server's time zone, "
         "next at 2026-11-23 02:30:00.",
-        f"Runs as azkaban:{number}: {azkaban.url}/executor?execid={number}",
+        f"Running as azkaban:{number}: {azkaban.url}/executor?execid={number}",
         f"Azkaban says: Execution queued successfully with exec id {number}.",
-        f"Look at it with `submarine workflow status azkaban:{number}`.",
+        f"Show it with `submarine workflow status azkaban:{number}`.",
     ]
     assert [one.cron for one in azkaban.schedules.values()] == ["0 30 2 ? * *"]
     frontend = Listening()
@@ -156,20 +156,20 @@ def test_no_flow_is_lost_by_an_upload(azkaban: servers.Azkaban, nightly: Path) -
     other.write_text(FLOW)
     with pytest.raises(UsageError) as refused:
         do("submit", "weekly.flow", "--project", "all")
-    assert "would take away, with their schedules: nightly." in str(refused.value)
+    assert "and their schedules: nightly." in str(refused.value)
     assert "POST /manager upload" not in azkaban.requests[-1]
     assert len(azkaban.schedules) == 1
     do("submit", "weekly.flow", "--project", "all", "--replace")
     assert azkaban.schedules == {}
-    with pytest.raises(UsageError, match="Name its project by --project"):
+    with pytest.raises(UsageError, match="Give its project with --project"):
         do("unschedule", "monthly")
 
 
 def test_what_is_refused_before_anything_is_sent(azkaban: servers.Azkaban, nightly: Path) -> None:
     for text, words, sentence in (
         (FLOW.replace("schedule: 0 30 2 ? * *\n", ""), ["--schedule"], "has no schedule"),
-        ("timezone: Asia/Tokyo\n" + FLOW, ["--schedule"], "in its own time zone, which is not"),
-        (FLOW, ["--project", "my project"], "is no name of a project"),
+        ("timezone: Asia/Tokyo\n" + FLOW, ["--schedule"], "which is not configured"),
+        (FLOW, ["--project", "my project"], "is not a valid project name"),
         ("trigger: {schedule: {type: cron, value: 0 0 2 * * ?}}\n" + FLOW,
          ["--schedule"], "has a `trigger:`"),
         (FLOW.replace("echo two", "curl --token 8f3a http://x"), [], "a secret after `token`"),
@@ -181,7 +181,7 @@ def test_what_is_refused_before_anything_is_sent(azkaban: servers.Azkaban, night
     nightly.write_text(FLOW)
     with pytest.raises(UsageError, match="api_token looks like a secret by its name"):
         do("submit", "nightly.flow", "--run", "-p", "api_token", "8f3a")
-    with pytest.raises(UsageError, match="azkaban:x is no run of Azkaban's"):
+    with pytest.raises(UsageError, match="azkaban:x is not the id of an Azkaban run"):
         do("status", "azkaban:x")
     assert azkaban.requests == []
 
@@ -238,11 +238,16 @@ def test_a_schedule_in_the_servers_time_zone(
 @pytest.mark.parametrize(
     ("cron", "wanted", "servers", "sentence"),
     [
-        ("0 30 2 ? * *", "Europe/Berlin", "", "time zone, which is not known here"),
-        ("0 30 2 ? * *", "Europe/Berlin", "America/New_York", "not changed on the same days"),
-        ("0 30 2 ? * *", "Europe/Berlin", "UTC", "not changed on the same days"),
-        ("0 30 2 ? * MON", "Asia/Shanghai", "UTC", "fall on other days"),
-        ("0 0/15 2 ? * *", "Asia/Shanghai", "UTC", "fall on other days"),
+        ("0 30 2 ? * *", "Europe/Berlin", "", "that of its server, which is not configured"),
+        (
+            "0 30 2 ? * *",
+            "Europe/Berlin",
+            "America/New_York",
+            "change their clocks on different days",
+        ),
+        ("0 30 2 ? * *", "Europe/Berlin", "UTC", "change their clocks on different days"),
+        ("0 30 2 ? * MON", "Asia/Shanghai", "UTC", "on different days there"),
+        ("0 0/15 2 ? * *", "Asia/Shanghai", "UTC", "on different days there"),
     ],
 )
 def test_a_schedule_that_cannot_be_said_there(

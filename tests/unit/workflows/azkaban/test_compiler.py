@@ -135,19 +135,19 @@ def test_the_same_bytes_each_time(nightly: Path) -> None:
 
 def test_further_files_are_carried_when_asked_for(nightly: Path) -> None:
     assert "data.csv" in project_of(nightly, extra=("*.csv",))[1].files
-    with pytest.raises(UsageError, match=r"No file in .* is named like"):
+    with pytest.raises(UsageError, match=r"No file in .* matches"):
         project_of(nightly, extra=("*.tsv",))
 
 
 @pytest.mark.parametrize(
     ("changed", "other", "sentence"),
     [
-        ("features.ipynb\n", "../features.ipynb\n", "The notebook ../features.ipynb lies outside"),
-        ("features.ipynb\n", "/x/y.ipynb\n", "The notebook /x/y.ipynb is named from the root"),
+        ("features.ipynb\n", "../features.ipynb\n", "The notebook ../features.ipynb is outside"),
+        ("features.ipynb\n", "/x/y.ipynb\n", "The notebook /x/y.ipynb has an absolute path"),
         ("features.ipynb\n", "gone.ipynb\n", "The notebook gone.ipynb is not in"),
-        ("features.ipynb\n", "${date}.ipynb\n", "is known when the node runs only"),
-        ("features.ipynb\n", "etl.sh\n", "etl.sh is no notebook"),
-        ("features.ipynb\n", "broken.ipynb\n", "broken.ipynb is no notebook"),
+        ("features.ipynb\n", "${date}.ipynb\n", "is unknown before the node runs"),
+        ("features.ipynb\n", "etl.sh\n", "etl.sh is not a notebook"),
+        ("features.ipynb\n", "broken.ipynb\n", "broken.ipynb is not a notebook"),
         ("bash etl.sh", "prod.key", "prod.key looks like a credential"),
     ],
 )
@@ -175,15 +175,15 @@ def test_a_notebook_elsewhere_is_read_by_the_executor(nightly: Path) -> None:
         ("echo grüße", "curl --token 8f3a http://x", "a secret after `token`"),
         ("hdfs:///x", "ftp://me:pw@host/x", "a password in a URL"),
         ("worker: 2", "env: AWS=AKIAABCDEFGHIJKLMNOP", "an access key of AWS"),
-        ("type: noop, needs: /data/y", "type: noop, config: {command: ls}", "runs no command"),
+        ("type: noop, needs: /data/y", "type: noop, config: {command: ls}", "not a command node"),
         ("summary, plot", "summary, \"\"", "list of names"),
-        (">= 0.9", ">= 'a<b'", "Azkaban does not take"),
-        ("params: {date:", "params: {x: $(1 + 1), date:", "`train` has `$(`, which begins"),
-        ('date: "2026-11-22"', 'title: $(2)\n  date: "2026-11-22"', "whose value has `$(`"),
-        ("schedule:", "name: ../x\nschedule:", "'../x' is no name of a flow"),
-        ("schedule:", "name: ~x\nschedule:", "`~x` is no name of a flow"),
-        ("schedule:", "name: \"a\\n* * * * * id\"\nschedule:", "'a * * * * * id' is no name"),
-        ("{job.class: a.B}", "{job.class: a.B}, needs: /z", "`java`, which waits for nothing"),
+        (">= 0.9", ">= 'a<b'", "Azkaban does not accept"),
+        ("params: {date:", "params: {x: $(1 + 1), date:", "`train` contains `$(`, which starts"),
+        ('date: "2026-11-22"', 'title: $(2)\n  date: "2026-11-22"', "whose value contains `$(`"),
+        ("schedule:", "name: ../x\nschedule:", "'../x' is not a valid flow name"),
+        ("schedule:", "name: ~x\nschedule:", "`~x` is not a valid flow name"),
+        ("schedule:", "name: \"a\\n* * * * * id\"\nschedule:", "' is not a valid flow name"),
+        ("{job.class: a.B}", "{job.class: a.B}, needs: /z", "`java`, which cannot wait for data"),
     ],
 )  # fmt: skip
 def test_what_azkaban_should_never_see(

@@ -29,10 +29,10 @@ def test_conditions_in_azkabans_words(ours: str, azkabans: str) -> None:
 @pytest.mark.parametrize(
     ("ours", "sentence"),
     [
-        ("one_success_all_done", "it knows all_success"),
+        ("one_success_all_done", "use one of all_success"),
         ("${a b:x} == 1", "without spaces"),
-        ("${a:x} == 'b && c'", "quoted text must have none of"),
-        ("!!(${a:x} == 1)", "one ! is enough"),
+        ("${a:x} == 'b && c'", "quoted text must not contain"),
+        ("!!(${a:x} == 1)", "! must not be repeated"),
     ],
 )
 def test_conditions_that_azkaban_cannot_say(ours: str, sentence: str) -> None:

@@ -33,7 +33,7 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     assert find_password(settings, ask, {}) == "from a file"
     elsewhere = Settings("https://other:8443", "alice")
-    with pytest.raises(ConfigError, match="is not known here"):
+    with pytest.raises(ConfigError, match="There is no password of"):
         find_password(elsewhere, None, {})
     find_password(elsewhere, ask, {})
     assert asked == ["Password of alice at https://other:8443"]
@@ -48,11 +48,13 @@ def test_where_a_password_comes_from(tmp_path: Path, monkeypatch: pytest.MonkeyP
     project = tmp_path / "submarine.toml"
     project.write_text('[azkaban]\nurl = "https://evil:1"\npassword_file = "/etc/shadow"\n')
     trusted(project)
-    with pytest.raises(ConfigError, match="a project's configuration names no password_file"):
+    with pytest.raises(
+        ConfigError, match="password_file is not allowed in a project's configuration"
+    ):
         find_password(load_settings(environ={}), None, {})
     project.write_text('[azkaban]\nurl = "https://evil:1"\n')
     trusted(project)
-    with pytest.raises(ConfigError, match="is not known here"):
+    with pytest.raises(ConfigError, match="There is no password of"):
         find_password(load_settings(environ={}), None, {})
     (own / "empty").touch(0o600)
     with pytest.raises(ConfigError, match="is empty"):
@@ -89,15 +91,16 @@ def test_the_variables_password_goes_to_the_address_that_the_user_configured(
 
     with pytest.raises(ConfigError) as caught:
         sent(secret)
-    assert f"is not sent to https://evil:1, which {project}:2 names and not you" in str(
-        caught.value
+    assert (
+        f"is not sent to https://evil:1, which {project}:2 names, but your configuration does not"
+        in str(caught.value)
     )
-    assert "set SUBMARINE_AZKABAN_URL=https://evil:1 as well" in str(caught.value)
+    assert "set SUBMARINE_AZKABAN_URL=https://evil:1 too" in str(caught.value)
     assert "hunter2" not in str(caught.value)
     mine = {**secret, "SUBMARINE_AZKABAN_URL": "https://az:8443"}
     assert sent(mine) == "hunter2"
     assert sent(secret, url="https://az:8443") == "hunter2"  # no address is configured
-    with pytest.raises(ConfigError, match="which --url names and not you"):
+    with pytest.raises(ConfigError, match="which --url names, but your configuration does not"):
         sent(mine, url="https://evil:1")
     own = tmp_path / "home" / "jupyter-submarine" / "submarine.toml"
     own.parent.mkdir(parents=True)
@@ -137,14 +140,14 @@ def test_no_password_over_plain_http_but_on_this_machine(
     if not plain:
         assert load_settings(environ=environ).url == url
         return
-    with pytest.raises(ConfigError, match="is no https, and over it the password could be read"):
+    with pytest.raises(ConfigError, match="is not https, so others could read the password"):
         load_settings(environ=environ)
 
     def password() -> str:
         asked.append(url)
         return "secret"
 
-    with pytest.raises(ConfigError, match="is no https"):
+    with pytest.raises(ConfigError, match="is not https"):
         Connection(Settings(url, "alice"), password).get("/executor", "the run")
     assert asked == []
 
@@ -152,15 +155,15 @@ def test_no_password_over_plain_http_but_on_this_machine(
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ('[azkaban]\nuser = "a"\n', "No Azkaban is named"),
-        ('[azkaban]\nurl = "https://az"\n', "No user of Azkaban is named"),
-        ('[azkaban]\nurl = "az:8443"\nuser = "a"\n', "is no address of an Azkaban"),
-        ('[azkaban]\nurl = "https://me:pw@az"\nuser = "a"\n', "has a user or password in it"),
+        ('[azkaban]\nuser = "a"\n', "No Azkaban server is configured"),
+        ('[azkaban]\nurl = "https://az"\n', "No Azkaban user is configured"),
+        ('[azkaban]\nurl = "az:8443"\nuser = "a"\n', "is not the URL of an Azkaban server"),
+        ('[azkaban]\nurl = "https://me:pw@az"\nuser = "a"\n', "contains a user or password"),
         ('[azkaban]\npasword_file = "x"\n', "did you mean password_file"),
         ("[azkaban]\nurl = 3\n", "url must be a text"),
         ("azkaban = 3\n", "azkaban must be a table"),
-        ('[azkaban]\nurl = "https://az"\nuser = "a"\nca = "x.pem"\n', "x.pem, no file"),
-        ('[azkaban]\nurl = "https://az"\nuser = "a"\ntimezone = "Mars"\n', "is no time zone"),
+        ('[azkaban]\nurl = "https://az"\nuser = "a"\nca = "x.pem"\n', "x.pem, which is not a file"),
+        ('[azkaban]\nurl = "https://az"\nuser = "a"\ntimezone = "Mars"\n', "is not a time zone"),
     ],
 )
 def test_settings_that_mean_nothing(tmp_path: Path, text: str, sentence: str) -> None:

@@ -40,7 +40,7 @@ def test_what_comes_later_is_waited_for_and_said_once(tmp_path):
 
 
 def test_what_does_not_come_in_time_is_told(tmp_path):
-    with pytest.raises(NotThereError, match="is not there after") as late:
+    with pytest.raises(NotThereError, match="does not exist after") as late:
         wait(str(tmp_path / "x"), 0.1)
     assert late.value.exit_code == 124
 
@@ -72,13 +72,13 @@ def test_a_storage_that_is_away_is_no_failure(monkeypatch):
     said: list[str] = []
     wait("hdfs://ann:hunter22@nn/x", said=said)
     assert answers == []
-    assert said[0] == "The NameNode does not answer. It is tried again."
-    assert any("can be looked for again" in line for line in said)
+    assert said[0] == "The NameNode does not answer. The check is repeated."
+    assert any("can be checked again" in line for line in said)
     assert "hunter22" not in " ".join(said)
 
 
 def test_a_storage_that_stays_away_is_named_at_the_end():
-    with pytest.raises(NotThereError, match="The last time it could not be seen: "):
+    with pytest.raises(NotThereError, match="The last check failed: "):
         wait("webhdfs://127.0.0.1:9/x", 0.1)
 
 
@@ -90,7 +90,7 @@ def test_what_could_never_be_there_is_refused_at_once(url):
 
 def test_names_in_braces_have_values():
     assert filled_in("s3://b/{date}/${hour}/x", {"date": "1", "hour": "2"}) == "s3://b/1/2/x"
-    with pytest.raises(UsageError, match=r"s3://b/\{date\}: \$\{date\} is given nowhere"):
+    with pytest.raises(UsageError, match=r"s3://b/\{date\}: \$\{date\} has no value"):
         filled_in("s3://b/{date}", {})
 
 
@@ -120,15 +120,15 @@ def test_tab_offers_verbs_files_nodes_and_runs(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run"], "no workflow to run"),
+        (["run"], "No workflow is given"),
         (["run", "none.flow"], "none.flow cannot be read: No such .* There is w.flow beside it"),
         (["run", "w.flow", "--max-parallel", "0"], "number of nodes"),
-        (["run", "w.flow", "--notify", "/no/such/program"], "no program"),
+        (["run", "w.flow", "--notify", "/no/such/program"], "not an executable program"),
         (["run", "--resume"], "No workflow has been run"),
-        (["status", "gone"], "No run and no workflow"),
-        (["logs", "gone"], "No run and no workflow"),
-        (["cancel", "gone"], "No run and no workflow"),
-        (["history", "gone"], "No run and no workflow"),
+        (["status", "gone"], "No run, and no workflow"),
+        (["logs", "gone"], "No run, and no workflow"),
+        (["cancel", "gone"], "No run, and no workflow"),
+        (["history", "gone"], "No run, and no workflow"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_in_a_sentence(tmp_path, monkeypatch, words, sentence):

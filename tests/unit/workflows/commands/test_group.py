@@ -30,12 +30,12 @@ def test_check_says_what_is_right_and_when_it_runs(tmp_path):
         (tmp_path / f"{name}.ipynb").touch()
     outcome = execute(["workflow", "check", str(file)], Frontend())
     assert outcome.exit_code == 0
-    assert outcome.text.startswith("nightly: 4 nodes. Its schedule")
-    assert outcome.text.endswith("\n`train` runs train.ipynb, which is not here yet.")
+    assert outcome.text.startswith("nightly: 4 nodes. Next runs by its schedule")
+    assert outcome.text.endswith("\n`train` runs train.ipynb, which does not exist yet.")
     assert len(outcome.value["notices"]) == 1
     (tmp_path / "train.ipynb").touch()
     outcome = execute(["workflow", "check", str(file)], Frontend())
-    assert outcome.text.startswith("nightly: 4 nodes, nothing wrong. Its schedule")
+    assert outcome.text.startswith("nightly: 4 nodes, no problems. Next runs by its schedule")
     assert outcome.value["notices"] == []
     assert len(outcome.value["next"]) == 3
 
@@ -61,7 +61,7 @@ def test_a_node_stands_after_all_that_it_waits_for(tmp_path):
     file.write_text(TEXT)
     outcome = execute(["workflow", "graph", str(file), "--svg", str(picture)], Frontend())
     assert outcome.text.splitlines()[0].split() == ["features", "features.ipynb"]
-    assert outcome.text.splitlines()[-1] == f"The picture is in {picture}."
+    assert outcome.text.splitlines()[-1] == f"The drawing is in {picture}."
     assert ElementTree.fromstring(picture.read_text()).tag.endswith("svg")
     assert picture.read_text() in str(outcome.html)
 

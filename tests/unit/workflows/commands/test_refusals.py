@@ -32,14 +32,14 @@ def test_no_command_at_all() -> None:
 
 def test_a_workflow_that_is_not_there(flow: Path) -> None:
     for words in (["check", "weekly"], ["run", "weekly"], ["export", "weekly", "--to", "cron"]):
-        with pytest.raises(SubmarineError, match=r"no workflow weekly here, .* .%%submarine"):
+        with pytest.raises(SubmarineError, match=r"no workflow or file weekly.* .%%submarine"):
             execute(["workflow", *words], Frontend())
 
 
 def test_several_files_go_into_a_folder(flow: Path) -> None:
     words = ["workflow", "export", flow.name, "--to", "airflow", "-o"]
     for place in ("dag.py", flow.name):
-        with pytest.raises(UsageError, match=r"is no folder for them\. Name the folder: -o FOLDER"):
+        with pytest.raises(UsageError, match=r"is not a folder\. Give a folder: -o FOLDER"):
             execute([*words, place], Frontend())
     assert [path.name for path in flow.parent.iterdir()] == ["nightly.flow"]
     assert execute([*words, "dags"], Frontend()).exit_code == 0

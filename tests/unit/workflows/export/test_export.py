@@ -189,13 +189,13 @@ nodes: [{name: n, type: command, config: {command: "echo ${a.b} ${a-b} ${azkaban
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("0 30 2 ? * MON-FRI", "30 30 2 ? * *"), "says more than the five fields"),
-        (("condition: one_success_all_done", "condition: one_failed_all_done"), "cannot say"),
-        (("> 0.9", "> 0.9 || all_done"), "cannot say the condition of `inner`"),
-        (("name: last", "name: last one"), "no name such as `last one`"),
+        (("0 30 2 ? * MON-FRI", "30 30 2 ? * *"), "cannot be expressed in the five fields"),
+        (("condition: one_success_all_done", "condition: one_failed_all_done"), "cannot express"),
+        (("> 0.9", "> 0.9 || all_done"), "cannot express the condition of `inner`"),
+        (("name: last", "name: last one"), "`last one` is not a valid Airflow name"),
         (("out/${date}", "out/${dat}"), "`${dat}` has no value"),
-        (("out/${date}", "out/${where}"), "name each other in a circle"),
-        (("type: noop}", "type: spark}"), "which Azkaban alone runs"),
+        (("out/${date}", "out/${where}"), "refer to each other in a cycle"),
+        (("type: noop}", "type: spark}"), "which only Azkaban runs"),
     ],
 )
 def test_what_airflow_cannot_say_is_refused(change, sentence):

@@ -93,32 +93,32 @@ def test_azkabans_own_files_are_accepted():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("nodes: [", "This is no YAML"),
-        ("a: 1\na: 2", "line 2: `a` is given twice, first in line 1."),
-        ("", "A workflow has `nodes:`"),
-        ("- x", "A workflow is a map of `key: value`, not a list."),
+        ("nodes: [", "This is not valid YAML"),
+        ("a: 1\na: 2", "line 2: `a` is defined twice, first in line 1."),
+        ("", "A workflow needs `nodes:`"),
+        ("- x", "A workflow must be a map of `key: value`, not a list."),
         (nodes("- {name: a, notebook: x, dependson: [b]}"), "did you mean `dependsOn`?"),
         (nodes("- {notebook: x}"), "line 2: A node needs a `name:`."),
-        (nodes("- {name: a}"), "`a` says not what to run"),
-        (nodes("- {name: a, notebook: x, cells: [y]}"), "one node runs one"),
+        (nodes("- {name: a}"), "`a` has nothing to run"),
+        (nodes("- {name: a, notebook: x, cells: [y]}"), "use one of them"),
         (nodes("- {name: a, notebook: [x]}"), "One value is expected here, not a list."),
-        (nodes("- {name: a, notebook: x, params: [1]}"), "`params:` is a map"),
-        (nodes("- {name: a, notebook: x, job: {gpu: [1]}}"), "`gpu` under `job:` is one value"),
-        (nodes("- {name: a, notebook: x, needs: {timeout: 3m}}"), "wants a `path:`"),
+        (nodes("- {name: a, notebook: x, params: [1]}"), "`params:` must be a map"),
+        (nodes("- {name: a, notebook: x, job: {gpu: [1]}}"), "`job:` must be one value"),
+        (nodes("- {name: a, notebook: x, needs: {timeout: 3m}}"), "requires a `path:`"),
         (nodes("- {name: a, notebook: x, needs: {path: y, timeout: soon}}"), "soon"),
         (nodes("- {name: a, type: command}"), "has no `command` under `config:`"),
-        (nodes("- {name: a, type: flow}"), "is a flow and has no `nodes:`"),
+        (nodes("- {name: a, type: flow}"), "is a flow but has no `nodes:`"),
         (nodes("- {name: a, type: notebook}"), "has no `notebook:`"),
-        (nodes("- {name: ROOT, type: noop}"), "`ROOT` is Azkaban's own"),
-        (nodes("- {name: 'a/../b', type: noop}"), "`a/../b` is no name"),
+        (nodes("- {name: ROOT, type: noop}"), "`ROOT` is reserved by Azkaban"),
+        (nodes("- {name: 'a/../b', type: noop}"), "`a/../b` is not a valid name"),
         (nodes("- {name: a, type: noop}", "- {name: a, type: noop}"), "twice, first in line 2"),
         (nodes("- {name: abc, type: noop}", "- {name: b, type: noop, dependsOn: [abd]}"),
-         "line 3: `b` depends on `abd`, which is not there; did you mean `abc`?"),
+         "line 3: `b` depends on `abd`, which does not exist; did you mean `abc`?"),
         (nodes("- {name: a, type: noop, dependsOn: [a]}"), "`a` -> `a`"),
-        (nodes("- {name: a, type: noop, condition: all_done}"), "depends on nothing"),
+        (nodes("- {name: a, type: noop, condition: all_done}"), "but no dependencies"),
         (nodes("- {name: a, notebook: x, params: {d: '${day}'}}"), "uses ${day}"),
         ("schedule: 61 * * * *\n" + nodes("- {name: a, type: noop}"), "line 1: `61 * * * *`"),
-        ("timezone: Mars/Base\n" + nodes("- {name: a, type: noop}"), "`Mars/Base` is no time zone"),
+        ("timezone: Mars/Base\n" + nodes("- {name: a, type: noop}"), "Base` is not a time zone"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_with_its_line(text, sentence):
@@ -134,7 +134,7 @@ def test_a_cycle_is_named_once_from_end_to_end():
         "- {name: c, type: noop, dependsOn: [b]}",
     )
     (said,) = wrong(text)
-    assert said.startswith("line 3: These nodes wait for each other")
+    assert said.startswith("line 3: These nodes depend on each other in a cycle")
     assert said.count("->") == 3
 
 
@@ -146,14 +146,14 @@ def test_a_condition_may_only_ask_those_before():
         "- {name: d, type: noop}",
     )
     assert wrong(text) == [
-        "line 4: `c` asks for `n` of `d`, which it does not depend on: it may not have run yet."
+        "line 4: `c` uses `n` of `d` without depending on it: `d` may not have run yet."
     ]
 
 
 def test_a_bomb_of_aliases_is_refused_at_once():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
-    assert "more values than a workflow can have" in wrong("\n".join(lines))[0]
+    assert "more values than a workflow may have" in wrong("\n".join(lines))[0]
     deep = "nodes: " + "[" * 3000 + "]" * 3000
     assert len(wrong(deep)) == 1
 
@@ -181,7 +181,7 @@ def test_job_files_are_a_workflow():
         ("two", Kind.NOOP, ("one", "three")),
     ]
     assert check(found) == []
-    with pytest.raises(WorkflowError, match=r"b\.job: A job file has a line `type=`"):
+    with pytest.raises(WorkflowError, match=r"b\.job: A job file needs a line `type=`"):
         read_jobs({"b.job": "command=x"}, "old")
     with pytest.raises(WorkflowError, match=r"no \.job file"):
         read_jobs({"readme.md": ""}, "old")
@@ -194,7 +194,7 @@ def test_a_folder_of_job_files_has_its_own_name_however_it_is_called(tmp_path, m
     monkeypatch.chdir(folder)
     assert [open_workflow(path).name for path in (Path(), folder)] == ["old.jobs"] * 2
     told = [str(problem) for problem in check(open_workflow(Path()))]
-    assert told == ["`one` depends on `tow`, which is not there; the workflow has: one."]
+    assert told == ["`one` depends on `tow`, which does not exist; the workflow has: one."]
 
 
 def test_files_folders_and_zips_are_opened(tmp_path):
@@ -250,7 +250,7 @@ def test_options_of_a_job_that_are_right() -> None:
 
 def test_a_tab_is_called_a_tab() -> None:
     for text, line in (("nodes:\n\t- name: a\n", 2), ("nodes:\n  - name: a\n\t  type: noop\n", 3)):
-        with pytest.raises(WorkflowError, match=r"This is no YAML: .* tab ") as caught:
+        with pytest.raises(WorkflowError, match=r"This is not valid YAML: .* tab") as caught:
             read_workflow(text, "w")
         assert [one.line for one in caught.value.problems] == [line]
 
@@ -284,10 +284,12 @@ nodes:
         0: "retries", 2: "Europe/Berln", 10: "b", 11: "b", 14: "b", 16: "b", 17: "b", 20: "b",
         21: "b",
     }  # fmt: skip
-    assert told[0] == "`retries` under `config:` is a whole number from 0, not `few`."
+    assert told[0] == "`retries` under `config:` must be a whole number of at least 0, not `few`."
     assert "${date}" in told[10]
     assert "--memory: '8Q'" in told[14]
-    assert told[16] == "`b`: `retries` under `config:` is a whole number from 0, not `-1`."
+    assert (
+        told[16] == "`b`: `retries` under `config:` must be a whole number of at least 0, not `-1`."
+    )
     assert "${pause}" in told[17]
     assert "depends on `c`" in told[20]
-    assert "no condition" in told[21]
+    assert "is not a condition" in told[21]

@@ -97,10 +97,10 @@ def test_parameters_of_files_and_words(tmp_path: Path) -> None:
     found = read_parameters([str(file)], [("a", "2", False), ("n", "3", True)])
     assert found == {"a": 2, "b": [1, 2], "day": "2026-11-22", "n": "3"}
     file.write_text("a: [1\nb: 2")
-    with pytest.raises(UsageError, match=r"p.yaml, line \d is no YAML"):
+    with pytest.raises(UsageError, match=r"p.yaml, line \d is not valid YAML"):
         read_parameters([str(file)], [])
     file.write_text("- a")
-    with pytest.raises(UsageError, match="holds no parameters"):
+    with pytest.raises(UsageError, match="contains no parameters"):
         read_parameters([str(file)], [])
 
 

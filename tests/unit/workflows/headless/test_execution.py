@@ -113,7 +113,7 @@ def test_settings_of_papermill() -> None:
 
 
 def test_a_lease_of_seconds_is_warned_of() -> None:
-    assert "With a lease of 10s jobs may end" in Settings(lease=10.0).warning
+    assert "With a lease of 10s, jobs may end" in Settings(lease=10.0).warning
     assert not Settings(lease=60.0).warning
     assert not Settings().warning
 

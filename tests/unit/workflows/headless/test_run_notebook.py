@@ -135,20 +135,20 @@ def test_what_makes_no_sense_is_said(words: str, sentence: str, here: Path) -> N
     [
         ("plain.ipynb --job wroker=2", "'wroker' is not an option.*Did you mean worker"),
         ("plain.ipynb --job worker=x", "must be a whole number"),
-        ("plain.ipynb -p 1n 2", "'1n' cannot be a parameter"),
+        ("plain.ipynb -p 1n 2", "'1n' is not a valid parameter name"),
         ("plain.ipynb -f none.yaml", "none.yaml cannot be read"),
-        ("plain.ipynb -o plain.ipynb", "would take the place of plain.ipynb itself"),
+        ("plain.ipynb -o plain.ipynb", "would overwrite plain.ipynb"),
         (
             "plain.ipynb -o none/x.ipynb",
-            "There is no folder none to write x.ipynb to. Make it first",
+            "There is no folder none to write x.ipynb to. Create it",
         ),
-        ("plain.ipynb --execute -k nosuch", "no kernel called 'nosuch'"),
+        ("plain.ipynb --execute -k nosuch", "no kernel named 'nosuch'"),
         ("plain.ipynb --cells nosuch", "no code cell called 'nosuch'"),
-        ("plain.ipynb --execute --notify nosuch-program", "no program that can be started"),
+        ("plain.ipynb --execute --notify nosuch-program", "is not an executable program"),
         ("plane.ipynb --execute", "plane.ipynb cannot be read.*jobs.ipynb, plain.ipynb"),
         ("train.ipynb --execute", "train.ipynb is not a notebook"),
-        ("plain.ipynb -o nosuch://x/y.ipynb", "nobody knows nosuch://"),
-        ("plain.ipynb -o hdfs://nn:8020", "names no file of HDFS"),
+        ("plain.ipynb -o nosuch://x/y.ipynb", "nosuch:// is not supported"),
+        ("plain.ipynb -o hdfs://nn:8020", "is not a file in HDFS"),
     ],
 )
 def test_nothing_runs_where_a_wish_makes_no_sense(words: str, sentence: str, here: Path) -> None:
@@ -168,10 +168,10 @@ def test_a_node_of_a_workflow_makes_the_folder_of_its_output(
     """Which may be one for each run, ``nightly/${azkaban.flow.execid}``."""
     words = ["run", "plain.ipynb", "-k", "nosuch", "-o"]
     monkeypatch.setenv("SUBMARINE_WORKFLOW_RUN", "azkaban:7")
-    with pytest.raises(UsageError, match="no kernel called 'nosuch'"):
+    with pytest.raises(UsageError, match="no kernel named 'nosuch'"):
         execute([*words, "nightly/7/x.ipynb"], CommandLine(json_asked=False))
     assert (here / "nightly" / "7").is_dir()
-    with pytest.raises(StorageError, match=r"plain\.ipynb/7 cannot be made"):
+    with pytest.raises(StorageError, match=r"plain\.ipynb/7 cannot be created"):
         execute([*words, "plain.ipynb/7/x.ipynb"], CommandLine(json_asked=False))
 
 

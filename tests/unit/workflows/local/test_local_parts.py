@@ -47,10 +47,10 @@ def test_parameters_stand_in_each_other():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("${none}", "given nowhere"),
-        ("${a}", "stands for itself: a -> b"),
+        ("${none}", "has no value"),
+        ("${a}", "refers to itself: a -> b"),
         ("$(new)", "JEXL"),
-        ("${long}", "far too long"),
+        ("${long}", "too long"),
     ],
 )
 def test_parameters_that_make_no_sense(text, sentence):
@@ -178,9 +178,9 @@ def test_runs_are_named_by_id_beginning_workflow_and_last(tmp_path):
     assert runs.find("nightly") == second
     assert runs.find(first.run) == first
     assert runs.find(other.run[:-1]) == other
-    with pytest.raises(RunNotFoundError, match="begins 2 runs"):
+    with pytest.raises(RunNotFoundError, match="is the beginning of 2 runs"):
         runs.find("night")
-    with pytest.raises(RunNotFoundError, match="No run and no workflow"):
+    with pytest.raises(RunNotFoundError, match="No run, and no workflow"):
         runs.find("..")
 
 

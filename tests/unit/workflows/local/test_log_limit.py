@@ -24,7 +24,7 @@ def test_the_middle_goes_and_is_counted(tmp_path: Path) -> None:
     head, note, tail = path.read_bytes().partition(b"\n[")
     assert head == written[:130].removesuffix(b"\n") or written.startswith(head)
     rest = note + tail
-    assert rest.startswith(f"\n[{limit.left_out:,} bytes are left out here".encode())
+    assert rest.startswith(f"\n[{limit.left_out:,} bytes omitted".encode())
     kept = tail[tail.index(b"\n") + 1 :]
     assert written.endswith(kept)
     assert kept.startswith(b"line ")
@@ -36,7 +36,7 @@ def test_the_middle_goes_and_is_counted(tmp_path: Path) -> None:
     written += lines(1000, 2000)
     assert limit.check()
     text = path.read_bytes()
-    assert text.count(b"are left out here") == 1
+    assert text.count(b"omitted") == 1
     kept = text[text.index(b"]\n") + 2 :]
     assert written.endswith(kept)
     assert len(written) == 130 + limit.left_out + len(kept)
@@ -56,7 +56,7 @@ def test_a_command_that_writes_on_and_on(tmp_path: Path) -> None:
     assert len(text) <= limit.limit
     assert text.startswith(lines(0, 70))
     assert text.endswith(b"line 0199999\nthe end\n")
-    assert text.count(b"are left out here") == 1
+    assert text.count(b"omitted") == 1
     # What was written in the instant of a cut is in nobody's count.
     assert limit.left_out > 200_000 * 13 / 2
 

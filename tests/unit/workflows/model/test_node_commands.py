@@ -75,7 +75,7 @@ def test_parameters_keep_their_types_and_conditions_get_their_outputs():
 
 
 def test_cells_are_those_of_the_notebook_that_it_is_written_in():
-    with pytest.raises(UsageError, match="written in none"):
+    with pytest.raises(UsageError, match="the workflow has none"):
         commands("report")
     [words] = commands("report", Setting(notebook="this.ipynb"))
     assert words[:6] == ["submarine", "run", "this.ipynb", "-o", "report.ipynb", "--cells"]
@@ -95,7 +95,7 @@ def test_what_a_flow_needs_is_waited_for_where_it_begins():
 
 
 def test_a_type_that_azkaban_alone_runs_is_refused():
-    with pytest.raises(UsageError, match="type `spark`, which Azkaban alone runs"):
+    with pytest.raises(UsageError, match="type `spark`, which only Azkaban runs"):
         commands("c")
 
 

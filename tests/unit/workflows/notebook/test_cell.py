@@ -106,7 +106,7 @@ def test_the_same_cell_leaves_the_file_alone_and_a_changed_one_replaces_it(saved
 def test_what_no_cell_or_another_notebook_has_written_stays(saved: Path) -> None:
     file = saved.with_name("nightly.flow")
     file.write_text("nodes: []\n")
-    with pytest.raises(UsageError, match="no cell has written it"):
+    with pytest.raises(UsageError, match="was not written by a cell"):
         run(LINE, TEXT, Notebook(saved))
     assert file.read_text() == "nodes: []\n"
     file.unlink()
@@ -126,15 +126,15 @@ def test_what_no_cell_or_another_notebook_has_written_stays(saved: Path) -> None
     [
         (LINE, TEXT.replace("notebook", "notebok"), r"Cell \[3\], line 5: A node has no `notebok"),
         (LINE, TEXT.replace("[features]", "[feature]"), r"Cell \[3\], line 8: `train` depends on"),
-        (LINE, "schedule: 0 0 1 ? * *\n" + TEXT, r"Cell \[3\], line 1: --schedule says .* below"),
-        (LINE, "name: other\n" + TEXT, r"line 1: It is called `nightly` here and `other` below"),
+        (LINE, "schedule: 0 0 1 ? * *\n" + TEXT, r"Cell \[3\], line 1: --schedule is .* below"),
+        (LINE, "name: other\n" + TEXT, r"line 1: It is named `nightly` here and `other` below"),
         ([*LINE[:3], "0 30 25 ? * *"], TEXT, r"Cell \[3\], line 1: "),
-        (LINE, "nodes: ]", r"Cell \[3\], line 2: This is no YAML"),
-        (LINE, "# a.job\ntype=command\n\n# a.job\n", r"line 5: `a\.job` is there twice.* line 2"),
-        (LINE, "# a.job\n\ncommand=x\n", r"Cell \[3\], line 2: A job file has a line `type=`"),
-        (LINE, "# a.job\ntype=flow\n", r"Cell \[3\], line 3: An embedded flow"),
+        (LINE, "nodes: ]", r"Cell \[3\], line 2: This is not valid YAML"),
+        (LINE, "# a.job\ntype=command\n\n# a.job\n", r"line 5: `a\.job` is defined twice.* line 2"),
+        (LINE, "# a.job\n\ncommand=x\n", r"Cell \[3\], line 2: A job file needs a line `type=`"),
+        (LINE, "# a.job\ntype=flow\n", r"Cell \[3\], line 3: Embedded flows"),
         (LINE, "# a.job\ntype=noop\n# b.job\ntype=noop\ndependencies=c", "line 4: `b` depends"),
-        (["workflow", "../up"], TEXT, "is no name for a workflow"),
+        (["workflow", "../up"], TEXT, "is not a valid workflow name"),
         (["workflow"], TEXT, "workflow needs NAME"),
         ([*LINE, "--too"], TEXT, "No such option --too of workflow; did you mean --to"),
     ],
@@ -177,7 +177,7 @@ def test_what_is_not_there_yet_is_said(saved: Path) -> None:
     saved.with_name("features.ipynb").unlink()
     text = TEXT.replace("[summary]", "[Plots, sumary]")
     told = run(LINE, text, Notebook(saved)).value["notices"]
-    assert told[0] == "`features` runs features.ipynb, which is not here yet."
+    assert told[0] == "`features` runs features.ipynb, which does not exist yet."
     assert "no code cell called 'sumary'" in told[1]
     assert len(told) == 2
 
@@ -237,7 +237,9 @@ def test_tab_knows_the_keys_and_the_nodes(before: str, words: list[str] | None) 
 
 def test_a_key_has_a_line_of_help() -> None:
     assert "ended before it" in (explain_below("workflow", "nodes:\n  - dependsOn") or "")
-    assert "tried again" in (explain_below("workflow", "nodes:\n- config:\n    retries") or "")
+    assert "Number of retries" in (
+        explain_below("workflow", "nodes:\n- config:\n    retries") or ""
+    )
     assert explain_below("workflow", "nodes:\n  - name: nonsense") is None
 
 
@@ -250,7 +252,7 @@ def test_it_is_handed_over_from_the_cell(saved: Path, monkeypatch: pytest.Monkey
     run([*LINE, "--to", "airflow"], TEXT, frontend)
     dags = [path for path in saved.parent.rglob("*.py") if "DAG" in path.read_text()]
     assert len(dags) == 1
-    with pytest.raises(UsageError, match="--run does not go with --to cron"):
+    with pytest.raises(UsageError, match="--run cannot be combined with --to cron"):
         run([*LINE, "--run", "--to", "cron"], TEXT, frontend)
     with pytest.raises(SubmarineError, match="Azkaban"):
         run([*LINE, "--to", "azkaban"], TEXT, frontend)  # none is configured
@@ -278,7 +280,7 @@ def test_a_run_without_a_person_checks_and_draws_and_writes_nothing(saved: Path)
     frontend = Notebook(None)  # papermill tells no kernel where its notebook lies
     frontend.interactive = False
     outcome = run(LINE, TEXT.replace("[features]", "[]"), frontend)
-    assert "Not kept" in outcome.text
+    assert "Not saved" in outcome.text
     assert "<svg" in str(outcome.html)
     assert file.read_text() == before
     with pytest.raises(WorkflowError):

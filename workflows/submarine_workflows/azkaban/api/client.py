@@ -1,11 +1,9 @@
-"""The calls of Azkaban's web server, by its AJAX API's own words.
-
-Each method is one call; what a command makes of them is ``submitting``'s and ``verbs``'.
+"""Calls of Azkaban's AJAX API, one method per call.
 
 Notes
 -----
-https://azkaban.readthedocs.io, "API Documentation"; replies as ``ProjectManagerServlet``,
-``ExecutorServlet`` and ``ScheduleServlet`` write them.
+https://azkaban.readthedocs.io, "API Documentation"; replies as written by
+``ProjectManagerServlet``, ``ExecutorServlet`` and ``ScheduleServlet``.
 """
 
 from __future__ import annotations
@@ -34,25 +32,25 @@ from submarine_workflows.azkaban.api.executions import (
 )
 from submarine_workflows.azkaban.api.replies import number, refuse_error, sentence
 
-#: Bytes of a log that are asked for at once.
+#: Bytes of a log per request.
 LOG_PIECE = 256 * 1024
 FAILURE_ACTIONS = ("finishCurrent", "cancelImmediately", "finishPossible")
 CONCURRENT = ("skip", "pipeline", "ignore")
 
 
 class Azkaban:
-    """One Azkaban for one user."""
+    """An Azkaban server, accessed as one user."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     @property
     def url(self) -> str:
-        """Address of the web server."""
+        """URL of the web server."""
         return self._connection.settings.url
 
     def create(self, name: str, description: str) -> bool:
-        """Make a project; False: there was one of that name."""
+        """Create a project; return False if it exists."""
         what = f"to create the project {name}"
         reply = self._connection.change(
             "/manager", what, {"action": "create"}, name=name, description=description
@@ -63,7 +61,7 @@ class Azkaban:
         return True
 
     def upload(self, project: str, packed: bytes, name: str) -> Uploaded:
-        """Put a zip in the place of the project's last version."""
+        """Upload a zip file as the next version of a project."""
         what = f"the upload of {name} to {project}"
         reply = self._connection.upload(
             "/manager", what, name, packed, ajax="upload", project=project
@@ -73,16 +71,16 @@ class Azkaban:
         return Uploaded(number(reply, "projectId", what), str(reply.get("version", "")), warning)
 
     def flows(self, project: str) -> ProjectFlows:
-        """Id and flows of a project.
+        """Return the id and flows of a project.
 
         Raises
         ------
         NoProjectError
-            If there is none of that name.
+            If it does not exist.
         """
         what = f"to list the flows of {project}"
         reply = self._connection.get("/manager", what, ajax="fetchprojectflows", project=project)
-        # A project that is there has its number beside whatever is wrong.
+        # A reply about an existing project contains its id besides the error.
         if "error" in reply and "projectId" not in reply:
             raise NoProjectError(f"Azkaban refused {what}: {sentence(reply['error'])}")
         refuse_error(reply, what)
@@ -99,19 +97,19 @@ class Azkaban:
         disabled: Sequence[str] = (),
         **options: str,
     ) -> Started:
-        """Start a flow. Never asked for twice.
+        """Start a flow. The request is never repeated.
 
         Parameters
         ----------
         parameters
-            Flow parameters by their names.
+            Flow parameters by name.
         options
-            As ``options_of`` has them.
+            Result of ``options_of``.
 
         Raises
         ------
         UnsureError
-            If no answer came: it may run.
+            If no answer was received: the flow may have started.
         """
         what = f"to run {flow} of {project}"
         fields = {**parameters_of(parameters or {}), **options}
@@ -120,44 +118,44 @@ class Azkaban:
         reply = self._connection.change(
             "/executor", what, {"ajax": "executeFlow"}, project=project, flow=flow, **fields
         )
-        # Beside an error may stand the number that was kept for it, or -1.
+        # An error may contain the id that was reserved for the execution, or -1.
         execid = str(reply.get("execid", ""))
         if "error" in reply and execid.isdecimal():
             said = sentence(reply["error"])
-            raise AzkabanError(f"Azkaban refused {what}: {said} It would have been {execid}.")
+            raise AzkabanError(f"Azkaban refused {what}: {said} Its id would have been {execid}.")
         refuse_error(reply, what)
         words = sentence(reply["message"]) if reply.get("message") else ""
         return Started(number(reply, "execid", what), words)
 
     def execution(self, execid: int) -> Execution:
-        """An execution and its nodes."""
+        """Return an execution and its nodes."""
         what = f"to show execution {execid}"
         reply = self._connection.get("/executor", what, ajax="fetchexecflow", execid=execid)
         return execution_of(refuse_error(reply, what), execid)
 
     def log(self, execid: int, job: str, offset: int, attempt: int | None = None) -> LogPiece:
-        """Some of a node's log; offsets are bytes of Azkaban's file."""
+        """Return a piece of a node's log; offsets are bytes of Azkaban's file."""
         what = f"the log of {job} in execution {execid}"
         reply = self._connection.get(
             "/executor", what, ajax="fetchExecJobLogs", execid=execid, jobId=job, offset=offset,
             length=LOG_PIECE, attempt=attempt,
         )  # fmt: skip
         refuse_error(reply, what)
-        # It comes as for a page: with & and < as entities.
+        # The text is escaped for a page: & and < are entities.
         text = html.unescape(str(reply.get("data") or ""))
         begin, size = number(reply, "offset", what), number(reply, "length", what)
         return LogPiece(begin, size, text)
 
     def cancel(self, execid: int) -> None:
-        """Kill an execution; an error where it does not run."""
+        """Kill an execution; an error if it does not run."""
         what = f"to cancel execution {execid}"
         reply = self._connection.get("/executor", what, ajax="cancelFlow", execid=execid)
         refuse_error(reply, what)
 
     def schedule(self, project: str, flow: str, cron: str, **options: str) -> int:
-        """Run a flow by a Quartz expression in the server's time zone; the schedule's number.
+        """Schedule a flow by a Quartz expression in the server's time zone; return the id.
 
-        It takes the place of the flow's former schedule.
+        The new schedule replaces a previous one of the flow.
         """
         what = f"to schedule {flow} of {project}"
         reply = self._connection.change(
@@ -168,7 +166,7 @@ class Azkaban:
         return number(reply, "scheduleId", what)
 
     def scheduled(self, project_id: int, flow: str) -> Scheduled | None:
-        """The schedule of a flow, if it has one."""
+        """Return the schedule of a flow, or None."""
         what = f"to show the schedule of {flow}"
         reply = self._connection.get(
             "/schedule", what, ajax="fetchSchedule", projectId=project_id, flowId=flow
@@ -184,18 +182,18 @@ class Azkaban:
         )
 
     def unschedule(self, schedule_id: int) -> str:
-        """Remove a schedule; Azkaban's sentence."""
+        """Remove a schedule; return Azkaban's message."""
         what = f"to remove schedule {schedule_id}"
         reply = self._connection.change(
             "/schedule", what, {"action": "removeSched"}, scheduleId=schedule_id
         )
         refuse_error(reply, what)
         if str(reply.get("status", "")) != "success":
-            raise UnreachableError(f"Azkaban's answer to {noun(what)} says neither yes nor no.")
+            raise UnreachableError(f"Azkaban's answer to {noun(what)} contains no result.")
         return sentence(reply.get("message") or "removed")
 
     def past(self, project: str, flow: str, count: int) -> list[PastExecution]:
-        """The last executions of a flow, the newest first."""
+        """Return the last executions of a flow, newest first."""
         what = f"to list executions of {flow}"
         reply = self._connection.get(
             "/manager", what, ajax="fetchFlowExecutions", project=project, flow=flow, start=0,
@@ -204,7 +202,7 @@ class Azkaban:
         return past_of(refuse_error(reply, what))
 
     def running(self, project: str, flow: str) -> list[int]:
-        """Numbers of a flow's executions that have not ended."""
+        """Return the ids of a flow's running executions."""
         what = f"to list running executions of {flow}"
         reply = self._connection.get(
             "/executor", what, ajax="getRunning", project=project, flow=flow
@@ -214,17 +212,17 @@ class Azkaban:
 
 
 def parameters_of(parameters: Mapping[str, str]) -> dict[str, str]:
-    """Flow parameters in the words of a run and of a schedule."""
+    """Return flow parameters as form fields of runs and schedules."""
     return {f"flowOverride[{key}]": value for key, value in parameters.items()}
 
 
 def options_of(failure_action: str, concurrent: str, *, over_flow: bool = False) -> dict[str, str]:
-    """What a run or a schedule says of failures and of other runs; nothing where nothing is said.
+    """Return form fields for failures and concurrent runs; unset options have no field.
 
     Parameters
     ----------
     over_flow
-        The flow has a ``failure.action`` of its own, which goes over this one if nothing is said.
+        Whether the flow has a ``failure.action``, which the given one must override explicitly.
     """
     fields: dict[str, str] = {}
     if failure_action:

@@ -1,12 +1,12 @@
-"""Requests to an Azkaban: a session, time limits, retries where they do no harm, no way elsewhere.
+"""HTTP requests to Azkaban: session, timeouts, safe retries, no redirects to other servers.
 
-Knows addresses and forms, not what the calls mean (``client``).
+This module handles addresses and forms; ``client`` defines the calls.
 
 Notes
 -----
-The session goes as the parameter ``session.id`` and never as a cookie: with a cookie some calls
-want a token of its pages besides (``validateCSRFToken``). Azkaban logs addresses, so what can go in
-a body does.
+The session is sent as the parameter ``session.id``, not as a cookie: with a cookie some calls
+require a token of the web pages (``validateCSRFToken``). Azkaban logs URLs, so values are sent in
+the body if possible.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from submarine_workflows.azkaban.api.session_file import SessionFile
 from submarine_workflows.azkaban.api.settings import Settings, origin_of, refuse_plain
 from submarine_workflows.azkaban.api.wire import CONNECT, in_words, limited
 
-#: Seconds for a whole answer.
+#: Seconds for a complete response.
 ANSWER, UPLOAD = 60.0, 600.0
 ATTEMPTS = 4
 PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
@@ -43,12 +43,12 @@ _AGAIN = (502, 503, 504)
 
 
 class Connection:
-    """One user's calls to one Azkaban.
+    """Requests of one user to one Azkaban server.
 
     Parameters
     ----------
     password
-        Asked for when a login is needed, and then only.
+        Called when a login is needed.
     kept
         Session ids of earlier commands.
     """
@@ -64,12 +64,12 @@ class Connection:
         self._http.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
         self._http.headers["X-Requested-With"] = "XMLHttpRequest"
         self._http.headers["Accept"] = "application/json, text/html;q=0.5"
-        self._http.auth = _no_auth  # nothing out of ~/.netrc
+        self._http.auth = _no_auth  # no credentials from ~/.netrc
         if settings.ca:
             self._http.verify = settings.ca
 
     def get(self, path: str, what: str, **fields: object) -> Reply:
-        """Ask for something; asked again where the server is away for a moment."""
+        """Send a read request; repeated if the server is temporarily unavailable."""
 
         def once(session: str) -> Reply:
             given = {**_texts(fields), "session.id": session}
@@ -78,7 +78,7 @@ class Connection:
         return self._in_session(once)
 
     def change(self, path: str, what: str, query: Mapping[str, str], **fields: object) -> Reply:
-        """Ask for a change; asked once only, unless nothing reached the server."""
+        """Send a change; repeated only if nothing reached the server."""
 
         def once(session: str) -> Reply:
             given = {**_texts(fields), "session.id": session}
@@ -87,7 +87,7 @@ class Connection:
         return self._in_session(once)
 
     def upload(self, path: str, what: str, name: str, packed: bytes, **fields: object) -> Reply:
-        """Send a zip as a form with a file; sent once only, as ``change``."""
+        """Send a zip file as a multipart form; repeated only as ``change``."""
 
         def once(session: str) -> Reply:
             given = {"session.id": session, **_texts(fields)}
@@ -97,7 +97,7 @@ class Connection:
         return self._in_session(once)
 
     def _in_session(self, once: Callable[[str], Reply]) -> Reply:
-        """With the session that there is; a session that is over had nothing done."""
+        """Use the saved session; a request with an expired session has had no effect."""
         if self._session_id:
             try:
                 return once(self._session_id)
@@ -108,12 +108,12 @@ class Connection:
         except SessionOverError:
             self._forget()
             raise AzkabanError(
-                "Azkaban takes the login and refuses the session that it gave.",
-                "Something between here and there may change the address of this machine.",
+                "Azkaban accepts the login and rejects the session that it created.",
+                "A proxy may change the address of this machine.",
             ) from None
 
     def _login(self) -> str:
-        refuse_plain(self.settings.url)  # also where the settings come from elsewhere
+        refuse_plain(self.settings.url)  # also for settings from other sources
         what = f"the login of {self.settings.user}"
         form = {
             "action": "login",
@@ -149,7 +149,7 @@ class Connection:
         limit: float = ANSWER,
         **body: Any,
     ) -> Reply:
-        """One request, or several where ``safe``; ``again``: not safe, but harmless."""
+        """Send a request; repeat it if ``safe``, or if ``again``: unsafe but harmless."""
         kinds = (NotSentError, AwayError) if safe or again else (NotSentError,)
         retry = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
@@ -180,7 +180,7 @@ class Connection:
         limit: float,
         body: Mapping[str, Any],
     ) -> tuple[int, bytes, str]:
-        """Status and body, and where it was sent on to."""
+        """Return status, body, and the URL after redirects."""
         url, deadline, moved = f"{self.settings.url}{path}", time.monotonic() + limit, ""
         for _ in range(_REDIRECTS + 1):
             with in_words(self.settings.origin, what, safe=safe):
@@ -197,11 +197,13 @@ class Connection:
                     content = limited(answer, deadline, what)
             if not answer.is_redirect:
                 if answer.status_code in _AGAIN and safe:
-                    raise AwayError(f"Azkaban is away for now (HTTP {answer.status_code}).")
+                    raise AwayError(
+                        f"Azkaban is temporarily unavailable (HTTP {answer.status_code})."
+                    )
                 return answer.status_code, content, moved
             url = moved = self._elsewhere(answer, method)
             query = {}
-        raise UnreachableError(f"Azkaban sends {noun(what)} in a circle.")
+        raise UnreachableError(f"Azkaban redirects {noun(what)} in a loop.")
 
     def _elsewhere(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
@@ -209,17 +211,17 @@ class Connection:
         if origin == self.settings.origin and method == "GET":
             return target
         raise UnreachableError(
-            f"{self.settings.origin} sends requests on to {one_line(origin, 100)}, and neither "
-            "session nor password goes there.",
-            "If that is the Azkaban that is meant, name its address.",
+            f"{self.settings.origin} redirects requests to {one_line(origin, 100)}; session and "
+            "password are not sent there.",
+            "If that is the right server, configure its URL.",
         )
 
     def _no_such_page(self, moved: str) -> UnreachableError:
-        """Azkaban sends whatever address it does not know to /index."""
+        """Azkaban redirects unknown addresses to /index."""
         return UnreachableError(
-            f"{self.settings.url} is no address of an Azkaban: it sends calls on to "
-            f"{one_line(urlsplit(moved).path, 100)}, which is a page for people.",
-            f"Name the address that its pages begin with, as {self.settings.origin}.",
+            f"{self.settings.url} is not the URL of an Azkaban server: it redirects calls to the "
+            f"web page {one_line(urlsplit(moved).path, 100)}.",
+            f"Use the base URL of its pages, such as {self.settings.origin}.",
         )
 
 

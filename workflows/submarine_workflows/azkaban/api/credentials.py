@@ -1,7 +1,8 @@
-"""Where Azkaban's password comes from: a variable, a file that is the user's alone, a question.
+"""Find the password of Azkaban: a variable, a private file of the user, or a prompt.
 
-Never an option or a key of a configuration file, which others can see. Each password belongs to one
-address, which the user has named: a project's configuration may name an Azkaban, and gets none.
+Options and configuration files are not supported, because other users can read them. Each password
+is bound to one address that the user has named. A project's configuration may name an Azkaban
+server, but that server receives no password.
 """
 
 from __future__ import annotations
@@ -26,17 +27,17 @@ Ask = Callable[[str], str]
 def find_password(
     settings: Settings, ask: Ask | None, environ: Mapping[str, str] | None = None
 ) -> str:
-    """The password of ``settings.user``.
+    """Return the password of ``settings.user``.
 
     Parameters
     ----------
     ask
-        Shows a question and reads an answer that nobody sees; None: nobody can be asked.
+        Prompts for a password without echo; None if no prompt is possible.
 
     Raises
     ------
     ConfigError
-        If there is none, or others can read the file that it is in.
+        If there is none, or other users can read its file.
     """
     environ = os.environ if environ is None else environ
     if environ.get(VARIABLE) and _is_of_variable(settings, environ):
@@ -49,21 +50,21 @@ def find_password(
         if environ.get(VARIABLE):
             raise ConfigError(
                 f"{VARIABLE} is not sent to {settings.origin}, which "
-                f"{settings.named_by_project or '--url'} names and not you.",
-                f"If that is your Azkaban, set {URL_VARIABLE}={settings.url} as well, or put the "
+                f"{settings.named_by_project or '--url'} names, but your configuration does not.",
+                f"If it is your server, set {URL_VARIABLE}={settings.url} too, or put the "
                 f"password in {own}, readable by you alone (chmod 600).",
             )
         raise ConfigError(
-            f"The password of {settings.user} at {settings.origin} is not known here.",
+            f"There is no password of {settings.user} at {settings.origin}.",
             f"Put it in {own}, readable by you alone (chmod 600), or in {VARIABLE}.",
         )
     return ask(f"Password of {settings.user} at {settings.origin}")
 
 
 def _is_of_variable(settings: Settings, environ: Mapping[str, str]) -> bool:
-    """Whether the variable's password is for this Azkaban: the one that the user configured.
+    """Return whether the variable's password is for the Azkaban server that the user configured.
 
-    An address that was typed with ``--url`` counts where no other is configured.
+    An address given with ``--url`` is used if none is configured.
     """
     own = user_section("azkaban", environ=environ).get("url")
     url = environ.get(URL_VARIABLE) or (own.value if own is not None else "")
@@ -71,19 +72,19 @@ def _is_of_variable(settings: Settings, environ: Mapping[str, str]) -> bool:
 
 
 def default_file(settings: Settings) -> Path:
-    """The file of this Azkaban's password where no other is named."""
+    """Return the default password file of an Azkaban server."""
     folder = Path(platformdirs.user_config_dir("jupyter-submarine")) / "azkaban"
     host = settings.origin.partition("://")[2].replace(":", "_")
     return folder / f"{host}.password"
 
 
 def read_password(path: Path) -> str:
-    """The first line of a file that only its owner can read.
+    """Return the first line of a private file.
 
     Raises
     ------
     ConfigError
-        If others can read it too, it is not this user's, or it is empty.
+        If other users can read it, it has another owner, or it is empty.
     """
     try:
         with path.open("rb") as file:
@@ -99,19 +100,19 @@ def read_password(path: Path) -> str:
 
 def _check_owner(path: Path, seen: os.stat_result) -> None:
     if not stat.S_ISREG(seen.st_mode):
-        raise ConfigError(f"{path} is no file.")
+        raise ConfigError(f"{path} is not a regular file.")
     if unsafe := check_private(path, seen):
         raise ConfigError(f"{path} holds a password and {unsafe.reason}.", unsafe.fix)
 
 
 def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """``password_file`` of the user's own configuration, for the Azkaban that is named there."""
+    """Return ``password_file`` of the user's configuration, if it names this Azkaban server."""
     if (foreign := load_section("azkaban", environ=environ).get("password_file")) is None:
         return None
     if not foreign.personal:
         raise ConfigError(
-            f"{foreign.where}: a project's configuration names no password_file;",
-            "put it in your own submarine.toml.",
+            f"{foreign.where}: password_file is not allowed in a project's configuration;",
+            "set it in your own submarine.toml.",
         )
     url = user_section("azkaban", environ=environ).get("url")
     if url is None or origin_of(url.value) != settings.origin:

@@ -1,4 +1,4 @@
-"""What may go wrong with an Azkaban; no message holds a session or a password."""
+"""Errors of Azkaban requests. No message contains a session id or password."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ from submarine_jobs.errors import ClusterError, RefusedError
 
 
 def noun(what: str) -> str:
-    """A request as a noun, ``the upload``, where it may have been ``to show execution 5``."""
+    """Return a request as a noun, ``the upload``; it may be given as ``to show execution 5``."""
     return f"the request {what}" if what.startswith("to ") else what
 
 
 class AzkabanError(RefusedError):
-    """Azkaban answered, and its answer was no."""
+    """Azkaban refused a request."""
 
 
 class NoProjectError(AzkabanError):
-    """There is no project of that name."""
+    """The project does not exist."""
 
 
 class UnreachableError(ClusterError):
-    """Azkaban cannot be reached, does not answer in time, or what answers is no Azkaban."""
+    """Azkaban is unreachable, does not answer in time, or the server is not Azkaban."""
 
 
 class NotSentError(UnreachableError):
-    """Nothing reached the server, so asking again does no harm."""
+    """Nothing reached the server, so the request may be repeated."""
 
 
 class AwayError(UnreachableError):
-    """The server, or what stands before it, is away for a moment."""
+    """The server or its proxy is temporarily unavailable."""
 
 
 class UnsureError(UnreachableError):
-    """A request went out and no answer came: what it asked for may have been done."""
+    """No answer was received: the request may have been executed."""
 
 
 class SessionOverError(Exception):
-    """The session is not valid any more; a new login makes another. Never seen by a person."""
+    """The session has expired; handled by a new login, not shown to users."""

@@ -1,4 +1,4 @@
-"""What Azkaban says of executions, nodes and logs, as data; reads replies, asks nothing."""
+"""Data of Azkaban executions, nodes and logs, parsed from replies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ProjectFlows:
 
 @dataclass(frozen=True)
 class Started:
-    """An execution that was asked for, and what Azkaban said to it."""
+    """A started execution, and Azkaban's message."""
 
     execid: int
     message: str = ""
@@ -44,7 +44,7 @@ class Started:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """A schedule; ``next_run`` in the server's time zone, as it writes it."""
+    """A schedule; ``next_run`` in the server's time zone, as the server writes it."""
 
     schedule_id: int
     cron: str
@@ -54,7 +54,7 @@ class Scheduled:
 
 @dataclass(frozen=True)
 class LogPiece:
-    """Some of a log: bytes ``offset`` to ``offset + length`` of it."""
+    """A piece of a log: bytes ``offset`` to ``offset + length``."""
 
     offset: int
     length: int
@@ -68,11 +68,11 @@ class NodeSeen:
     Attributes
     ----------
     path
-        With the flows around it, ``inner:train``: what its log is asked for by.
+        Name with those of its flows, ``inner:train``; identifies its log.
     attempt
-        Counted from 0.
+        Counts from 0.
     started, ended
-        Seconds since 1970; None: not yet.
+        Seconds since 1970, or None.
     """
 
     path: str
@@ -86,7 +86,7 @@ class NodeSeen:
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the status is final."""
         return self.status in ENDED
 
 
@@ -106,11 +106,11 @@ class Execution:
 
     @property
     def over(self) -> bool:
-        """Whether nothing follows."""
+        """Whether the status is final."""
         return self.status in ENDED
 
     def walk(self) -> Iterator[NodeSeen]:
-        """Every node; those of embedded flows after the flow itself."""
+        """Yield every node; those of embedded flows after the flow itself."""
         waiting = list(reversed(self.nodes))
         while waiting:
             node = waiting.pop()
@@ -120,7 +120,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class PastExecution:
-    """An execution as a list has it."""
+    """An entry of a list of executions."""
 
     execid: int
     status: str
@@ -131,7 +131,7 @@ class PastExecution:
 
 
 def execution_of(reply: Reply, execid: int) -> Execution:
-    """Out of the reply to ``fetchexecflow``."""
+    """Parse the reply to ``fetchexecflow``."""
     return Execution(
         execid,
         _text(reply.get("project")),
@@ -146,7 +146,7 @@ def execution_of(reply: Reply, execid: int) -> Execution:
 
 
 def past_of(reply: Reply) -> list[PastExecution]:
-    """Out of the reply to ``fetchFlowExecutions``."""
+    """Parse the reply to ``fetchFlowExecutions``."""
     listed = reply.get("executions")
     return [
         PastExecution(
@@ -184,12 +184,12 @@ def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen
 
 
 def _in_order(nodes: Iterable[NodeSeen]) -> tuple[NodeSeen, ...]:
-    """Each after those that it depends on; Azkaban lists them in no order."""
+    """Sort nodes after their dependencies; Azkaban lists them in no order."""
     known = {node.path.rpartition(":")[2]: node for node in nodes}
     sorter = TopologicalSorter({name: node.depends_on for name, node in known.items()})
     try:
         sorter.prepare()
-    except CycleError:  # which Azkaban would have refused
+    except CycleError:  # Azkaban rejects cycles
         return tuple(known.values())
     found: list[NodeSeen] = []
     while sorter.is_active():
@@ -211,5 +211,5 @@ def _whole(value: Any) -> int:
 
 
 def _moment(value: Any) -> float | None:
-    """Milliseconds since 1970, -1 for never."""
+    """Convert milliseconds since 1970; -1 means never."""
     return value / 1000 if isinstance(value, int) and value > 0 else None

@@ -1,4 +1,4 @@
-"""Logs of Azkaban's nodes by their offsets, once or as they grow; keeps no more than a piece."""
+"""Read logs of Azkaban nodes by offset, once or as they grow, one piece at a time."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from submarine_workflows.azkaban.api.executions import Execution, NodeSeen
 #: Statuses in which a node has no log yet.
 _BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
 _SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
-#: Times that a log or the server may be asked in vain while a node runs: both may be started anew.
+#: Limit of failed requests while a node runs: the executor or server may be restarting.
 _PATIENCE = 30
-#: The same of a node that has ended: for some seconds after a run Azkaban's web server asks the
-#: executor, which has its logs no more, and answers with HTTP 500; then it finds them.
+#: The limit for an ended node: for some seconds after a run the web server asks the executor, which
+#: no longer has the logs, and answers HTTP 500.
 _LATE = 8
 
 
 @dataclass
 class _Place:
-    """How far a node's log was read."""
+    """Reading position in a node's log."""
 
     attempt: int = 0
     offset: int = 0
@@ -34,19 +34,19 @@ class _Place:
 
 
 class Follower:
-    """The logs of one run.
+    """Read the logs of one run.
 
     Parameters
     ----------
     node
-        Its path; empty: all nodes, each line with the node before it.
+        Path of the node; empty: all nodes, with a heading when the node changes.
     interval
-        Seconds between two looks.
+        Seconds between requests.
 
     Attributes
     ----------
     status
-        Of the execution, as it was seen last.
+        Last known status of the execution.
     """
 
     def __init__(
@@ -61,20 +61,20 @@ class Follower:
         self.status = ""
 
     def now(self) -> Iterator[str]:
-        """What there is."""
+        """Yield the current logs."""
         yield from self._look()
         while any(place.over and not place.done for place in self._places.values()):
             time.sleep(self._interval)
             yield from self._look()
 
     def until_the_end(self) -> Iterator[str]:
-        """What there is and what comes, until the node or the run has ended."""
+        """Yield the logs until the node or the run has ended."""
         misses = 0
         while True:
             try:
                 yield from self._look()
                 misses = 0
-            except UnreachableError:  # a web server that is started anew is away for a while
+            except UnreachableError:  # a restarting web server is unavailable for a while
                 misses += 1
                 if misses > _PATIENCE:
                     raise
@@ -83,7 +83,7 @@ class Follower:
             time.sleep(self._interval)
 
     def attempt(self, number: int) -> Iterator[str]:
-        """The log of one attempt of the node, counted from 0."""
+        """Yield the log of one attempt of the node; attempts count from 0."""
         execution = self._azkaban.execution(self._execid)
         self.status = execution.status
         for node in self._wanted(execution):
@@ -101,7 +101,7 @@ class Follower:
             place = self._places.setdefault(node.path, _Place())
             if place.done:
                 continue
-            # Asked before its log, so that what follows the last piece is the end.
+            # Read the status before the log, so that the last piece is complete.
             place.over = node.over or execution.over
             if node.status not in (*_BEFORE, *_SILENT):
                 yield from self._read(node, place)
@@ -118,7 +118,7 @@ class Follower:
         return found
 
     def _read(self, node: NodeSeen, place: _Place) -> Iterator[str]:
-        """What is new of a node; each attempt has a log of its own."""
+        """Yield the new text of a node; each attempt has its own log."""
         try:
             while place.attempt < node.attempt and place.offset:
                 yield from self._pieces(node.path, place, place.attempt)
@@ -140,7 +140,7 @@ class Follower:
             yield self._marked(path, piece.text)
 
     def _marked(self, path: str, text: str) -> str:
-        """With the node before its text, where several are shown and another one spoke last."""
+        """Add a heading if several nodes are shown and the node has changed."""
         if self._node or self._open == path:
             return text
         self._open = path

@@ -1,9 +1,9 @@
-"""Azkaban's replies as plain data: JSON under any content type, errors in several forms.
+"""Parse Azkaban's replies: JSON with any content type, and several forms of errors.
 
 Notes
 -----
-``createJsonResponse`` writes JSON as text/html; errors come with HTTP 200, 400, 403, 410 and 500;
-the login page answers what a session that is over asks for; messages have tags of HTML in them
+``createJsonResponse`` writes JSON as text/html; errors have HTTP status 200, 400, 403, 410 or 500;
+a request with an expired session receives the login page; messages contain HTML tags
 (``LoginAbstractAzkabanServlet``, ``ProjectManagerServlet``).
 """
 
@@ -31,19 +31,19 @@ _LOGIN = ("Login error", "Incorrect Login")
 
 
 def read_reply(status: int, body: bytes, what: str) -> Reply:
-    """The JSON object of a reply, which may still hold an error (``refuse_error``).
+    """Return the JSON object of a reply, which may contain an error (``refuse_error``).
 
     Parameters
     ----------
     what
-        The request in words, for sentences: ``the upload``.
+        Description of the request for messages: ``the upload``.
 
     Raises
     ------
     SessionOverError
-        If Azkaban wants a login.
+        If Azkaban requires a login.
     AzkabanError, UnreachableError
-        If there is no such object in it.
+        If the reply is not a JSON object.
     """
     text = body.decode("utf-8", "replace").strip()
     try:
@@ -55,17 +55,17 @@ def read_reply(status: int, body: bytes, what: str) -> Reply:
             raise SessionOverError
         return value
     if status == 200 and not text:
-        return {}  # a call that the servlet knew no answer for
+        return {}  # the servlet does not know the call
     raise _no_json(status, text, what)
 
 
 def refuse_error(reply: Reply, what: str) -> Reply:
-    """``reply``, unless it says that it was refused.
+    """Return ``reply`` unless it is an error.
 
     Raises
     ------
     AzkabanError
-        With Azkaban's own words.
+        With Azkaban's message.
     """
     words = reply.get("error")
     if words is None and str(reply.get("status", "")).lower() == "error":
@@ -76,19 +76,19 @@ def refuse_error(reply: Reply, what: str) -> Reply:
 
 
 def sentence(words: Any, limit: int = 1000) -> str:
-    """A message of Azkaban's in one line, without its tags."""
+    """Return a message of Azkaban in one line, without tags."""
     text = html.unescape(_TAG.sub(" ", str(words)))
     said = one_line(text, limit).strip()
     return said if said.endswith((".", "!", "?")) else f"{said}."
 
 
 def number(reply: Reply, key: str, what: str) -> int:
-    """A whole number of a reply; Azkaban writes some of them as text.
+    """Return a whole number of a reply; Azkaban writes some of them as text.
 
     Raises
     ------
     UnreachableError
-        If there is none: what answered is no Azkaban as we know it.
+        If it is missing: the server is not a supported Azkaban.
     """
     try:
         return int(str(reply[key]))

@@ -1,6 +1,6 @@
-"""Session ids between commands, so that each of them needs no login: Azkaban allows only so many.
+"""Store session ids between commands, because Azkaban limits the number of sessions.
 
-A file of the user's alone for each server and user. It holds no password.
+A private file for each server and user. It contains no password.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _ID = re.compile(r"[\x21-\x7e]{1,200}")
 
 
 class SessionFile:
-    """Where the id of one user's session at one server is kept.
+    """File with the session id of one user at one server.
 
     Parameters
     ----------
     folder
-        The state directory of this machine; never on a shared file system.
+        State directory of this machine; never on a shared file system.
     """
 
     def __init__(self, folder: Path, settings: Settings) -> None:
@@ -32,7 +32,7 @@ class SessionFile:
         self._path = folder / "azkaban" / f"{name}.session"
 
     def read(self) -> str:
-        """The id; empty where there is none."""
+        """Return the id; empty if there is none."""
         try:
             text = self._path.read_text(encoding="ascii").strip()
         except (OSError, UnicodeDecodeError):
@@ -40,7 +40,7 @@ class SessionFile:
         return text if _ID.fullmatch(text) else ""
 
     def write(self, session: str) -> None:
-        """Keep it; a disk that takes nothing costs a login more, no command."""
+        """Store the id. If the disk is full, the next command logs in again."""
         with suppress(OSError):
             make_private(self._path.parent)
             made = self._path.with_suffix(f".{secrets.token_hex(4)}")
@@ -50,5 +50,5 @@ class SessionFile:
             made.replace(self._path)
 
     def forget(self) -> None:
-        """It is not valid any more."""
+        """Delete an invalid id."""
         self._path.unlink(missing_ok=True)

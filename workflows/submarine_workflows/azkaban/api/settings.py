@@ -1,6 +1,6 @@
-"""Which Azkaban and as whom: ``[azkaban]`` of submarine.toml, variables, options.
+"""Settings of the Azkaban server: ``[azkaban]`` of submarine.toml, variables, options.
 
-Holds no password: that is ``credentials``'s.
+They contain no password; see ``credentials``.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ VARIABLES = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What is in force.
+    """Effective settings.
 
     Attributes
     ----------
     url
-        Of the web server, without a slash at its end.
+        URL of the web server, without a trailing slash.
     user
-        Azkaban's user.
+        Azkaban user.
     project
         Name of the project; empty: that of the workflow.
     timezone
-        The web server's; empty: not known.
+        Time zone of the web server; empty if it is unknown.
     ca
-        File with the certificates that the server's is checked by; empty: the usual ones.
+        File with the CA certificates for the server; empty: the system's.
     outputs
-        Where executed notebooks go; empty: a folder of the execution, which Azkaban removes.
+        Location of executed notebooks; empty: a folder of the execution, which Azkaban deletes.
     program
-        How ``submarine`` is called on an executor.
+        Command that calls ``submarine`` on an executor.
     named_by_project
-        ``file:line`` where a project's file names the address; empty: the user has named it.
+        ``file:line`` if a project's file names the URL; empty if the user has named it.
     """
 
     url: str
@@ -65,14 +65,14 @@ class Settings:
 
 
 def origin_of(url: str) -> str:
-    """Scheme, host and port of an address, the port always there."""
+    """Return scheme, host and port of a URL; the port is always included."""
     parts = urlsplit(url)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     return f"{parts.scheme}://{parts.hostname}:{port}".lower()
 
 
 def is_plain(url: str) -> bool:
-    """Whether what is sent to ``url`` can be read on its way: http to another machine."""
+    """Return whether a connection to ``url`` is unencrypted: HTTP to another machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
@@ -86,10 +86,9 @@ def refuse_plain(url: str) -> None:
     """Raise ConfigError if ``url`` is plain HTTP to another machine."""
     if is_plain(url):
         raise ConfigError(
-            f"{printable(url, 100)} is no https, and over it the password could be read on its way "
-            "by others.",
-            "Use the https address of this Azkaban, or a tunnel to it (`ssh -L`) and its address "
-            "on this machine.",
+            f"{printable(url, 100)} is not https, so others could read the password in transit.",
+            "Use the https URL of this Azkaban server, or a tunnel (`ssh -L`) and its URL on this "
+            "machine.",
         )
 
 
@@ -99,25 +98,25 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Settings:
-    """The settings, options first.
+    """Return the settings; options override variables and files.
 
     Raises
     ------
     ConfigError
-        If no Azkaban or no user is named, or a value means nothing.
+        If the server or user is missing, or a value is invalid.
     """
     environ = os.environ if environ is None else environ
     found = load_section("azkaban", environ=environ, cwd=cwd)
     values = _in_force(found, options, environ)
     if not values.get("url"):
         raise ConfigError(
-            "No Azkaban is named.",
+            "No Azkaban server is configured.",
             'Write `url = "https://azkaban.example.org:8443"` under [azkaban] in submarine.toml, '
             "or set SUBMARINE_AZKABAN_URL.",
         )
     if not values.get("user"):
         raise ConfigError(
-            "No user of Azkaban is named.",
+            "No Azkaban user is configured.",
             "Write `user = ...` under [azkaban] in submarine.toml, or set SUBMARINE_AZKABAN_USER.",
         )
     item, typed = found.get("url"), (options or {}).get("url") or environ.get(URL_VARIABLE)
@@ -131,7 +130,7 @@ def local_settings(
     environ: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> dict[str, str]:
-    """What is said of Azkaban, whether or not it is enough to reach one: for a project's zip."""
+    """Return the configured values, which may not be sufficient for a connection."""
     environ = os.environ if environ is None else environ
     found = load_section("azkaban", environ=environ, cwd=cwd)
     return _in_force(found, options, environ)
@@ -160,7 +159,7 @@ def _in_force(
 def _check_ca(path: Path) -> None:
     shown = printable(path, 200)
     if not path.is_file():
-        raise ConfigError(f"ca under [azkaban] names {shown}, no file.")
+        raise ConfigError(f"ca under [azkaban] names {shown}, which is not a file.")
     if unsafe := check_file(path, path.stat(), foreign=True):
         raise ConfigError(f"{shown}, which ca under [azkaban] names, {unsafe.reason}.", unsafe.fix)
 
@@ -173,13 +172,13 @@ def _checked_url(url: str) -> str:
         fit = False
     if not fit or parts.query or parts.fragment:
         raise ConfigError(
-            f"{printable(url, 100)} is no address of an Azkaban;",
-            "write it like https://azkaban.example.org:8443.",
+            f"{printable(url, 100)} is not the URL of an Azkaban server;",
+            "use the form https://azkaban.example.org:8443.",
         )
     if "@" in parts.netloc:
         raise ConfigError(
-            "The address of Azkaban has a user or password in it;",
-            "name the user by `user`, and keep the password in a file.",
+            "The URL of Azkaban contains a user or password;",
+            "set `user`, and store the password in a file.",
         )
     refuse_plain(url)
     return url.rstrip("/")

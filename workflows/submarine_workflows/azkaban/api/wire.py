@@ -1,7 +1,7 @@
-"""What may happen on the way to an Azkaban, in words; bounds what comes back.
+"""Convert errors of HTTP requests to messages, and limit responses.
 
-No error of requests' or urllib3's is shown or logged as it stands: they hold addresses with session
-ids in them.
+Errors of requests and urllib3 are not shown or logged unchanged: they contain URLs with session
+ids.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SESSION_ID = re.compile(r"(session\.id=)[^&\s\"']+")
 
 
 class _NoSessions(logging.Filter):
-    """Takes session ids out of what urllib3 logs of addresses."""
+    """Removes session ids from the URLs that urllib3 logs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.msg = _SESSION_ID.sub(r"\1***", record.getMessage())
@@ -46,45 +46,45 @@ logging.getLogger("urllib3.connectionpool").addFilter(_NoSessions())
 
 @contextmanager
 def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
-    """The errors of a request as sentences.
+    """Convert the errors of a request to messages.
 
     Parameters
     ----------
     what
-        The request, ``the upload``.
+        Description of the request, ``the upload``.
     safe
-        It changes nothing, so that a broken connection leaves no doubt.
+        Whether the request changes nothing, so a broken connection is unambiguous.
     """
     try:
         yield
     except requests.exceptions.SSLError as exc:
         if not _is_distrust(exc):
             raise UnreachableError(
-                f"{origin} speaks no https that is understood here: {_reason(exc)}.",
-                "Name its port for https; http:// is accepted on this machine alone.",
+                f"{origin} does not support https: {_reason(exc)}.",
+                "Use its https port; http:// is accepted only on this machine.",
             ) from None
         raise UnreachableError(
             f"The certificate of {origin} is not trusted: {_reason(exc)}.",
-            "Name the file of its authority by `ca` under [azkaban].",
+            "Set `ca` under [azkaban] to the certificate file of its CA.",
         ) from None
     except requests.exceptions.ConnectTimeout:
         raise NotSentError(f"{origin} does not answer within {CONNECT:.0f} s.") from None
     except requests.exceptions.ConnectionError as exc:
         if _was_not_sent(exc):
             raise NotSentError(f"{origin} cannot be reached: {_reason(exc)}.") from None
-        raise _broken(f"{origin} broke off {noun(what)}: {_reason(exc)}", safe=safe) from None
+        raise _broken(
+            f"{origin} closed the connection during {noun(what)}: {_reason(exc)}", safe=safe
+        ) from None
     except requests.exceptions.Timeout:
         raise _broken(f"{origin} did not answer {noun(what)} in time", safe=safe) from None
     except requests.exceptions.RequestException as exc:
         raise _broken(f"{noun(what)} failed: {type(exc).__name__}", safe=safe) from None
-    except ValueError:  # requests reads where a redirect leads, whether or not it goes there
-        raise UnreachableError(
-            f"{origin} answers {noun(what)} with an address that is none."
-        ) from None
+    except ValueError:  # requests parses the redirect URL even if it is not followed
+        raise UnreachableError(f"{origin} answers {noun(what)} with an invalid redirect.") from None
 
 
 def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
-    """The body, of a bounded size and in a bounded time however slowly it comes."""
+    """Return the body, with a limit of size and of time."""
     parts, size = [], 0
     for part in answer.iter_content(1 << 16):
         size += len(part)
@@ -101,7 +101,9 @@ def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
 def _broken(words: str, *, safe: bool) -> UnreachableError:
     if safe:
         return AwayError(f"{words}.")
-    return UnsureError(f"{words}; whether it was done is not known.", "Look at Azkaban's pages.")
+    return UnsureError(
+        f"{words}; the request may have been executed.", "Check Azkaban's web pages."
+    )
 
 
 def _was_not_sent(exc: BaseException) -> bool:
@@ -111,12 +113,12 @@ def _was_not_sent(exc: BaseException) -> bool:
 
 
 def _is_distrust(exc: BaseException) -> bool:
-    """Whether a certificate came, and was not trusted; else what came was no TLS at all."""
+    """Return whether a certificate is not trusted; else the server does not use TLS."""
     return any(isinstance(one, ssl.SSLCertVerificationError) for one in _inside(exc))
 
 
 def _inside(exc: BaseException) -> Iterator[BaseException]:
-    """An error of requests' and those that it was made of, the innermost last."""
+    """Yield an error of requests and its causes, innermost last."""
     seen: BaseException | None = exc
     for _ in range(6):
         if seen is None:
@@ -128,7 +130,7 @@ def _inside(exc: BaseException) -> Iterator[BaseException]:
 
 
 def _reason(exc: BaseException) -> str:
-    """The innermost error in a few words."""
+    """Return the innermost error in a few words."""
     words = type(exc).__name__
     for inner in list(_inside(exc))[1:]:
         said = getattr(inner, "verify_message", "") or getattr(inner, "strerror", "")

@@ -1,4 +1,4 @@
-"""A project as a zip that is the same bytes for the same files: fixed times, modes and order."""
+"""Build the zip file of a project reproducibly, with fixed times, modes and order."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-#: The first moment that a zip can say.
+#: Earliest time that a zip file can store.
 _MOMENT = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644
 _EXECUTABLE = 0o100755
@@ -17,18 +17,18 @@ _SCRIPT = b"#!"
 
 @dataclass(frozen=True)
 class Project:
-    """What is uploaded.
+    """A project to upload.
 
     Attributes
     ----------
     name
-        Of the project, where nobody says another.
+        Default name of the project.
     flows
-        Ids of its flows; Azkaban drops the schedules of flows that an upload does not have.
+        Ids of its flows. Azkaban removes the schedules of flows that an upload does not contain.
     files
         Path -> content.
     packed
-        A zip that was a project before and stays as it is.
+        Zip file of an existing project, uploaded unchanged.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Project:
     packed: bytes | None = None
 
     def to_zip(self) -> bytes:
-        """The project's zip; equal for equal files."""
+        """Return the project's zip file; equal for equal files."""
         if self.packed is not None:
             return self.packed
         target = io.BytesIO()
@@ -53,5 +53,5 @@ class Project:
 
 
 def digest(packed: bytes) -> str:
-    """What tells one project's zip from another, short enough for a sentence."""
+    """Return a short identifier of a project's zip file, for messages."""
     return hashlib.sha256(packed).hexdigest()[:12]

@@ -1,8 +1,8 @@
-"""Words of a node's command that Azkaban passes as values, in variables of the environment.
+"""Pass words of a node's command to Azkaban as environment variables.
 
-Azkaban fills in ``${name}`` before it splits a command into words, so that a value with a quote or
-a space becomes further words, and those become options. A property ``env.X`` is filled in too, and
-reaches the process as one value. ``submarine workflow with-values`` puts these values back.
+Azkaban fills in ``${name}`` before it splits a command into words, so a value with quotes or spaces
+becomes further words, which may be parsed as options. Properties ``env.X`` are filled in too and
+reach the process as one value. ``submarine workflow with-values`` inserts these values again.
 
 Notes
 -----
@@ -16,22 +16,22 @@ from collections.abc import Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
 
-#: The verb of ``submarine workflow`` that undoes ``with_references``.
+#: The command of ``submarine workflow`` that reverses ``with_references``.
 VERB = "with-values"
 _VARIABLE = "SUBMARINE_VALUE_"
 _REFERENCE = re.compile(rf"@({_VARIABLE}\d{{1,6}})")
 
 
 def with_references(words: Sequence[str], values: dict[str, str]) -> list[str]:
-    """Replace the words that a command line of Azkaban cannot carry by ``@VARIABLE``.
+    """Replace words that an Azkaban command line cannot contain by ``@VARIABLE``.
 
-    Those are words with a parameter, empty words, words with a line break, and words that look like
+    These are words with a parameter, empty words, words with a line break, and words that look like
     such a reference.
 
     Parameters
     ----------
     values
-        Variable -> value of the whole node; the words of this command are added.
+        Variable -> value for the whole node; the words of this command are added.
     """
     found = []
     for word in words:
@@ -45,12 +45,12 @@ def with_references(words: Sequence[str], values: dict[str, str]) -> list[str]:
 
 
 def with_values(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """The words that ``with_references`` was given, with parameters filled in.
+    """Return the words that ``with_references`` replaced, with parameters filled in.
 
     Raises
     ------
     UsageError
-        If the environment lacks a variable.
+        If a variable is missing in the environment.
     """
     found = []
     for word in words:

@@ -1,13 +1,12 @@
-"""A workflow as a project of Azkaban's Flow 2.0; the same workflow gives the same bytes.
+"""Compile a workflow to an Azkaban Flow 2.0 project; the output is reproducible.
 
-The commands of a node are ``node_commands``'; here they become properties of a ``command`` node.
-What is Azkaban's already passes through as it stands. Looks for secrets in all of it, and talks to
-no server.
+The commands of ``node_commands`` become properties of ``command`` nodes. Nodes and properties of
+Azkaban are passed through. All values are checked for secrets. No server is contacted.
 
 Notes
 -----
-Exactly one ``.project`` file with ``azkaban-flow-version: 2.0``; each ``NAME.flow`` is a flow; the
-files beside them are a node's working directory when it runs (``FlowLoaderFactory``,
+A project has exactly one ``.project`` file with ``azkaban-flow-version: 2.0``; each ``NAME.flow``
+is a flow; the files beside them are the working directory of a node (``FlowLoaderFactory``,
 ``NodeBeanLoader``, ``JobRunner``).
 """
 
@@ -44,12 +43,12 @@ from submarine_workflows.model import (
 from submarine_workflows.project_files import is_url
 
 PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
-#: By these Azkaban finds the applications of an execution, as its own job types tag theirs.
+#: Azkaban finds the applications of an execution by these tags, as for its own job types.
 YARN_TAGS = tuple(
     f"azkaban.flow.{name}:${{azkaban.flow.{name}}}" for name in ("execid", "flowid", "projectname")
 )
 _NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
-#: Columns of its database have 128, for the name of the flow's file too.
+#: Database columns have 128 characters, also for the name of the flow file.
 _LONGEST = 128 - len(".flow")
 _PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
@@ -63,23 +62,23 @@ def compile_workflow(
     extra: Sequence[str] = (),
     trigger: Any = None,
 ) -> Project:
-    """The project of a workflow that was found sound.
+    """Return the project of a valid workflow.
 
     Parameters
     ----------
     root
-        Folder of its file, which its notebooks' paths start from.
+        Folder of the workflow file, the base of notebook paths.
     extra
-        Patterns of further files to carry.
+        Patterns of further files to include.
     trigger
-        Azkaban's own ``trigger:`` of the flow, as it was written.
+        Azkaban's ``trigger:`` of the flow, as it was written.
 
     Raises
     ------
     WorkflowError
-        With every node that Azkaban would not take, and every value that looks like a secret.
+        With every node that Azkaban would reject, and every value that looks like a secret.
     UsageError
-        If a file that it needs cannot be carried.
+        If a required file cannot be included.
     """
     compiler = _Compiler(workflow, setting or Setting())
     flow = compiler.flow(trigger)
@@ -96,7 +95,7 @@ def compile_workflow(
 
 
 def environment(flow: str) -> dict[str, str]:
-    """The properties that say to a node's command where it belongs."""
+    """Return the properties that pass workflow and run to a node's command."""
     return {
         f"{ENVIRONMENT}{WORKFLOW}": flow,
         f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
@@ -105,14 +104,14 @@ def environment(flow: str) -> dict[str, str]:
 
 
 def job_file_environment() -> dict[str, str]:
-    """The same for all jobs of Flow 1.0, whose flow and node only Azkaban names."""
+    """Return the same for Flow 1.0 jobs, whose flow and node are parameters of Azkaban."""
     return {**environment("${azkaban.flow.flowid}"), f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}"}
 
 
 def unfit_value(value: str | None) -> str | None:
-    """Why Azkaban does not pass a parameter's value on as it stands; None: it does."""
+    """Return why Azkaban does not pass a parameter's value unchanged; None if it does."""
     if value is not None and "$(" in value:
-        return "has `$(`, which begins an expression of Azkaban's own (JEXL)"
+        return "contains `$(`, which starts a JEXL expression in Azkaban"
     return None
 
 
@@ -123,19 +122,19 @@ class _Compiler:
         self.problems = find_secrets(workflow)
         if not _NAME.fullmatch(workflow.name):
             sentence = (
-                f"`{workflow.name}` is no name of a flow; it has letters, digits, `.`, `_`, `-` "
+                f"`{workflow.name}` is not a valid flow name; use letters, digits, `.`, `_`, `-` "
                 "and single spaces."
             )
             self.problems.append(Problem(0, sentence, workflow.file))
         elif len(workflow.name) > _LONGEST:
             sentence = (
-                f"`{workflow.name}` has {len(workflow.name)} characters, and Azkaban takes "
-                f"{_LONGEST} for a flow: give it a shorter name."
+                f"`{workflow.name}` has {len(workflow.name)} characters, and Azkaban allows "
+                f"{_LONGEST} for a flow: use a shorter name."
             )
             self.problems.append(Problem(0, sentence, workflow.file))
 
     def flow(self, trigger: Any) -> dict[str, Any]:
-        """The root of the ``.flow`` file."""
+        """Return the root of the ``.flow`` file."""
         workflow = self._workflow
         config = {**environment(workflow.name), **workflow.config}
         root: dict[str, Any] = {} if trigger is None else {"trigger": trigger}
@@ -159,7 +158,7 @@ class _Compiler:
 
     def _type(self, node: Node, flows: tuple[Node, ...]) -> str:
         if node.kind is Kind.NOOP and needs_of(node, flows):
-            return "command"  # it waits
+            return "command"  # it awaits data
         return _TYPES.get(node.kind, node.type or node.kind.value)
 
     def _condition(self, node: Node) -> str:
@@ -178,19 +177,22 @@ class _Compiler:
         if node.kind is not Kind.OTHER:
             theirs = [own.pop(key) for key in _command_keys(own)]
             if theirs and node.kind is not Kind.COMMAND:
-                self._add(node, f"`{node.name}` runs no command, and has one under `config:`.")
+                self._add(
+                    node,
+                    f"`{node.name}` is not a command node but has a `command` under `config:`.",
+                )
             lines += theirs if node.kind is Kind.COMMAND else []
         if not lines and node.kind is Kind.NOOP:
             return own
         numbered = {f"command.{number}" if number else "command": line
                     for number, line in enumerate(lines)}  # fmt: skip
         name = {f"{ENVIRONMENT}{NODE}": path_of(node, flows)}
-        # The values last: a node's own `config:` must not replace them.
+        # The values last: a node's `config:` must not replace them.
         passed = {f"{ENVIRONMENT}{variable}": value for variable, value in values.items()}
         return {**numbered, **name, **own, **passed}
 
     def _lines(self, node: Node, flows: tuple[Node, ...], values: dict[str, str]) -> list[str]:
-        """What comes before a node's own command: waiting, and for a notebook the run itself.
+        """Return the lines before a node's own command: awaited data, and the run of a notebook.
 
         ``values`` receives the variables that these commands refer to.
         """
@@ -199,7 +201,7 @@ class _Compiler:
             if needs:
                 self._add(
                     node,
-                    f"`{node.name}` is of type `{node.type}`, which waits for nothing: give its "
+                    f"`{node.name}` has type `{node.type}`, which cannot wait for data: move its "
                     "`needs:` to a noop node that it depends on.",
                 )
             return []
@@ -222,7 +224,7 @@ class _Compiler:
         return lines
 
     def _values(self, node: Node, texts: Iterable[str], values: Mapping[str, str]) -> None:
-        """What Azkaban fills in must leave the words as they are."""
+        """Check that Azkaban's parameter substitution preserves the values."""
         for name in dict.fromkeys(_PARAMETER.findall("\n".join(texts))):
             if (why := unfit_value(values.get(name))) is not None:
                 self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
@@ -232,14 +234,14 @@ class _Compiler:
 
 
 def _folder(outputs: str) -> dict[str, bytes]:
-    """The folder for executed notebooks, which must be there: a zip of files has no empty ones."""
+    """Return a file in the folder for executed notebooks: zip files have no empty folders."""
     if not outputs or "${" in outputs or is_url(outputs) or outputs.startswith(("/", "..")):
         return {}
-    return {f"{outputs.rstrip('/')}/ABOUT": b"The executed notebooks of this run lie here.\n"}
+    return {f"{outputs.rstrip('/')}/ABOUT": b"Executed notebooks of this run.\n"}
 
 
 def _command_keys(config: Mapping[str, str]) -> list[str]:
-    """``command``, ``command.1`` and so on, as far as Azkaban runs them."""
+    """Return ``command``, ``command.1`` and so on, as far as Azkaban runs them."""
     keys = ["command"] if "command" in config else []
     while keys and f"command.{len(keys)}" in config:
         keys.append(f"command.{len(keys)}")

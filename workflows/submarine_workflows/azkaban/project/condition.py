@@ -1,11 +1,11 @@
-"""A condition in the form that Azkaban takes, whose check of an upload is narrower than its words.
+"""Translate a condition to the subset that Azkaban accepts.
 
 Notes
 -----
-``DirectoryYamlFlowLoader.validateCondition`` takes a condition apart at ``&& || == != > <``, so
-that ``>=`` and ``<=`` leave a piece that it refuses, and knows whole numbers, quoted text and
-``${job:parameter}`` only. The script engine that judges it later sees every parameter as text, and
-compares two texts as texts, ``'10' < '9'``: a number must stay one.
+``DirectoryYamlFlowLoader.validateCondition`` splits a condition at ``&& || == != > <``, so it
+rejects the rest of ``>=`` and ``<=``, and accepts only whole numbers, quoted text and
+``${job:parameter}``. The script engine that evaluates the condition receives every parameter as
+text and compares two texts as text, ``'10' < '9'``: a number must remain a number.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _SPACE = re.compile(r"\s+|\(|\)")
 
 
 def azkabans_condition(text: str) -> str:
-    """``text`` in words that Azkaban takes and judges the same.
+    """Return an equivalent condition that Azkaban accepts.
 
     Raises
     ------
     ValueError
-        If there are none; the message is a sentence.
+        If there is none; the message is a sentence.
 
     Examples
     --------
@@ -53,23 +53,23 @@ def azkabans_condition(text: str) -> str:
 
 
 def _number(word: str) -> str:
-    """A whole number as it is; any other as a product, which passes the check and is a number."""
+    """Return a whole number unchanged, any other as a product, which is accepted and is numeric."""
     return word if _WHOLE.fullmatch(word) else f"'1'*'{word}'"
 
 
 def _check(text: str, made: str) -> None:
-    """Azkaban's own check, so that nobody learns of it at the upload."""
+    """Apply Azkaban's own check, so that errors appear before the upload."""
     if any(kind == "param" and _SPACE.search(word) for kind, word in tokens_of(text)):
         raise ValueError(
-            f"Azkaban takes the spaces out of the condition `{text}` and then knows no such node: "
-            "give the node a name without spaces."
+            f"Azkaban removes the spaces from the condition `{text}` and does not find the node: "
+            "use a node name without spaces."
         )
     for piece in _SPLIT.split(_SPACE.sub("", made)):
         word = piece.removeprefix("!")
         if word.lower() in MACROS or _OPERAND.fullmatch(word):
             continue
         if word.isidentifier():
-            known = f"it knows {', '.join(MACROS)}"
+            known = f"use one of {', '.join(MACROS)}"
         else:
-            known = "quoted text must have none of && || == != < > in it, and one ! is enough"
-        raise ValueError(f"Azkaban does not take `{word}` in the condition `{text}`: {known}.")
+            known = "quoted text must not contain && || == != < >, and ! must not be repeated"
+        raise ValueError(f"Azkaban does not accept `{word}` in the condition `{text}`: {known}.")

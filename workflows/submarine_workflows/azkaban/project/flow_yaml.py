@@ -1,4 +1,4 @@
-"""Text of a ``.flow`` file: every value in quotes, since Azkaban takes text only there."""
+"""Write a ``.flow`` file with quoted values, because Azkaban accepts only text there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-#: PyYAML may have been built without libyaml, which is ten times as fast.
+#: PyYAML may be built without libyaml, which is ten times faster.
 _Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _WIDTH = 1 << 30
 
@@ -19,10 +19,10 @@ class _Quoted(str):
 
 
 class _Dumper(_Base):  # type: ignore[misc]
-    """Writes no anchors: Azkaban's reader would take them, people would not."""
+    """Writes no anchors, which Azkaban accepts but which are hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
-        """Whatever stands twice is written twice."""
+        """Write repeated values in full."""
         return True
 
 
@@ -34,7 +34,7 @@ _Dumper.add_representer(_Quoted, _quoted)
 
 
 def flow_text(root: Mapping[str, Any]) -> bytes:
-    """A flow as YAML; keys in the order in which they are given."""
+    """Return a flow as YAML, with keys in the given order."""
     text = yaml.dump(
         _with_quotes(root),
         Dumper=_Dumper,

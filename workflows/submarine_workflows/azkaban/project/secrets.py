@@ -1,6 +1,6 @@
-"""What looks like a secret in a workflow's values: Azkaban shows and logs every one of them.
+"""Detect secrets in a workflow, because Azkaban shows and logs every value.
 
-Errs on the side of refusing; a path to a file that holds the secret is none.
+Doubtful values are rejected. A path of a file that contains a secret is accepted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NAME = re.compile(
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
-#: ``token.file``, ``password_path``: where a secret lies is none itself.
+#: ``token.file``, ``password_path``: the location of a secret is not secret.
 _ELSEWHERE = re.compile(r"(?:^|_)(?:FILE|PATH|DIR|URL|URI|NAME|PROVIDER|TTL|TIMEOUT|ALIAS)$")
 _VALUES = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
@@ -33,7 +33,7 @@ _ASSIGNMENT = re.compile(r"(?:^|[\s'\"])([A-Za-z_][\w.]*)=['\"]?([^\s'\"]+)")
 
 
 def looks_secret(name: str, value: str) -> str:
-    """What the value of ``name`` looks like, for a sentence; empty: harmless.
+    """Return what the value of ``name`` looks like, for a message; empty if it is harmless.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def looks_secret(name: str, value: str) -> str:
 
 
 def secret_in_command(line: str) -> str:
-    """What a command line tells that it should not, ``--password hunter2``; empty: nothing."""
+    """Return the secret in a command line, ``--password hunter2``; empty if there is none."""
     for pattern, what in _VALUES:
         if pattern.search(line):
             return what
@@ -62,13 +62,13 @@ def secret_in_command(line: str) -> str:
 
 
 def names_secret(name: str) -> bool:
-    """Whether a thing of that name is kept secret."""
+    """Return whether a name denotes a secret."""
     word = _NO_WORD.sub("_", _CAMEL.sub("_", name)).upper().strip("_")
     return bool(_NAME.search(word)) and not _ELSEWHERE.search(word)
 
 
 def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:
-    """The first name whose value looks like a secret, and what it looks like."""
+    """Return the first name whose value looks like a secret, and what it looks like."""
     for name, value in values.items():
         is_command = name == "command" or name.startswith("command.")
         what = secret_in_command(value) if is_command else looks_secret(name, value)
@@ -78,7 +78,7 @@ def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _is_literal(value: str) -> bool:
-    """Whether it is there itself: not empty, no path, no switch, not filled in from elsewhere."""
+    """Return whether a value is literal: not empty, a path or a flag."""
     text = value.strip()
     if not text or text.lower() in ("true", "false", "none", "null", "0", "1"):
         return False
@@ -86,7 +86,7 @@ def _is_literal(value: str) -> bool:
 
 
 def find_secrets(workflow: Workflow) -> list[Problem]:
-    """Every value of a workflow that looks like a secret."""
+    """Return a problem for every value of a workflow that looks like a secret."""
     found = []
     values = [("the workflow", 0, workflow.config)]
     for flows, node in workflow.walk():

@@ -1,10 +1,10 @@
-"""What a person names, as a project: a workflow of ours is compiled, Azkaban's own pass through.
+"""Create the project for a path: workflows are compiled, Azkaban's own projects are unchanged.
 
 Notes
 -----
-A ``.flow`` with Azkaban's keys alone, none of whose commands calls ``submarine``, is carried byte
-for byte; so is a folder of Flow 1.0's job files, with one file of properties more where one of them
-calls ``submarine``, and a zip is not even unpacked.
+A ``.flow`` file with only Azkaban's keys whose commands do not call ``submarine`` is included
+unchanged. A folder of Flow 1.0 job files is included unchanged, with one additional properties file
+if a job calls ``submarine``. A zip file is not unpacked.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ from submarine_workflows.model import (
 from submarine_workflows.project_files import Carried
 
 ORIGIN_FILE = "00-submarine.properties"
-#: Keys of a flow's root that Azkaban's own reader knows.
+#: Keys of a flow's root that Azkaban supports.
 _AZKABANS_ROOT = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
 
 
 def project_of(
     path: Path, setting: Setting | None = None, *, extra: tuple[str, ...] = ()
 ) -> tuple[Workflow, Project]:
-    """The workflow in ``path``, and the project that Azkaban gets.
+    """Return the workflow in ``path``, and its project for Azkaban.
 
     Raises
     ------
     WorkflowError
-        With all that is wrong with the workflow.
+        With every problem of the workflow.
     UsageError
-        If there is none, or a file that it needs cannot be carried.
+        If there is no workflow, or a required file cannot be included.
     """
     workflow = open_workflow(path)
     problems = check(workflow)
@@ -67,16 +67,16 @@ def project_of(
 
 
 def has_trigger(path: Path) -> bool:
-    """Whether the flow brings Azkaban's own trigger, which forbids a schedule beside it."""
+    """Return whether the flow contains a trigger, which excludes a separate schedule."""
     return path.is_file() and path.suffix != ".zip" and _trigger(path) is not None
 
 
 def _as_it_stands(workflow: Workflow, path: Path) -> Project:
-    """A folder or zip that is a project of Azkaban's already."""
+    """Return the project of a folder or zip file that already is an Azkaban project."""
     if not _may_be_theirs(workflow):
         raise UsageError(
-            f"{path} has nodes that run notebooks, which Azkaban knows nothing of.",
-            "Name its .flow file, which is then compiled.",
+            f"{path} has nodes that run notebooks, which Azkaban does not support.",
+            "Name the .flow file, which is compiled.",
         )
     if problems := find_secrets(workflow):
         raise WorkflowError(problems)
@@ -88,15 +88,14 @@ def _as_it_stands(workflow: Workflow, path: Path) -> Project:
         return Project(path.resolve().name, flows, files)
     packed = path.read_bytes()
     if not zipfile.is_zipfile(path):
-        raise UsageError(f"{path} is no zip.")
+        raise UsageError(f"{path} is not a zip file.")
     return Project(path.stem, flows, packed=packed)
 
 
 def _origin(workflow: Workflow) -> dict[str, bytes]:
-    """For job files that call ``submarine``: what Flow 2.0 has under ``config:``, as properties.
+    """Return properties for job files that call ``submarine``, as Flow 2.0 has in ``config:``.
 
-    Of the files of a folder Azkaban takes the first by name first, so that any other may say
-    something else.
+    Azkaban reads the files of a folder by name, so a later file can override the values.
     """
     if workflow.file or not _calls_us(workflow):
         return {}
@@ -105,7 +104,7 @@ def _origin(workflow: Workflow) -> dict[str, bytes]:
 
 
 def _theirs(workflow: Workflow, path: Path) -> Project:
-    """A ``.flow`` file of Azkaban's own, with the scripts that it names."""
+    """Return the project of a ``.flow`` file in Azkaban's format, with its scripts."""
     if problems := find_secrets(workflow):
         raise WorkflowError(problems)
     carried = Carried(path.parent)
@@ -118,7 +117,7 @@ def _theirs(workflow: Workflow, path: Path) -> Project:
 
 
 def _flows(workflow: Workflow) -> tuple[str, ...]:
-    """Ids of its flows: Flow 1.0 names each by the node that nothing depends on."""
+    """Return the ids of the flows: Flow 1.0 names each flow after the node without dependents."""
     if workflow.file:
         return (workflow.name,)
     wanted = {name for node in workflow.nodes for name in node.depends_on}
@@ -135,7 +134,7 @@ def _is_ours(node: Node) -> bool:
 
 
 def _calls_us(workflow: Workflow) -> bool:
-    """Whether a command is ``submarine``, whose jobs want to know the execution they are of."""
+    """Return whether a command is ``submarine``, whose jobs need the execution as their origin."""
     lines = [
         line
         for _, node in workflow.walk()
