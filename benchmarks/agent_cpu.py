@@ -21,7 +21,7 @@ from typing import Any
 
 from submarine_jobs.access import new_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.coordinator.server import LinkServer, Peer
+from submarine_runtime.coordinator.server import Connection, LinkServer
 from submarine_runtime.protocol.agent_config import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,
@@ -77,9 +77,8 @@ class Gang:
     def __init__(self, scratch: Path) -> None:
         secret = json.loads((scratch / "secret.json").read_text())
         self.reason, self.heartbeats, self.progress = "", 0, 0.0
-        self._server = LinkServer(
-            "127.0.0.1", 0, secret, self._hear, lambda peer: None, lambda request: None, 1
-        )
+        self._server = LinkServer("127.0.0.1", 0, secret, 1)
+        self._server.set_handlers(self._hear, lambda peer: None, lambda request: None)
         threading.Thread(target=self._serve, daemon=True).start()
 
     @property
@@ -93,7 +92,7 @@ class Gang:
         while True:
             self._server.poll(10.0)
 
-    def _hear(self, peer: Peer, line: dict[str, Any]) -> None:
+    def _hear(self, peer: Connection, line: dict[str, Any]) -> None:
         kind = line["type"]
         if kind == "register":
             self._server.send(peer, {"type": "welcome", "heartbeat": 1.0, "lost_after": 25.0})

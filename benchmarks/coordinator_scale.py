@@ -21,10 +21,10 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.access import new_secret
-from submarine_runtime.coordinator.coordinator import Performance
+from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import client_context
-from submarine_runtime.coordinator.server.tls_channel import Channel
+from submarine_runtime.coordinator.server.tls_channel import TlsChannel
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import PROTOCOL
@@ -41,7 +41,7 @@ class NoPlacer(Placer):
     def release(self, seat: str) -> None:
         """Nothing."""
 
-    def look(self) -> list[dict[str, Any]]:
+    def poll(self) -> list[dict[str, Any]]:
         """Nothing happens to them."""
         return []
 
@@ -52,10 +52,11 @@ class NoPlacer(Placer):
         """Nothing."""
 
 
-class Scale(Performance):
-    """A coordinator whose containers are somebody else's."""
+class ScaleCoordinator(Coordinator):
+    """A coordinator that requests no containers."""
 
-    def _placer(self, address: str) -> Placer:
+    def make_placer(self, address: str) -> Placer:
+        """Return a placer that does nothing."""
         return NoPlacer()
 
 
@@ -64,7 +65,7 @@ class Agent:
 
     def __init__(self, index: int, address: tuple[str, int], context: Any, token: str) -> None:
         connection = socket.create_connection(address)
-        self.channel = Channel(connection, context, server_side=False)
+        self.channel = TlsChannel(connection, context, server_side=False)
         self.index, self.beats, self.buffer, self.linked = index, 0, b"", False
         self.started: float | None = None
         self.over = False
@@ -93,7 +94,7 @@ class Agent:
 
     def hear(self) -> None:
         """Act on what has come."""
-        if not self.channel.shake():
+        if not self.channel.handshake():
             return
         self.channel.flush()
         self.buffer += self.channel.receive()
@@ -229,7 +230,7 @@ def main() -> int:
     if options.simulate:
         simulate(options.agents, ("127.0.0.1", options.port), secret)
     config = CoordinatorConfig.from_json(json.loads(Path(place, "coordinator.json").read_text()))
-    return Scale(config, secret, place, master="").run()
+    return ScaleCoordinator(config, secret, place, master="").run()
 
 
 if __name__ == "__main__":

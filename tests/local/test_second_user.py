@@ -25,7 +25,7 @@ from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards.process import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus.device_locks import DeviceLocks, Places
-from submarine_runtime.yarn import Page
+from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server_rig import API, Server
 from tests.local.submitting import submitting
@@ -107,7 +107,7 @@ def world() -> Iterator[World]:
         listening.listen()
         for job in (single, gang):
             until(partial(_prints, job), "the jobs run")
-        page = Page("127.0.0.1")
+        page = PageServer("127.0.0.1")
         page.serve()
         with served(AccessPolicy("127.0.0.1", 1)) as (_, port):
             yield World(top, single, gang, server, board, kernel, page.url, port)

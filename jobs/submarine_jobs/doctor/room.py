@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.doctor.patient import Patient
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.options import RoleOptions, RunOptions, asked_roles, spec_from_options
-from submarine_runtime.yarn import Need, Size, words
+from submarine_runtime.yarn import ContainerRequest, Size, amounts
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Plan
@@ -39,10 +39,10 @@ def room(patient: Patient) -> Finding:
     return ok(f"{what} could start at once in queue {queue}.")
 
 
-def _needs(plan: Plan) -> list[Need]:
+def _needs(plan: Plan) -> list[ContainerRequest]:
     """The containers of a plan; the first is, or holds, the master."""
     return [
-        Need(
+        ContainerRequest(
             int(entry.get("count", 1)),
             int(entry["memory"]),
             int(entry["vcores"]),
@@ -57,4 +57,4 @@ def _words(wish: RunOptions) -> str:
     count = sum(role.count for role in asked_roles(wish))
     size = Size(wish.memory or 2048, wish.vcores or 1, wish.gpus or 0)
     kinds = ("memory", "vcores", "gpus") if size.gpus else ("memory", "vcores")
-    return f"{count} task{'' if count == 1 else 's'} with {words(size, kinds)}"
+    return f"{count} task{'' if count == 1 else 's'} with {amounts(size, kinds)}"

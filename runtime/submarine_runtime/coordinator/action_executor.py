@@ -1,95 +1,114 @@
-"""Does what the machine of a job wants done: lines to agents, containers, events.
+"""Execute the actions of the state machine: messages to agents, container requests, events.
 
-Blocks nowhere: containers are ``placement``'s, events go to the record. Decides nothing.
+This module makes no decisions and does not block: container requests run in the placement thread,
+restore points are chosen in a thread of their own.
 """
 
 from __future__ import annotations
 
 import json
+from typing import Any, Callable
 
-from submarine_runtime.coordinator.job_directory import Surveyor
+from submarine_runtime.coordinator.agent_links import AgentLinks
+from submarine_runtime.coordinator.job_directory import SnapshotSurvey
 from submarine_runtime.coordinator.machine import (
     Action,
-    Ask,
-    End,
-    Note,
-    Play,
-    Release,
-    Send,
-    Start,
-    Survey,
-    question,
+    ChooseRestorePoint,
+    FinishJob,
+    JobState,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainer,
+    SendMessage,
+    StartTask,
+    restore_query,
 )
 from submarine_runtime.coordinator.placement import PlacementThread
-from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.reporter import Reporter
-from submarine_runtime.coordinator.server import LinkServer, Peer
+from submarine_runtime.coordinator.server import Connection
 from submarine_runtime.protocol.link import Member
 
 
-class Hands:
-    """The conductor's hands; ``server``, ``placement`` and ``surveyor`` are set before use.
+class ActionExecutor:
+    """Execute state-machine actions on the agent links and the container placer.
 
-    Attributes
+    Parameters
     ----------
-    peers
-        Seat -> the link that counts.
-    speaking
-        The link whose line is being answered.
+    links
+        Open agent connections, by seat.
+    placement
+        Requests and releases containers.
+    survey
+        Chooses restore points.
+    reporter
+        Writes events and the job record.
     """
 
-    server: LinkServer
-    placement: PlacementThread
-    surveyor: Surveyor
+    def __init__(
+        self,
+        job: JobState,
+        links: AgentLinks,
+        placement: PlacementThread,
+        survey: SnapshotSurvey,
+        reporter: Reporter,
+    ) -> None:
+        self._job, self._links = job, links
+        self._placement, self._survey, self._reporter = placement, survey, reporter
+        self._encoded_members: tuple[tuple[Member, ...], str] = ((), "[]")
+        self._handlers: dict[type, Callable[[Any, Connection | None], None]] = {
+            SendMessage: self._send,
+            StartTask: self._start,
+            RequestContainer: self._request,
+            ReleaseContainer: self._release,
+            ChooseRestorePoint: self._choose_restore_point,
+            RecordEvent: self._record_event,
+            FinishJob: self._finish,
+        }
 
-    def __init__(self, play: Play, status: JobStatus) -> None:
-        self.play, self.status = play, status
-        self.reporter = Reporter(play, status)
-        self.peers: dict[str, Peer] = {}
-        self.speaking: Peer | None = None
-        self._members: tuple[tuple[Member, ...], str] = ((), "[]")
+    def execute(self, action: Action, sender: Connection | None = None) -> None:
+        """Execute one action.
 
-    def perform(self, action: Action) -> None:
-        """Do one thing."""
-        if isinstance(action, Send):
-            refusal = action.line["type"] == "refused"
-            peer = self.speaking if refusal else self.peers.get(action.seat)
-            if peer is not None:
-                self.server.send(peer, action.line)
-        elif isinstance(action, Start):
-            self._start(action)
-        elif isinstance(action, Ask):
-            orders = self.play.tasks[action.task].orders
-            self.placement.request(action.task, orders, action.seat, action.elsewhere)
-        elif isinstance(action, Release):
-            self._release(action.seat)
-        elif isinstance(action, Survey):
-            self.surveyor.ask(question(self.play))
-        elif isinstance(action, Note):
-            self._note(action)
-        elif isinstance(action, End):
-            self.reporter.sync_all()
+        Parameters
+        ----------
+        sender
+            Connection whose message is being handled; refusals are sent there.
+        """
+        self._handlers[type(action)](action, sender)
 
-    def _start(self, start: Start) -> None:
-        peer = self.peers.get(start.seat)
-        if peer is None:
-            return  # it is told when it comes back
-        if start.members is not self._members[0]:  # a gang of many is written down once
-            plain = json.dumps([member.to_json() for member in start.members])
-            self._members = (start.members, plain)
+    def _send(self, action: SendMessage, sender: Connection | None) -> None:
+        refusal = action.line["type"] == "refused"
+        connection = sender if refusal else self._links.get(action.seat)
+        if connection is not None:
+            self._links.send(connection, action.line)
+
+    def _start(self, action: StartTask, sender: Connection | None) -> None:
+        connection = self._links.get(action.seat)
+        if connection is None:
+            return  # The agent receives the order when it connects again.
+        # All tasks of a gang receive the same members: encode them once.
+        if action.members is not self._encoded_members[0]:
+            encoded = json.dumps([member.to_json() for member in action.members])
+            self._encoded_members = (action.members, encoded)
         line = (
-            f'{{"type":"start","epoch":{start.epoch},"attempt":{start.attempt},'
-            f'"restore":{json.dumps(start.restore)},"alone":{json.dumps(start.alone)},'
-            f'"members":{self._members[1]}}}\n'
+            f'{{"type":"start","epoch":{action.epoch},"attempt":{action.attempt},'
+            f'"restore":{json.dumps(action.restore)},"alone":{json.dumps(action.alone)},'
+            f'"members":{self._encoded_members[1]}}}\n'
         )
-        self.server.send_bytes(peer, line.encode())
+        self._links.send_bytes(connection, line.encode())
 
-    def _release(self, seat: str) -> None:
-        self.placement.release(seat)
-        peer = self.peers.pop(seat, None)
-        if peer is not None:
-            self.server.send(peer, {"type": "refused", "why": "this place is given up"})
-            self.server.close(peer)
+    def _request(self, action: RequestContainer, sender: Connection | None) -> None:
+        orders = self._job.tasks[action.task].orders
+        self._placement.request(action.task, orders, action.seat, action.delayed)
 
-    def _note(self, note: Note) -> None:
-        self.status.note(note.kind, note.detail, note.task, note.state, note.reason, note.data)
+    def _release(self, action: ReleaseContainer, sender: Connection | None) -> None:
+        self._placement.release(action.seat)
+        self._links.dismiss(action.seat, "this place is given up")
+
+    def _choose_restore_point(self, action: ChooseRestorePoint, sender: Connection | None) -> None:
+        self._survey.start(restore_query(self._job))
+
+    def _record_event(self, action: RecordEvent, sender: Connection | None) -> None:
+        self._reporter.record_event(action)
+
+    def _finish(self, action: FinishJob, sender: Connection | None) -> None:
+        self._reporter.update_all()

@@ -1,82 +1,151 @@
-"""Hears the agents of a job: their links, and every line that comes over one.
+"""The agents' links: one connection for each seat, and what agents send over it.
 
-What the job turns on goes to the machine by ``apply``; what is only told goes to the record. Does
-not decide anything, and begins no talk but a wish to save.
+Events of the state machine are passed on; measurements, warnings and answers go to the record or
+to the thread that waits for them. Only the newest connection of a seat is accepted.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import deque
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator.action_executor import Hands
-from submarine_runtime.coordinator.machine import Play, Stage, state_machine as machine
+from submarine_runtime.coordinator.machine import JobState, Stage, record_heartbeat
 from submarine_runtime.coordinator.record import JobStatus
-from submarine_runtime.coordinator.server import Peer
+from submarine_runtime.coordinator.server import AgentEndpoint, Connection, LinkServer
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.suspend import monotonic
 
-#: What agents say that the machine needs to know.
-_FOR_MACHINE = frozenset({"register", "state", "ports", "left", "snapshot", "synced"})
+#: Types of lines that are events of the state machine.
+_STATE_EVENTS = frozenset({"register", "state", "ports", "left", "snapshot", "synced"})
 
 
-class Ears(Hands, ABC):
-    """The conductor's ears; of a link counts only what comes from the seat's newest one."""
+class AgentLinks:
+    """Open connections of agents, by seat.
 
-    def __init__(self, play: Play, status: JobStatus) -> None:
-        super().__init__(play, status)
-        self._waiting: dict[str, deque[dict[str, Any]]] = {}
+    Parameters
+    ----------
+    handle
+        Called with an event of the state machine and the connection that it came from.
+    """
+
+    def __init__(
+        self,
+        job: JobState,
+        status: JobStatus,
+        server: LinkServer,
+        handle: Callable[[dict[str, Any], Connection | None], None],
+    ) -> None:
+        self._job, self._status, self._server, self._handle = job, status, server, handle
+        self._connections: dict[str, Connection] = {}
+        self._addresses: dict[str, tuple[str, int]] = {}
+        self._saves: dict[str, deque[dict[str, Any]]] = {}
         self._storage_waits: dict[str, str] = {}
 
-    @abstractmethod
-    def apply(self, message: dict[str, Any], quiet: bool = False) -> None:
-        """Tell the machine; ``quiet``: worth remembering only if something came of it."""
+    def get(self, seat: str) -> Connection | None:
+        """Return the connection of a seat; None while its agent is not connected."""
+        return self._connections.get(seat)
 
-    def on_line(self, peer: Peer, line: dict[str, Any]) -> None:
-        """Handle a line of an agent's link.
+    def send(self, connection: Connection, line: Mapping[str, Any]) -> None:
+        """Send a line to an agent."""
+        self._server.send(connection, line)
+
+    def send_bytes(self, connection: Connection, data: bytes) -> None:
+        """Send an encoded line to an agent."""
+        self._server.send_bytes(connection, data)
+
+    def refuse_all(self, why: str) -> None:
+        """Tell all agents that this coordinator does not accept them."""
+        for connection in list(self._connections.values()):
+            self._server.send(connection, {"type": "refused", "why": why})
+
+    def dismiss(self, seat: str, why: str) -> None:
+        """Refuse the agent of a seat and close its connection."""
+        connection = self._connections.pop(seat, None)
+        if connection is not None:
+            self._server.send(connection, {"type": "refused", "why": why})
+            self._server.close(connection)
+
+    def endpoints(self) -> dict[str, AgentEndpoint]:
+        """Return task -> port of its agent, for the tasks whose agent is connected."""
+        found = {}
+        for task in list(self._job.tasks.values()):
+            address = self._addresses.get(task.seat)
+            if address is not None and task.linked:
+                found[task.name] = AgentEndpoint(*address, task.epoch, task.attempt)
+        return found
+
+    def receive(self, connection: Connection, line: dict[str, Any]) -> None:
+        """Handle a line of an agent.
 
         Raises
         ------
         ValueError
-            If it is malformed; the link server then closes the link.
+            If the line is malformed; the link server then closes the connection.
         """
         check_agent_line(line)
         kind = line["type"]
         if kind == "heartbeat":
-            self._heartbeat(peer, line)
+            self._heartbeat(connection, line)
         elif kind == "register":
-            if peer.seat not in ("", line["seat"]):
-                raise ValueError(f"{peer.seat} registers again, as {line['seat'][:100]}")
-            peer.seat = line["seat"]
-            self.speaking = peer
-            try:
-                self.apply(line)
-            finally:
-                self.speaking = None
-        elif self.peers.get(peer.seat) is not peer:
-            self.server.close(peer)
-        elif kind in _FOR_MACHINE:
-            self.apply({**line, "seat": peer.seat})
+            if connection.seat not in ("", line["seat"]):
+                raise ValueError(f"{connection.seat} registers again, as {line['seat'][:100]}")
+            connection.seat = line["seat"]
+            self._handle(line, connection)
+        elif self._connections.get(connection.seat) is not connection:
+            self._server.close(connection)
+        elif kind in _STATE_EVENTS:
+            self._handle({**line, "seat": connection.seat}, None)
             if kind == "state" and line.get("state") in ("running", "ended"):
-                self._note_task(peer.seat, line)
+                self._record_task(connection.seat, line)
         elif kind == "event":
-            task = self.play.seats.get(peer.seat)
-            if task is None:
-                self.server.close(peer)  # its container has ended
-                return
-            detail, data = line.get("detail") or "", line.get("data") or {}
-            self.status.note(line["kind"][:50] or "warning", detail, task.name, data=data)
+            self._record_event(connection, line)
         elif kind == "saved":
-            waiting = self._waiting.pop(str(line.get("id")), None)
-            if waiting is not None:
-                waiting.append(line)
+            answer = self._saves.pop(str(line.get("id")), None)
+            if answer is not None:
+                answer.append(line)
+
+    def closed(self, connection: Connection) -> None:
+        """Handle the end of a connection."""
+        if self._connections.get(connection.seat) is connection:
+            del self._connections[connection.seat]
+            self._storage_waits.pop(connection.seat, None)
+            self._handle({"type": "unlinked", "seat": connection.seat}, None)
+
+    def accept(self, event: Mapping[str, Any], connection: Connection) -> None:
+        """Use the connection of a ``register`` event if the state machine accepted the agent."""
+        seat = str(event.get("seat"))
+        task = self._job.seats.get(seat)
+        if task is None or task.seat != seat or not task.linked:
+            return
+        if task.nonce != str(event.get("nonce") or ""):
+            return
+        old = self._connections.get(seat)
+        self._connections[seat] = connection
+        if old is not None and old is not connection:
+            self._server.close(old)
+
+    def set_address(self, event: Mapping[str, Any]) -> None:
+        """Store the address of the agent's own port from a ``register`` event."""
+        if event.get("agent_port"):
+            host = str(event.get("address") or event.get("host"))
+            self._addresses[str(event["seat"])] = (host, int(event["agent_port"]))
+
+    def save_model(self, message: dict[str, Any]) -> None:
+        """Let the chief save the model; the answer is appended to ``message["answer"]``."""
+        chief = self._job.chief
+        connection = self._connections.get(chief.seat)
+        if connection is None or chief.stage is not Stage.RUNNING:
+            message["answer"].append({"error": f"{chief.name} is not running"})
+            return
+        self._saves[message["id"]] = message["answer"]
+        line = {"type": "save", "id": message["id"], "name": message["name"]}
+        self._server.send(connection, line)
 
     def storage_waits(self) -> str:
         """Return which tasks wait for the file system of the job directory; empty: none."""
         found = {
             task.name: sentence
-            for task in self.play.tasks.values()
+            for task in self._job.tasks.values()
             if (sentence := self._storage_waits.get(task.seat))
         }
         if not found:
@@ -85,54 +154,34 @@ class Ears(Hands, ABC):
         more = f" and {len(found) - 1} more" if len(found) > 1 else ""
         return f"{first}{more}: {found[first]}"
 
-    def on_closed(self, peer: Peer) -> None:
-        """A link broke."""
-        if self.peers.get(peer.seat) is peer:
-            del self.peers[peer.seat]
-            self._storage_waits.pop(peer.seat, None)
-            self.apply({"type": "unlinked", "seat": peer.seat})
-
-    def accept(self, message: Mapping[str, Any]) -> None:
-        """The link of an agent that the machine has taken in counts from now on."""
-        peer, seat = self.speaking, str(message.get("seat"))
-        task = self.play.seats.get(seat)
-        if peer is None or task is None or task.seat != seat or not task.linked:
-            return
-        if task.nonce != str(message.get("nonce") or ""):
-            return
-        old = self.peers.get(seat)
-        self.peers[seat] = peer
-        if old is not None and old is not peer:
-            self.server.close(old)
-
-    def save(self, message: dict[str, Any]) -> None:
-        """Pass a wish to save on to the chief; the answer goes to ``message["answer"]``."""
-        chief = self.play.chief
-        peer = self.peers.get(chief.seat)
-        if peer is None or chief.stage is not Stage.RUNNING:
-            message["answer"].append({"error": f"{chief.name} is not running"})
-            return
-        self._waiting[message["id"]] = message["answer"]
-        self.server.send(peer, {"type": "save", "id": message["id"], "name": message["name"]})
-
-    def _heartbeat(self, peer: Peer, line: dict[str, Any]) -> None:
+    def _heartbeat(self, connection: Connection, line: dict[str, Any]) -> None:
         task = None
-        if self.peers.get(peer.seat) is peer:
-            task = machine.heard(self.play, peer.seat, monotonic())
+        if self._connections.get(connection.seat) is connection:
+            task = record_heartbeat(self._job, connection.seat, monotonic())
         if task is None:
-            self.server.close(peer)
+            self._server.close(connection)
             return
-        self.server.send_bytes(peer, b'{"type":"ack","n":%d}\n' % line["n"])
+        self._server.send_bytes(connection, b'{"type":"ack","n":%d}\n' % line["n"])
         if "waiting" in line:
-            self._storage_waits[peer.seat] = line["waiting"][:500]
+            self._storage_waits[connection.seat] = line["waiting"][:500]
         if len(line) > 2:
-            self.status.measure(task.name, line)
+            self._status.set_measurements(task.name, line)
 
-    def _note_task(self, seat: str, line: Mapping[str, Any]) -> None:
-        task = self.play.seats.get(seat)
+    def _record_task(self, seat: str, line: Mapping[str, Any]) -> None:
+        """Add an event with the record of a task whose program has started or ended."""
+        task = self._job.seats.get(seat)
         if task is None:
             return
-        data: dict[str, Any] = {"task": self.status.task_json(task.name)}
+        data: dict[str, Any] = {"task": self._status.task_json(task.name)}
         if line.get("state") == "ended":
-            data["logs"] = self.status.logs_of(task.name, line)
-        self.status.note("task", str(line.get("state")), task.name, data=data)
+            data["logs"] = self._status.log_lengths(task.name, line)
+        self._status.add_event("task", str(line.get("state")), task.name, data=data)
+
+    def _record_event(self, connection: Connection, line: Mapping[str, Any]) -> None:
+        """Add an event that an agent reports."""
+        task = self._job.seats.get(connection.seat)
+        if task is None:
+            self._server.close(connection)  # The container has ended.
+            return
+        detail, data = line.get("detail") or "", line.get("data") or {}
+        self._status.add_event(line["kind"][:50] or "warning", detail, task.name, data=data)

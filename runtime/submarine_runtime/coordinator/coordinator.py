@@ -1,7 +1,7 @@
-"""One coordinator from claim to record: the order of things.
+"""The coordinator of one job: claim, restored state, event loop, record.
 
-Its parts: ``takeover`` (claim, earlier attempts), ``conductor`` (the job itself), ``shipping``,
-``viewers``, ``placement``, ``finale`` (record, last words).
+``takeover`` claims the job and reads what earlier attempts of the application left. ``EventLoop``
+runs the job. ``Shutdown`` publishes the record.
 """
 
 from __future__ import annotations
@@ -12,28 +12,33 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Callable, Mapping
 
-from submarine_runtime.coordinator.event_loop import Conductor
+from submarine_runtime.coordinator.event_loop import EventLoop, Inbox, containers_uncertain
 from submarine_runtime.coordinator.job_directory import (
-    Earlier,
-    Shipper,
+    EarlierAttempts,
+    EventPublisher,
+    SnapshotSurvey,
     StorageWait,
-    Surveyor,
     application_attempt,
-    claim,
-    earlier,
-    fences,
-    stand_down,
-    watch_containers,
+    claim_job,
+    earlier_fences,
+    read_earlier_attempts,
+    stop_earlier_coordinator,
+    watch_earlier_containers,
 )
-from submarine_runtime.coordinator.machine import new_play
-from submarine_runtime.coordinator.placement import Inquiry, PlacementThread, Placer, needs_of
+from submarine_runtime.coordinator.machine import new_job_state
+from submarine_runtime.coordinator.placement import (
+    PendingReasonThread,
+    PlacementThread,
+    Placer,
+    missing_containers,
+)
 from submarine_runtime.coordinator.record import SEATS_FILE, JobStatus, Journal, is_complete
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.coordinator.server import LinkServer, Viewers
-from submarine_runtime.coordinator.shutdown import Finale
-from submarine_runtime.coordinator.supervision import Master, Pulse
+from submarine_runtime.coordinator.server import ClientRequests, LinkServer
+from submarine_runtime.coordinator.shutdown import Shutdown
+from submarine_runtime.coordinator.supervision import LivenessFile, ProcessIdentity
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.record import Event
@@ -56,291 +61,67 @@ from submarine_runtime.yarn import (
 )
 
 if TYPE_CHECKING:
-    from submarine_runtime.coordinator.yarn_page import YarnView
+    from submarine_runtime.coordinator.yarn_page import YarnPageThread
 
 JOURNAL_FILE = "journal.jsonl"
 EVENTS_FILE = "events.jsonl"
-#: Seats of one attempt of the application are counted from its number times this.
+#: The seats of an attempt of the application are numbered from its number times this.
 SEATS_OF_ATTEMPT = 100000
+_REFUSALS = {
+    "closed": "the job has ended already",
+    "superseded": "another container has claimed it",
+}
 
 
-class Performance:
-    """Runs one job; ``run`` is called once.
+class Coordinator:
+    """Run one job; ``run`` is called once.
 
     Parameters
     ----------
+    secret
+        Token, certificate and key of the job.
+    directory
+        Working directory.
     master
-        Identity of the application master, see ``master.parent_identity``.
+        Identity of the application master's process, see ``supervision.parent_identity``.
     """
 
     def __init__(
         self, config: CoordinatorConfig, secret: Mapping[str, str], directory: str, master: str
     ) -> None:
         self._config, self._secret, self._directory = config, secret, directory
-        self._master = Master(master)
+        self._master = ProcessIdentity(master)
         self._attempt = application_attempt(os.environ)
+        self._earlier = EarlierAttempts()
         self._restored = False
-        self._again = ""
-        self._code = 1
+        self._start_over_reason = ""
+        self._exit_code = 1
 
     def run(self) -> int:
-        """The coordinator's exit code."""
-        job = self._config.job_id
+        """Run the job and return the exit code."""
+        job_id = self._config.job_id
         try:
             store = open_store(self._config.store)
-            self._wait = StorageWait(self._config, _say)
-            journal = Journal(os.path.join(self._directory, JOURNAL_FILE))
-            kept = Journal(os.path.join(self._directory, EVENTS_FILE))
-            # A restarted coordinator opens its port first: agents wait for an answer, and its
-            # claim and journal are here.
-            self._restored = not journal.fresh and self._is_complete(journal, kept)
+            self._storage_wait = StorageWait(self._config, _log)
+            journal = Journal(self._path(JOURNAL_FILE))
+            events = Journal(self._path(EVENTS_FILE))
+            # A restarted coordinator opens its port first: agents wait for it. Its claim is checked
+            # later, its journal is in the working directory.
+            self._restored = not journal.is_new and self._is_complete(journal, events)
             if not self._restored:
-                refusal = self._wait.patiently(lambda: self._refusal(store))
+                refusal = self._storage_wait.retry(lambda: self._refusal(store))
                 if refusal:
-                    _say(f"{job}: {_REFUSALS[refusal]}; nothing is run here")
+                    _log(f"{job_id}: {_REFUSALS[refusal]}; nothing is run here")
                     return 1
-            conductor, opened = self._open(store, journal, kept)
-            return self._perform(conductor, store, opened)
+            return self._run_job(store, journal, events)
         except (StoreError, ValueError) as exc:
-            _say(f"{job}: {exc}")
+            _log(f"{job_id}: {exc}")
             return exc.exit_code if isinstance(exc, StoreError) else 1
 
-    def _is_complete(self, journal: Journal, kept: Journal) -> bool:
-        seats = os.path.join(self._directory, SEATS_FILE)
-        return journal.complete and kept.complete and is_complete(seats)
-
-    def _refusal(self, store: Store) -> str:
-        """Why nothing may be run here; empty if the job is this container's."""
-        if store.exists(layout.RECORD):
-            return "closed"
-        own = claim(store, self._config, self._directory, self._attempt)
-        return "" if own else "superseded"
-
-    def _open(
-        self, store: Store, journal: Journal, kept: Journal
-    ) -> tuple[Conductor, dict[str, Any]]:
-        """Everything as the journal, or an earlier attempt of the application, left it."""
-        shipped: list[Event] = []
-        opened: dict[str, Any] = {"epoch": 1, "restarts": 0, "port": self._config.listen_port}
-        opened["asks"] = SEATS_OF_ATTEMPT * (self._attempt - 1)
-        if self._restored:
-            opened.update(next(journal.entries()))
-            before = self._earlier(store)
-        elif journal.fresh:
-            # The live address names an earlier attempt; one that was told goes sooner.
-            answered = self._attempt == 1 or stand_down(store, self._secret)
-            before = self._earlier(store)
-            if self._attempt > 1:
-                opened.update(epoch=before.epoch + 1, restarts=before.restarts)
-            opened["fences"] = fences(before, self._config, answered)
-        else:
-            before = self._earlier(store)
-            shipped = self._start_over(store, journal, kept, opened)
-        play = new_play(self._config, opened["epoch"], opened["asks"], opened["restarts"])
-        writer = layout.coordinator_writer(self._attempt)
-        # The orders are written when the master's JVM runs: later than YARN's launch script.
-        seen = (LAUNCH_SCRIPT, layout.COORDINATOR)
-        arrived = first_change([os.path.join(self._directory, name) for name in seen])
-        record = new_job_record(self._config, play, before)
-        status = JobStatus(record, writer, kept, shipped, arrived)
-        conductor = Conductor(play, status, journal, os.getppid(), Pulse(self._directory))
-        conductor.server = LinkServer(
-            self._config.listen,
-            int(opened["port"]),
-            self._secret,
-            conductor.on_line,
-            conductor.on_closed,
-            lambda request: viewers.take(request),
-            len(play.tasks),
-        )
-        self._lease = LeaseWatch(store, self._config.lease, conductor.expire)
-        viewers = Viewers(
-            status, self._secret, conductor.sources, conductor.tell, self._lease.renew
-        )
-        self._viewers = viewers
-        self._before = before
-        if not self._restored:
-            kept_words = {key: opened[key] for key in ("epoch", "restarts", "fences", "asks")}
-            journal.append({**kept_words, "port": conductor.server.port})
-        return conductor, opened
-
-    def _earlier(self, store: Store) -> Earlier:
-        """What earlier attempts of the application left; read from the job directory once."""
-        if self._attempt == 1:
-            return Earlier()
-        found = Earlier.kept(self._directory) if self._restored else None
-        if found is None:
-            found = self._wait.patiently(lambda: earlier(store, self._attempt))
-            found.keep(self._directory)
-        return found
-
-    def _start_over(
-        self, store: Store, journal: Journal, kept: Journal, opened: dict[str, Any]
-    ) -> list[Event]:
-        """Prepare a new epoch after a journal that lacks records; this attempt's shipped events.
-
-        Nothing is known of the containers: their agents are refused, and no program starts before
-        the programs of those that cannot be reached have ended.
-        """
-        found = self._wait.patiently(lambda: earlier(store, self._attempt + 1))
-        writer = layout.coordinator_writer(self._attempt)
-        shipped = [event for event in found.events if event.writer == writer]
-        for entry in kept.entries():
-            found.take(json.dumps(entry).encode())
-        first = next(journal.entries(), {})
-        config = self._config
-        opened.update(
-            # One more: the event of an epoch that had just begun may not have been shipped.
-            epoch=max(found.epoch, int(first.get("epoch") or 0)) + 2,
-            restarts=found.restarts,
-            port=first.get("port") or config.listen_port,
-            # No seat of the lost records has such a number.
-            asks=int(time.time()),
-            fences={"unknown containers": config.lost_after + config.lost_margin},
-        )
-        journal.start_over()
-        self._again = (
-            "The coordinator was restarted and its journal lacks records, because the disk of its "
-            "node was full: the gang starts in a new epoch."
-        )
-        return shipped
-
-    def _perform(self, conductor: Conductor, store: Store, opened: Mapping[str, Any]) -> int:
-        config, server = self._config, conductor.server
-        host = reachable_host(config.listen)
-        placer = self._placer(f"{host}:{server.port}")
-        conductor.placement = PlacementThread(
-            placer, conductor.tell, conductor.uncertain, _warn(conductor, "Placing")
-        )
-        shipping_store = open_store(config.store)
-        gate = WriteGate(lambda: self._holds_claim(store, conductor))
-        survey_store = open_store(config.store)
-        store.gate = shipping_store.gate = survey_store.gate = gate.check
-        store.on_wait = survey_store.on_wait = wait_teller(conductor.say_storage)
-        conductor.surveyor = Surveyor(
-            survey_store,
-            conductor.tell,
-            lambda: time.monotonic() + config.save_grace,
-        )
-        shipper = Shipper(
-            shipping_store,
-            conductor.status,
-            self._directory,
-            self._attempt,
-            conductor.tell,
-            _warn(conductor, "Shipping"),
-        )
-        self._listen_to_signals(conductor)
-        finale = Finale(
-            config,
-            conductor,
-            store,
-            shipper,
-            placer,
-            self._viewers,
-            self._attempt,
-            self._master,
-        )
-        if self._restored:
-            conductor.replay()
-        shipper.announce(host, server.port)
-        shipper.start()
-        conductor.placement.start()
-        inquiry = self._inquiry(conductor)
-        if self._wait.waited:
-            conductor.status.note("storage", self._wait.sentence_after())
-        if self._restored:
-            conductor.status.note("coordinator", "The coordinator was restarted.")
-            conductor.resume()
-            arguments = (conductor, store)
-            threading.Thread(target=self._check, args=arguments, name="check", daemon=True).start()
-        else:
-            self._begin(conductor, store, dict(opened.get("fences") or {}))
-        view = self._view(conductor)
-        conductor.run()
-        self._lease.stop()
-        inquiry.stop()
-        if view is not None and not conductor.leave:
-            view.finish()
-        return finale.last_words(self._code) if conductor.leave else finale.run()
-
-    def _holds_claim(self, store: Store, conductor: Conductor) -> bool:
-        """Return whether this attempt still holds the job; if not, make the conductor leave."""
-        if not replaced(store, self._attempt):
-            return True
-        conductor.tell({"type": "superseded"})
-        return False
-
-    def _begin(self, conductor: Conductor, store: Store, keys: dict[str, float]) -> None:
-        asked = self._wait.patiently(
-            lambda: asked_to_cancel(store), conductor.server.poll, conductor.say_storage
-        )
-        conductor.say_storage("")
-        conductor.status.note("claimed", data={"pid": os.getpid(), "attempt": self._attempt})
-        if asked is not None:
-            conductor.tell({"type": "cancel", **asked})  # and nothing is asked for
-            return
-        over = self._begin_lease(conductor, hold=self._attempt == 1)
-        if over:
-            conductor.expire(over)
-            return
-        again = self._again
-        if not again and self._before.epoch:
-            again = "The application master was started again."
-        conductor.begin(keys, again)
-        if keys:
-            arguments = (self._before, keys, conductor.tell)
-            threading.Thread(target=watch_containers, args=arguments, daemon=True).start()
-
-    def _check(self, conductor: Conductor, store: Store) -> None:
-        """Let a restarted coordinator start programs once claim and record allow it.
-
-        In a thread of its own: HDFS may be away, and the agents are answered meanwhile.
-        """
-        try:
-            why = self._wait.patiently(lambda: self._refusal(store), tell=conductor.say_storage)
-        except StoreError as exc:
-            _say(f"{self._config.job_id}: {exc}")
-            why, self._code = "storage", exc.exit_code
-        conductor.say_storage("")
-        if why:
-            conductor.tell({"type": "leave", "why": why})
-            return
-        if self._wait.waited:
-            sentence = self._wait.sentence_after()
-            conductor.tell({"type": "note", "kind": "storage", "detail": sentence})
-        conductor.tell({"type": "checked"})
-        claimed = layout.claim_name(self._attempt)
-        self._lease.begin(claimed, time.sleep, conductor.must_go, hold=False)
-
-    def _begin_lease(self, conductor: Conductor, *, hold: bool) -> str:
-        wait = conductor.server.poll  # a sign of life may come on our port meanwhile
-        claimed = layout.claim_name(self._attempt)
-        grace = self._config.save_grace
-        return self._lease.begin(claimed, wait, conductor.must_go, hold=hold, grace=grace)
-
-    def _inquiry(self, conductor: Conductor) -> Inquiry:
-        def take(sentence: str) -> None:
-            conductor.why_pending = sentence
-
-        own = application_id(os.environ) or ""
-        inquiry = Inquiry(self._config, own, lambda: needs_of(conductor.play), take)
-        inquiry.start()
-        return inquiry
-
-    def _view(self, conductor: Conductor) -> YarnView | None:
-        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
-            return None
-        from submarine_runtime.coordinator.yarn_page import YarnView
-
-        config = self._config
-        job = {"job_id": config.job_id, "name": config.name, "links": dict(config.links)}
-        view = YarnView(conductor, job)
-        view.start()
-        return view
-
-    def _placer(self, address: str) -> Placer:
+    def make_placer(self, address: str) -> Placer:
+        """Return the placer; agents connect to ``address``."""
         if os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+            # Imported only where it is used: each imports much that the other does not need.
             from submarine_runtime.coordinator.placement import YarnPlacer
 
             return YarnPlacer(self._config, self._directory, address)
@@ -348,32 +129,269 @@ class Performance:
 
         return LocalPlacer(self._directory, os.path.abspath(sys.argv[0]), address)
 
-    def _listen_to_signals(self, conductor: Conductor) -> None:
-        def leave(why: str) -> Any:
-            def handler(number: int, frame: Any) -> None:
-                conductor.leave = conductor.leave or why
+    def _path(self, name: str) -> str:
+        return os.path.join(self._directory, name)
 
-            return handler
+    def _is_complete(self, journal: Journal, events: Journal) -> bool:
+        return journal.complete and events.complete and is_complete(self._path(SEATS_FILE))
 
-        signal.set_wakeup_fd(conductor.server.wake_fd, warn_on_full_buffer=False)
-        signal.signal(signal.SIGTERM, leave("terminated"))
-        signal.signal(signal.SIGUSR1, leave("parent"))
-        for number in (signal.SIGHUP, signal.SIGINT):
-            signal.signal(number, lambda *_: None)
+    def _refusal(self, store: Store) -> str:
+        """Return why this attempt must not run the job; empty if it has claimed the job."""
+        if store.exists(layout.RECORD):
+            return "closed"
+        claimed = claim_job(store, self._config, self._directory, self._attempt)
+        return "" if claimed else "superseded"
+
+    def _run_job(self, store: Store, journal: Journal, events: Journal) -> int:
+        config = self._config
+        initial, shipped = self._initial_values(store, journal, events)
+        job = new_job_state(config, initial["epoch"], initial["asks"], initial["restarts"])
+        record = new_job_record(config, job, self._earlier)
+        writer = layout.coordinator_writer(self._attempt)
+        status = JobStatus(record, writer, events, shipped, self._arrival_time())
+        server = LinkServer(config.listen, int(initial["port"]), self._secret, len(job.tasks))
+        inbox = Inbox(server.wake)
+        if not self._restored:
+            journal.append({**initial, "port": server.port})
+        host = reachable_host(config.listen)
+        placer = self.make_placer(f"{host}:{server.port}")
+        publisher_store, survey_store = open_store(config.store), open_store(config.store)
+        gate = WriteGate(lambda: self._holds_claim(store, inbox))
+        store.gate = publisher_store.gate = survey_store.gate = gate.check
+        loop = EventLoop(
+            job,
+            status,
+            journal,
+            server,
+            inbox,
+            PlacementThread(
+                placer, inbox.post, lambda: containers_uncertain(job), _warn(inbox, "Placing")
+            ),
+            SnapshotSurvey(survey_store, inbox.post, config.save_grace),
+            LivenessFile(self._directory),
+            os.getppid(),
+        )
+        store.on_wait = survey_store.on_wait = wait_teller(loop.show_storage_wait)
+        self._lease = LeaseWatch(store, config.lease, inbox.expire_lease)
+        clients = ClientRequests(
+            status, self._secret, loop.links.endpoints, inbox.post, self._lease.renew
+        )
+        server.set_handlers(loop.links.receive, loop.links.closed, clients.accept)
+        _handle_signals(loop)
+        publisher = EventPublisher(
+            publisher_store,
+            status,
+            self._directory,
+            self._attempt,
+            inbox.post,
+            _warn(inbox, "Shipping"),
+        )
+        shutdown = Shutdown(
+            config, loop, store, publisher, placer, clients, self._attempt, self._master
+        )
+        if self._restored:
+            loop.replay()
+        publisher.publish_address(host, server.port)
+        publisher.start()
+        loop.placement.start()
+        return self._run_loop(loop, store, dict(initial.get("fences") or {}), shutdown)
+
+    def _run_loop(
+        self, loop: EventLoop, store: Store, fences: dict[str, float], shutdown: Shutdown
+    ) -> int:
+        reasons = self._pending_reasons(loop)
+        if self._storage_wait.waited:
+            loop.status.add_event("storage", self._storage_wait.summary())
+        if self._restored:
+            loop.status.add_event("coordinator", "The coordinator was restarted.")
+            loop.resume()
+            arguments = (loop, store)
+            threading.Thread(target=self._check, args=arguments, name="check", daemon=True).start()
+        else:
+            self._begin(loop, store, fences)
+        page = self._yarn_page(loop)
+        loop.run()
+        self._lease.stop()
+        reasons.stop()
+        if page is not None and not loop.stop_reason:
+            page.finish()
+        return shutdown.leave(self._exit_code) if loop.stop_reason else shutdown.finish()
+
+    def _initial_values(
+        self, store: Store, journal: Journal, events: Journal
+    ) -> tuple[dict[str, Any], list[Event]]:
+        """Return epoch, seats, restarts, port and fences at the start, and events already shipped.
+
+        They come from the journal, or from an earlier attempt of the application.
+        """
+        shipped: list[Event] = []
+        initial: dict[str, Any] = {"epoch": 1, "restarts": 0, "port": self._config.listen_port}
+        initial["asks"] = SEATS_OF_ATTEMPT * (self._attempt - 1)
+        if self._restored:
+            initial.update(next(journal.entries()))
+            self._earlier = self._read_earlier(store)
+        elif journal.is_new:
+            # The live address names an earlier attempt. One that was told to stop ends sooner.
+            stopped = self._attempt == 1 or stop_earlier_coordinator(store, self._secret)
+            self._earlier = self._read_earlier(store)
+            if self._attempt > 1:
+                initial.update(epoch=self._earlier.epoch + 1, restarts=self._earlier.restarts)
+            initial["fences"] = earlier_fences(self._earlier, self._config, stopped)
+        else:
+            self._earlier = self._read_earlier(store)
+            shipped = self._start_over(store, journal, events, initial)
+        return initial, shipped
+
+    def _read_earlier(self, store: Store) -> EarlierAttempts:
+        """Return what earlier attempts of the application left; the job directory is read once."""
+        if self._attempt == 1:
+            return EarlierAttempts()
+        found = EarlierAttempts.load(self._directory) if self._restored else None
+        if found is None:
+            found = self._storage_wait.retry(lambda: read_earlier_attempts(store, self._attempt))
+            found.save(self._directory)
+        return found
+
+    def _start_over(
+        self, store: Store, journal: Journal, events: Journal, initial: dict[str, Any]
+    ) -> list[Event]:
+        """Prepare a new epoch after a journal that lacks records; return this attempt's events.
+
+        The containers are unknown: their agents are refused, and no program starts before the
+        programs of unreachable agents have ended.
+        """
+        found = self._storage_wait.retry(lambda: read_earlier_attempts(store, self._attempt + 1))
+        writer = layout.coordinator_writer(self._attempt)
+        shipped = [event for event in found.events if event.writer == writer]
+        for entry in events.entries():
+            found.add_line(json.dumps(entry).encode())
+        first = next(journal.entries(), {})
+        config = self._config
+        initial.update(
+            # One more: the event of an epoch that has just begun may not have been shipped.
+            epoch=max(found.epoch, int(first.get("epoch") or 0)) + 2,
+            restarts=found.restarts,
+            port=first.get("port") or config.listen_port,
+            # No seat of the lost records has such a number.
+            asks=int(time.time()),
+            fences={"unknown containers": config.lost_after + config.lost_margin},
+        )
+        journal.clear()
+        self._start_over_reason = (
+            "The coordinator was restarted and its journal lacks records, because the disk of its "
+            "node was full: the gang starts in a new epoch."
+        )
+        return shipped
+
+    def _arrival_time(self) -> float | None:
+        """Return when this container was on its node.
+
+        The configuration is written when the master's JVM runs, later than YARN's launch script.
+        """
+        return first_change([self._path(name) for name in (LAUNCH_SCRIPT, layout.COORDINATOR)])
+
+    def _holds_claim(self, store: Store, inbox: Inbox) -> bool:
+        """Return whether this attempt still holds the job; if not, make the event loop end."""
+        if not replaced(store, self._attempt):
+            return True
+        inbox.post({"type": "superseded"})
+        return False
+
+    def _begin(self, loop: EventLoop, store: Store, fences: dict[str, float]) -> None:
+        """Request the gang, unless the job was cancelled or its lease has expired."""
+        cancelled = self._storage_wait.retry(
+            lambda: asked_to_cancel(store), loop.server.poll, loop.show_storage_wait
+        )
+        loop.show_storage_wait("")
+        loop.status.add_event("claimed", data={"pid": os.getpid(), "attempt": self._attempt})
+        if cancelled is not None:
+            loop.inbox.post({"type": "cancel", **cancelled})
+            return
+        expired = self._lease.begin(
+            layout.claim_name(self._attempt),
+            loop.server.poll,  # A client may renew the lease meanwhile.
+            loop.must_end,
+            hold=self._attempt == 1,
+            grace=self._config.save_grace,
+        )
+        if expired:
+            loop.inbox.expire_lease(expired)
+            return
+        again = self._start_over_reason
+        if not again and self._earlier.epoch:
+            again = "The application master was started again."
+        loop.begin(fences, again)
+        if fences:
+            arguments = (self._earlier, fences, loop.inbox.post)
+            threading.Thread(target=watch_earlier_containers, args=arguments, daemon=True).start()
+
+    def _check(self, loop: EventLoop, store: Store) -> None:
+        """Let a restarted coordinator start programs when claim and record allow it.
+
+        Runs in a thread of its own: HDFS may be unavailable, and agents are answered meanwhile.
+        """
+        try:
+            why = self._storage_wait.retry(
+                lambda: self._refusal(store), show=loop.show_storage_wait
+            )
+        except StoreError as exc:
+            _log(f"{self._config.job_id}: {exc}")
+            why, self._exit_code = "storage", exc.exit_code
+        loop.show_storage_wait("")
+        if why:
+            loop.inbox.post({"type": "leave", "why": why})
+            return
+        if self._storage_wait.waited:
+            sentence = self._storage_wait.summary()
+            loop.inbox.post({"type": "note", "kind": "storage", "detail": sentence})
+        loop.inbox.post({"type": "checked"})
+        claimed = layout.claim_name(self._attempt)
+        self._lease.begin(claimed, time.sleep, loop.must_end, hold=False)
+
+    def _pending_reasons(self, loop: EventLoop) -> PendingReasonThread:
+        def show(sentence: str) -> None:
+            loop.pending_reason = sentence
+
+        own_id = application_id(os.environ) or ""
+        thread = PendingReasonThread(
+            self._config, own_id, lambda: missing_containers(loop.job), show
+        )
+        thread.start()
+        return thread
+
+    def _yarn_page(self, loop: EventLoop) -> YarnPageThread | None:
+        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+            return None
+        # Imports an HTTP server, which only a job on YARN needs.
+        from submarine_runtime.coordinator.yarn_page import YarnPageThread
+
+        config = self._config
+        job = {"job_id": config.job_id, "name": config.name, "links": dict(config.links)}
+        page = YarnPageThread(loop.job, loop.status, loop.inbox.post, job)
+        page.start()
+        return page
 
 
-_REFUSALS = {
-    "closed": "the job has ended already",
-    "superseded": "another container has claimed it",
-}
+def _handle_signals(loop: EventLoop) -> None:
+    def stop(reason: str) -> Any:
+        def handler(number: int, frame: Any) -> None:
+            loop.stop_reason = loop.stop_reason or reason
+
+        return handler
+
+    signal.set_wakeup_fd(loop.server.wake_fd, warn_on_full_buffer=False)
+    signal.signal(signal.SIGTERM, stop("terminated"))
+    signal.signal(signal.SIGUSR1, stop("parent"))
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
 
 
-def _warn(conductor: Conductor, what: str) -> Any:
-    def trouble(sentence: str) -> None:
-        conductor.tell({"type": "note", "kind": "warning", "detail": f"{what} waits: {sentence}"})
+def _warn(inbox: Inbox, what: str) -> Callable[[str], None]:
+    def warn(sentence: str) -> None:
+        inbox.post({"type": "note", "kind": "warning", "detail": f"{what} waits: {sentence}"})
 
-    return trouble
+    return warn
 
 
-def _say(sentence: str) -> None:
+def _log(sentence: str) -> None:
     write_error(f"submarine coordinator: {sentence}\n")

@@ -1,8 +1,8 @@
-"""The coordinator's one thread: tells the machine what happens, and has done what it wants done.
+"""The coordinator's event loop: the only thread that changes the state of the job.
 
-Agents are heard by ``ears``, and told by ``hands``. Everything that may block is elsewhere: placers
-(``placement``), the job directory (``shipping``), viewers (``viewers``). Decides nothing about the
-job; ``machine`` does.
+The loop passes events to the state machine, writes them to the journal and executes the actions.
+What may block runs in other threads: container requests, the job directory, clients' requests.
+Those threads post messages to the ``Inbox``.
 """
 
 from __future__ import annotations
@@ -10,195 +10,237 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import suppress
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator.agent_links import Ears
+from submarine_runtime.coordinator.action_executor import ActionExecutor
+from submarine_runtime.coordinator.agent_links import AgentLinks
+from submarine_runtime.coordinator.job_directory import SnapshotSurvey
 from submarine_runtime.coordinator.machine import (
-    ATTENDED,
-    Act,
-    Play,
+    MONITORED,
+    ChooseRestorePoint,
+    JobPhase,
+    JobState,
     Stage,
-    Survey,
-    silent,
-    state_machine as machine,
+    handle,
+    lost_agent_events,
     waiting_sentence,
 )
+from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.record import JobStatus, Journal
-from submarine_runtime.coordinator.server import Source
-from submarine_runtime.coordinator.supervision import Pulse
+from submarine_runtime.coordinator.reporter import Reporter
+from submarine_runtime.coordinator.server import Connection, LinkServer
+from submarine_runtime.coordinator.supervision import LivenessFile
 from submarine_runtime.suspend import SuspendMeter, monotonic
 
-#: Seconds between two looks at the time.
+#: Seconds between two ticks.
 TICK = 0.5
+#: Seconds between two updates of the sentence about missing containers.
 PENDING_SECONDS = 2.0
-#: What other threads tell that ends the job, or our part in it.
+#: Messages that end the job or this coordinator.
 _ENDING = frozenset({"cancel", "leave", "superseded"})
 
 
-class Conductor(Ears):
-    """Runs one job.
+class Inbox:
+    """Messages of other threads to the event loop.
+
+    Parameters
+    ----------
+    wake
+        Ends the wait of the loop.
+    """
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._messages: deque[dict[str, Any]] = deque()
+        self._wake = wake
+
+    def post(self, message: dict[str, Any]) -> None:
+        """Add a message; from any thread."""
+        self._messages.append(message)
+        self._wake()
+
+    def expire_lease(self, why: str) -> None:
+        """Post that the lease of the job has expired."""
+        self.post({"type": "expired", "detail": why})
+
+    def take(self) -> dict[str, Any] | None:
+        """Return the oldest message; None if there is none."""
+        return self._messages.popleft() if self._messages else None
+
+    @property
+    def ends_job(self) -> bool:
+        """Whether a message ends the job or this coordinator."""
+        return any(message["type"] in _ENDING for message in list(self._messages))
+
+
+class EventLoop:
+    """Event loop of one job.
 
     Parameters
     ----------
     parent
-        Process without which there is no point in going on; None: do not look.
+        Id of the supervisor's process; the loop ends when it is not the parent any more. None: do
+        not check.
+
+    Attributes
+    ----------
+    links
+        The agents' links.
+    stop_reason
+        Why to leave at once, without ending the job: ``terminated``, ``parent``, ``superseded``,
+        ``closed`` or ``storage``; empty: continue.
+    pending_reason
+        What the cluster reports about missing containers.
     """
 
     def __init__(
         self,
-        play: Play,
+        job: JobState,
         status: JobStatus,
         journal: Journal,
+        server: LinkServer,
+        inbox: Inbox,
+        placement: PlacementThread,
+        survey: SnapshotSurvey,
+        liveness: LivenessFile,
         parent: int | None,
-        pulse: Pulse,
     ) -> None:
-        super().__init__(play, status)
-        self.pulse = pulse
-        self._journal = journal
-        self._parent = parent
-        self._told: deque[dict[str, Any]] = deque()
-        self._agents: dict[str, tuple[str, int]] = {}
+        self.job, self.status, self.server, self.inbox = job, status, server, inbox
+        self.placement = placement
+        self.reporter = Reporter(job, status)
+        self.links = AgentLinks(job, status, server, self._handle_agent_event)
+        self._executor = ActionExecutor(job, self.links, placement, survey, self.reporter)
+        self._journal, self._liveness, self._parent = journal, liveness, parent
         self._next_tick = self._next_pending = 0.0
         self._suspended = SuspendMeter()
-        self.why_pending = ""
-        self._storage = ""
+        self._storage_wait = ""
         self._journal_failed = False
-        self.leave = ""
+        self.stop_reason = ""
+        self.pending_reason = ""
 
-    # From any thread
+    def show_storage_wait(self, sentence: str) -> None:
+        """Set what the record says while the coordinator waits for its file system; empty: nothing.
 
-    def tell(self, message: dict[str, Any]) -> None:
-        """A message from another thread."""
-        self._told.append(message)
-        self.server.wake()
-
-    def expire(self, why: str) -> None:
-        """The lease of the job is over."""
-        self.tell({"type": "expired", "detail": why})
-
-    def say_storage(self, sentence: str) -> None:
-        """Set what the job says while it waits for its file system; empty: it does not wait.
-
-        The record has it at once, because the loop does not run before the start and at the end.
+        The record is changed at once, because the loop does not run at the start and at the end.
         """
-        if sentence or self._storage:
+        if sentence or self._storage_wait:
             self.status.set_record(pending=sentence)
-        self._storage = sentence
+        self._storage_wait = sentence
 
-    def must_go(self) -> bool:
-        """Whether somebody has said that the job is to end, or this coordinator."""
-        told = list(self._told)
-        return bool(self.leave) or any(message["type"] in _ENDING for message in told)
-
-    def uncertain(self) -> bool:
-        """Whether any seat's fate is uncertain, so that a look at the containers is worth it."""
-        play = self.play
-        if play.fences or play.departing:
-            return True
-        return any(
-            task.stage is Stage.ASKED or (task.stage in ATTENDED and not task.linked)
-            for task in list(play.tasks.values())
-        )
-
-    def sources(self) -> dict[str, Source]:
-        """Task -> where its agent listens, of those that have an agent now."""
-        found = {}
-        for task in list(self.play.tasks.values()):
-            address = self._agents.get(task.seat)
-            if address is not None and task.linked:
-                found[task.name] = Source(*address, task.epoch, task.attempt)
-        return found
-
-    # The loop
+    def must_end(self) -> bool:
+        """Whether a request to end the job or this coordinator has arrived."""
+        return bool(self.stop_reason) or self.inbox.ends_job
 
     def replay(self) -> None:
-        """Play the journal again."""
+        """Replay the journal."""
         for entry in self._journal.entries():
             if "type" in entry:
-                with suppress(Exception):  # it failed in the same way when it was recorded
-                    machine.apply(self.play, entry)
+                with suppress(Exception):  # It failed in the same way when it was recorded.
+                    handle(self.job, entry)
                     self._report(entry)
 
     def resume(self) -> None:
-        """Go on after ``replay``: links are away, some requests may never have been made.
+        """Continue after ``replay``: links are closed, and requests may not have been sent.
 
-        Nothing starts before a message ``checked``.
+        Nothing starts before an event ``checked``.
         """
-        self.apply({"type": "resumed", "unchecked": True})
-        for task in self.play.tasks.values():
-            if task.stage is Stage.ASKED:
+        self.handle({"type": "resumed", "unchecked": True})
+        for task in self.job.tasks.values():
+            if task.stage is Stage.REQUESTED:
                 self.placement.request(task.name, task.orders, task.seat)
-        restore = self.play.restore
-        if restore.surveying == self.play.epoch != restore.epoch:
-            self.perform(Survey(restore.surveying))
-        self.reporter.sync_all()
+        restore = self.job.restore
+        if restore.surveying == self.job.epoch != restore.epoch:
+            self._executor.execute(ChooseRestorePoint(restore.surveying))
+        self.reporter.update_all()
 
     def begin(self, fences: Mapping[str, float], again: str) -> None:
-        """Ask for the gang; ``again``: why it starts again, empty if it never did before."""
-        self.apply({"type": "begin", "fences": dict(fences), "again": again})
+        """Request the gang.
+
+        Parameters
+        ----------
+        again
+            Why the job starts again; empty at its first start.
+        """
+        self.handle({"type": "begin", "fences": dict(fences), "again": again})
 
     def run(self) -> None:
-        """Until everybody has left, or ``leave`` says why to go at once."""
-        while self.play.act is not Act.OVER and not self.leave:
+        """Run until all agents have left, or until ``stop_reason`` is set."""
+        while self.job.phase is not JobPhase.ENDED and not self.stop_reason:
             self.server.poll(self._next_tick - monotonic())
-            while self._told:
-                self._take(self._told.popleft())
+            while (message := self.inbox.take()) is not None:
+                self._handle_message(message)
             now = monotonic()
             if now >= self._next_tick:
                 self._next_tick = now + TICK
-                self.pulse.beat()
+                self._liveness.touch()
                 self._tick(now)
-        self.pulse.stop()
+        self._liveness.remove()
+
+    def handle(
+        self, event: dict[str, Any], sender: Connection | None = None, quiet: bool = False
+    ) -> None:
+        """Pass an event to the state machine and execute its actions.
+
+        Parameters
+        ----------
+        sender
+            Connection that a ``register`` event came from.
+        quiet
+            Write the event to the journal only if it has actions.
+        """
+        event.setdefault("t", monotonic())
+        try:
+            actions = handle(self.job, event)
+        except Exception:
+            self._journal.append(event)  # A replay must repeat what it has changed.
+            raise
+        if (actions or not quiet) and not self._journal.append(event):
+            self._warn_of_journal()
+        if event["type"] == "register" and sender is not None:
+            self.links.accept(event, sender)
+        self._report(event)
+        for action in actions:
+            self._executor.execute(action, sender)
+
+    def _handle_agent_event(self, event: dict[str, Any], sender: Connection | None) -> None:
+        self.handle(event, sender)
+
+    def _handle_message(self, message: dict[str, Any]) -> None:
+        kind = message["type"]
+        if kind in ("leave", "superseded"):
+            self.stop_reason = self.stop_reason or str(message.get("why") or kind)
+        elif kind == "save":
+            self.links.save_model(message)
+        elif kind == "note":
+            self.status.add_event(message["kind"], message.get("detail", ""), message.get("task"))
+        elif kind == "cancel" and self.job.verdict is not None and message.get("again"):
+            return
+        else:
+            self.handle(message)
 
     def _tick(self, now: float) -> None:
         if self._parent is not None and os.getppid() != self._parent:
-            self.leave = "parent"
+            self.stop_reason = "parent"
             return
         seconds = self._suspended.seconds()
         if seconds:
             self._suspended.reset()
-            self.apply({"type": "suspended", "seconds": round(seconds, 1)})
-        self.server.expel(now)
-        for message in silent(self.play, now):
-            self.apply(message)
-        self.apply({"type": "tick", "why": self.why_pending}, quiet=True)
-        self.reporter.sync_all()
-        storage = self._storage or self.storage_waits()
-        sentence = storage or waiting_sentence(self.play, now)
+            self.handle({"type": "suspended", "seconds": round(seconds, 1)})
+        self.server.close_unauthenticated(now)
+        for event in lost_agent_events(self.job, now):
+            self.handle(event)
+        self.handle({"type": "tick", "why": self.pending_reason}, quiet=True)
+        self.reporter.update_all()
+        self._show_pending(now)
+
+    def _show_pending(self, now: float) -> None:
+        """Set the sentence of the record about what the job waits for."""
+        storage = self._storage_wait or self.links.storage_waits()
+        sentence = storage or waiting_sentence(self.job, now)
         if not sentence or now >= self._next_pending:
             self._next_pending = now + (PENDING_SECONDS if sentence else 0.0)
-            if sentence and self.why_pending and not storage:
-                sentence = f"{sentence}: {self.why_pending}"
+            if sentence and self.pending_reason and not storage:
+                sentence = f"{sentence}: {self.pending_reason}"
             self.status.set_record(pending=sentence)
-
-    def _take(self, message: dict[str, Any]) -> None:
-        kind = message["type"]
-        if kind == "leave" or kind == "superseded":
-            self.leave = self.leave or str(message.get("why") or kind)
-        elif kind == "save":
-            self.save(message)
-        elif kind == "note":
-            self.status.note(message["kind"], message.get("detail", ""), message.get("task"))
-        elif kind == "cancel" and self.play.verdict is not None and message.get("again"):
-            return
-        else:
-            self.apply(message)
-
-    def apply(self, message: dict[str, Any], quiet: bool = False) -> None:
-        """Tell the machine; ``quiet``: worth remembering only if something came of it."""
-        message.setdefault("t", monotonic())
-        try:
-            actions = machine.apply(self.play, message)
-        except Exception:
-            self._journal.append(message)  # a replay must repeat what it has changed
-            raise
-        if (actions or not quiet) and not self._journal.append(message):
-            self._warn_of_journal()
-        if message["type"] == "register":
-            self.accept(message)
-        self._report(message)
-        for action in actions:
-            self.perform(action)
 
     def _warn_of_journal(self) -> None:
         if self._journal_failed:
@@ -208,23 +250,25 @@ class Conductor(Ears):
             f"The coordinator cannot write its journal: {self._journal.failure}. If it is "
             "restarted before there is room on its disk, the gang starts in a new epoch."
         )
-        self.status.note("warning", detail)
+        self.status.add_event("warning", detail)
 
-    def _report(self, message: Mapping[str, Any]) -> None:
-        if message["type"] == "restore_point":
-            self._report_restore_point()
-        task = self.play.seats.get(str(message.get("seat")))
-        if task is not None and task.seat == message.get("seat"):
-            self.reporter.hear(task.name, message)
-            if message["type"] == "register" and message.get("agent_port"):
-                host = str(message.get("address") or message.get("host"))
-                self._agents[task.seat] = (host, int(message["agent_port"]))
-            self.reporter.sync(task)
+    def _report(self, event: Mapping[str, Any]) -> None:
+        """Update the record after an event."""
+        if event["type"] == "restore_point":
+            self.reporter.update_restore_point()
+        task = self.job.seats.get(str(event.get("seat")))
+        if task is not None and task.seat == event.get("seat"):
+            self.reporter.add_agent_event(task.name, event)
+            if event["type"] == "register":
+                self.links.set_address(event)
+            self.reporter.update_task(task)
 
-    def _report_restore_point(self) -> None:
-        """Put the gang's newest restore point into the record, and the warnings of all of them."""
-        choice = self.play.restore.choice
-        if not choice.empty or self.play.epoch > 1:
-            self.status.set_record(notes=[*self.play.config.notes, choice.sentence()])
-        for sentence in self.play.warnings:
-            self.status.warn(sentence)
+
+def containers_uncertain(job: JobState) -> bool:
+    """Whether the state of a container is unknown, so that the placer must be asked."""
+    if job.fences or job.release_deadlines:
+        return True
+    return any(
+        task.stage is Stage.REQUESTED or (task.stage in MONITORED and not task.linked)
+        for task in list(job.tasks.values())
+    )

@@ -1,4 +1,4 @@
-"""The verb ``coordinator``: reads its orders and brings one distributed job to its end."""
+"""The verb ``coordinator``: read the configuration and run one distributed job."""
 
 from __future__ import annotations
 
@@ -7,28 +7,29 @@ import os
 import sys
 from typing import Sequence
 
+from submarine_runtime.coordinator.coordinator import Coordinator
+from submarine_runtime.coordinator.supervision import CRASHED
+from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.yarn import write_traceback
+
 USAGE = "usage: python -I runtime.zip coordinator [--master PID:START] --directory DIR"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Coordinate the job that ``DIR/coordinator.json`` describes.
+    """Run the job that ``DIR/coordinator.json`` describes.
 
     Returns
     -------
     int
-        0 if the job succeeded, 1 if not, 2 for orders that make no sense, 70 for an error of our
-        own after which a new coordinator goes on.
+        0 if the job succeeded, 1 if not, 2 for invalid arguments or configuration, 70 for an
+        internal error, after which the supervisor starts a new coordinator.
     """
     options = dict(zip(arguments[::2], arguments[1::2]))
     directory, master = options.pop("--directory", ""), options.pop("--master", "")
     if options or not directory or len(arguments) % 2:
         sys.stderr.write(USAGE + "\n")
         return 2
-    from submarine_runtime.coordinator.coordinator import Performance
-    from submarine_runtime.coordinator.supervision import CRASHED
-    from submarine_runtime.protocol import layout
-    from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-
     directory = os.path.abspath(directory)
     try:
         with open(os.path.join(directory, layout.COORDINATOR), encoding="utf-8") as file:
@@ -41,9 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"submarine coordinator: cannot read the orders in {directory}: {exc!r}\n")
         return 2
     try:
-        return Performance(config, secret, directory, master).run()
+        return Coordinator(config, secret, directory, master).run()
     except Exception:
-        from submarine_runtime.yarn import write_traceback
-
         write_traceback()
         return CRASHED

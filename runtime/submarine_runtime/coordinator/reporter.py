@@ -1,4 +1,4 @@
-"""What the job's record says of its tasks: taken from the machine and from agents' own words."""
+"""Keep the job's record up to date: facts of the state machine and reports of agents."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import time
 from typing import Any, Mapping
 
-from submarine_runtime.coordinator.job_directory import Earlier
-from submarine_runtime.coordinator.machine import Play, Stage, Task
+from submarine_runtime.coordinator.job_directory import EarlierAttempts
+from submarine_runtime.coordinator.machine import JobState, RecordEvent, Stage, Task
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.fields import known
@@ -17,19 +17,19 @@ from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
 from submarine_runtime.storage import application_id
-from submarine_runtime.yarn import localizing
+from submarine_runtime.yarn import localizing_sentence
 
-_WORDS = {
+_STATES = {
     Stage.NONE: State.PENDING,
-    Stage.ASKED: State.PENDING,
+    Stage.REQUESTED: State.PENDING,
     Stage.PREPARING: State.STARTING,
     Stage.READY: State.STARTING,
     Stage.STARTING: State.STARTING,
     Stage.RUNNING: State.RUNNING,
     Stage.STOPPING: State.FINISHING,
 }
-#: What is no longer true once a task has another container.
-_CLEAN: dict[str, Any] = {
+#: Fields of a task that are reset when it gets another container.
+_NO_CONTAINER: dict[str, Any] = {
     "container_id": None,
     "host": None,
     "pid": None,
@@ -42,19 +42,19 @@ _CLEAN: dict[str, Any] = {
 }
 
 
-def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> JobRecord:
-    """The record before anything has happened in this attempt of the application."""
+def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAttempts) -> JobRecord:
+    """Return the record at the start of this attempt of the application."""
     requested = config.resources.get("requested", config.resources)
-    cut = before.cut[:MAX_MISSING]
-    told = [
+    interrupted = earlier.interrupted[:MAX_MISSING]
+    warnings = [
         event.detail[:500]
-        for event in before.events
+        for event in earlier.events
         if isinstance(event.data, dict) and event.data.get("of") == "restore_point"
     ]
     tasks = []
-    for task in play.tasks.values():
-        made = TaskRecord(task.name, task.orders.name, task.index, epoch=play.epoch)
-        old = before.tasks.get(task.name) or {}
+    for task in job.tasks.values():
+        made = TaskRecord(task.name, task.orders.name, task.index, epoch=job.epoch)
+        old = earlier.tasks.get(task.name) or {}
         made.restarts = int(old.get("restarts") or 0) + bool(old)
         tasks.append(made)
     return JobRecord(
@@ -75,27 +75,35 @@ def new_job_record(config: CoordinatorConfig, play: Play, before: Earlier) -> Jo
         resources={"requested": requested, "used": {}},
         notes=list(config.notes),
         links=settled(config.links, [role.name for role in config.roles]),
-        logs=dict(before.logs),
-        events=list(before.events),
-        warnings=list(dict.fromkeys(told))[:MAX_WARNINGS],
-        missing=[f"{run} was lost with its master: its log may lack its end." for run in cut],
+        logs=dict(earlier.logs),
+        events=list(earlier.events),
+        warnings=list(dict.fromkeys(warnings))[:MAX_WARNINGS],
+        missing=[
+            f"{run} was lost with its master: its log may lack its end." for run in interrupted
+        ],
         written_by="coordinator",
-        epoch=play.epoch,
+        epoch=job.epoch,
     )
 
 
 class Reporter:
-    """Keeps the record beside the machine."""
+    """Write the state of the job and the reports of its agents into the record."""
 
-    def __init__(self, play: Play, status: JobStatus) -> None:
-        self._play, self._status = play, status
-        config = play.config
+    def __init__(self, job: JobState, status: JobStatus) -> None:
+        self._job, self._status = job, status
+        config = job.config
         self._settled = settled(config.links, [role.name for role in config.roles])
         self._links = {k: v for k, v in config.links.items() if k not in self._settled}
-        self._restarts = {name: status.task_record(name).restarts for name in play.tasks}
+        self._restarts = {name: status.task_record(name).restarts for name in job.tasks}
 
-    def sync(self, task: Task) -> None:
-        """The machine's own facts of one task."""
+    def record_event(self, event: RecordEvent) -> None:
+        """Add an event to the job's events."""
+        self._status.add_event(
+            event.kind, event.detail, event.task, event.state, event.reason, event.data
+        )
+
+    def update_task(self, task: Task) -> None:
+        """Write the state of one task."""
         outcome = task.outcome
         fields: dict[str, Any] = {
             "state": self._state(task),
@@ -106,57 +114,64 @@ class Reporter:
         if outcome is not None:
             fields.update(reason=outcome.reason, detail=outcome.detail[:1000])
         elif task.localizing:
-            # Its agent has not registered: nothing else is known of this container yet.
-            words = localizing([task.placed_on], 0.0, task.orders.localizes)
-            fields.update(host=task.placed_on.partition(":")[0] or None, detail=words)
+            # The agent has not registered: nothing else is known about this container yet.
+            sentence = localizing_sentence([task.placed_on], 0.0, task.orders.localizes)
+            fields.update(host=task.placed_on.partition(":")[0] or None, detail=sentence)
         elif task.stage in (Stage.STARTING, Stage.RUNNING):
             fields.update(reason=None, detail="")
-        self._status.set_task_of(task.name, **fields)
+        self._status.set_task_fields(task.name, **fields)
 
-    def sync_all(self) -> None:
-        """The same of all tasks, and of the job."""
-        for task in self._play.tasks.values():
-            self.sync(task)
+    def update_all(self) -> None:
+        """Write the state of all tasks and of the job."""
+        for task in self._job.tasks.values():
+            self.update_task(task)
         if self._links:
-            members = [task.member for task in self._play.tasks.values() if task.member is not None]
+            members = [task.member for task in self._job.tasks.values() if task.member is not None]
             found = {k: v for k, v in resolved(self._links, members).items() if v != self._links[k]}
             self._status.set_record(links={**self._settled, **found})
-        progress = self._status.task_record(self._play.chief.name).progress
-        self._status.set_record(epoch=self._play.epoch, progress=progress)
+        progress = self._status.task_record(self._job.chief.name).progress
+        self._status.set_record(epoch=self._job.epoch, progress=progress)
 
     def _state(self, task: Task) -> State:
         if task.localizing:
             return State.STARTING
-        word = _WORDS.get(task.stage)
-        if word is not None:
-            return word
-        verdict = self._play.verdict
-        if task.outcome is not None and not _ended_with_job(task, self._play):
+        state = _STATES.get(task.stage)
+        if state is not None:
+            return state
+        verdict = self._job.verdict
+        if task.outcome is not None and not _ended_with_job(task, self._job):
             return meaning_of(task.outcome.reason).state
         if verdict is None:
             return State.STARTING if task.stage is Stage.ENDED else State.PENDING
-        well = verdict.outcome.reason is EndReason.SUCCEEDED
-        return State.SUCCEEDED if well else State.CANCELLED
+        return State.SUCCEEDED if verdict.outcome.succeeded else State.CANCELLED
 
-    def hear(self, name: str, message: Mapping[str, Any]) -> None:
-        """An agent's words."""
+    def update_restore_point(self) -> None:
+        """Write the gang's newest restore point, and the warnings of all of them."""
+        choice = self._job.restore.choice
+        if not choice.empty or self._job.epoch > 1:
+            self._status.set_record(notes=[*self._job.config.notes, choice.sentence()])
+        for sentence in self._job.warnings:
+            self._status.warn(sentence)
+
+    def add_agent_event(self, name: str, message: Mapping[str, Any]) -> None:
+        """Write what an agent reports with an event of the state machine."""
         kind = message.get("type")
         if kind == "register":
             self._registered(name, message)
         elif kind == "state":
-            self._stated(name, message)
+            self._program_state(name, message)
         elif kind == "left":
-            # What it saved on its way out; the machine has its own view of what is missing.
-            self._status.absorb_ending(name, {**message, "missing": []})
+            # The state machine decides what is missing.
+            self._status.add_end_report(name, {**message, "missing": []})
 
     def _registered(self, name: str, message: Mapping[str, Any]) -> None:
         gpus = message.get("gpus")
         container = _text(message.get("container_id"))
-        clean = {} if self._status.task_record(name).container_id == container else _CLEAN
-        self._status.set_task_of(
+        reset = {} if self._status.task_record(name).container_id == container else _NO_CONTAINER
+        self._status.set_task_fields(
             name,
             **{
-                **clean,
+                **reset,
                 "detail": "",
                 "container_id": container,
                 "host": _text(message.get("host")),
@@ -167,33 +182,33 @@ class Reporter:
             },
         )
 
-    def _stated(self, name: str, message: Mapping[str, Any]) -> None:
-        word = message.get("state")
-        if word == "running":
+    def _program_state(self, name: str, message: Mapping[str, Any]) -> None:
+        state = message.get("state")
+        if state == "running":
             started = message.get("started") or time.time()
-            self._status.set_task_of(
+            self._status.set_task_fields(
                 name, pid=message.get("pid"), started=started, finished=None, exit_code=None
             )
             if message.get("network"):
-                self._status.set_task_of(name, network=_text(message.get("network")))
-        elif word == "preparing":
-            self._status.set_task_of(name, detail=str(message.get("detail") or "")[:300])
-        elif word == "ended":
-            self._status.set_task_of(
+                self._status.set_task_fields(name, network=_text(message.get("network")))
+        elif state == "preparing":
+            self._status.set_task_fields(name, detail=str(message.get("detail") or "")[:300])
+        elif state == "ended":
+            self._status.set_task_fields(
                 name,
                 finished=message.get("finished") or time.time(),
                 exit_code=message.get("exit_code"),
                 signal=message.get("signal"),
             )
-            self._status.absorb_ending(name, message)
+            self._status.add_end_report(name, message)
 
 
-def _ended_with_job(task: Task, play: Play) -> bool:
-    """Whether a task was ended because the job was over, so that how it ended means nothing."""
-    verdict, outcome = play.verdict, task.outcome
+def _ended_with_job(task: Task, job: JobState) -> bool:
+    """Whether a task was stopped because the job ended, so its own outcome does not count."""
+    verdict, outcome = job.verdict, task.outcome
     if verdict is None or outcome is None or task.failed or verdict.task == task.name:
         return False
-    return task.stopped and outcome.reason is not EndReason.SUCCEEDED
+    return task.stop_requested and outcome.reason is not EndReason.SUCCEEDED
 
 
 def _text(value: Any) -> str | None:

@@ -1,75 +1,84 @@
-"""The job on its own YARN page, and its progress in YARN's lists; in the coordinator's process.
+"""The job on its own YARN page, and its progress in YARN's lists.
 
-A thread of its own, because the application master may take its time. Whatever happens to it, the
-job goes on.
+A thread of its own calls the application master, which may answer slowly. A failure does not
+affect the job.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator.event_loop import Conductor
-from submarine_runtime.yarn import Master, Page
+from submarine_runtime.coordinator.machine import JobState
+from submarine_runtime.coordinator.record import JobStatus
+from submarine_runtime.yarn import ApplicationMaster, PageServer
 
-LOOK_SECONDS = 2.0
+UPDATE_SECONDS = 2.0
 
 
-class YarnView:
-    """The thread.
+class YarnPageThread:
+    """Update the page until the job ends.
 
     Parameters
     ----------
-    job
-        What does not change: ``job_id name links``.
+    post
+        Posts a message to the event loop.
+    constant
+        Fields that do not change: ``job_id name links``.
     """
 
-    def __init__(self, conductor: Conductor, job: Mapping[str, Any]) -> None:
-        self._conductor, self._job = conductor, dict(job)
+    def __init__(
+        self,
+        job: JobState,
+        status: JobStatus,
+        post: Callable[[dict[str, Any]], None],
+        constant: Mapping[str, Any],
+    ) -> None:
+        self._job, self._status, self._post, self._constant = job, status, post, dict(constant)
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="yarn-view", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="yarn-page", daemon=True)
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Start the thread."""
         self._thread.start()
 
     def finish(self) -> None:
-        """Tell the last state; bounded."""
+        """Show the last state; waits a limited time."""
         self._over.set()
-        self._thread.join(LOOK_SECONDS)
+        self._thread.join(UPDATE_SECONDS)
 
     def _run(self) -> None:
         try:
-            page, master = Page("127.0.0.1"), Master()
+            page, master = PageServer("127.0.0.1"), ApplicationMaster()
             page.serve()
             master.add_page(page.url)
         except Exception as exc:
-            # skein and grpc may fail in many ways, and none of them is the job's concern.
-            self._note(f"There is no page on YARN: {type(exc).__name__}: {exc}"[:300])
+            # skein and grpc raise many exceptions; the job continues without a page.
+            self._add_event(f"There is no page on YARN: {type(exc).__name__}: {exc}"[:300])
             return
-        self._note("The job is on its YARN page.")
+        self._add_event("The job is on its YARN page.")
         over = False
         while True:
-            page.job = self._now()
+            page.job = self._fields()
             try:
-                master.progress(page.job.get("progress"))
+                master.set_progress(page.job.get("progress"))
             except Exception:
-                return  # the master is going away
+                return  # The master is ending.
             if over:
                 return
-            over = self._over.wait(LOOK_SECONDS)
+            over = self._over.wait(UPDATE_SECONDS)
 
-    def _note(self, sentence: str) -> None:
-        self._conductor.tell({"type": "note", "kind": "yarn_page", "detail": sentence})
+    def _add_event(self, sentence: str) -> None:
+        self._post({"type": "note", "kind": "yarn_page", "detail": sentence})
 
-    def _now(self) -> dict[str, Any]:
-        record = self._conductor.status.to_json(events=False)
+    def _fields(self) -> dict[str, Any]:
+        record = self._status.to_json(events=False)
         chief = record["tasks"][0]
         for task in record["tasks"]:
-            if task["task"] == self._conductor.play.chief.name:
+            if task["task"] == self._job.chief.name:
                 chief = task
         return {
-            **self._job,
+            **self._constant,
             "state": record.get("state"),
             "detail": record.get("pending") or record.get("detail"),
             "progress": record.get("progress"),

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.yarn.capacity import Size as Size, job_of as job_of, size as size
+    from submarine_runtime.yarn.capacity import (
+        Size as Size,
+        job_id_of as job_id_of,
+        parse_size as parse_size,
+    )
     from submarine_runtime.yarn.container import (
         LAUNCH_SCRIPT as LAUNCH_SCRIPT,
         first_change as first_change,
@@ -16,9 +20,16 @@ if TYPE_CHECKING:
         write_error as write_error,
         write_traceback as write_traceback,
     )
-    from submarine_runtime.yarn.page import Master as Master, Page as Page
-    from submarine_runtime.yarn.pending import Need as Need, explain as explain
-    from submarine_runtime.yarn.pending_sentences import localizing as localizing, words as words
+    from submarine_runtime.yarn.page import (
+        ApplicationMaster as ApplicationMaster,
+        PageServer as PageServer,
+    )
+    from submarine_runtime.yarn.pending import (
+        ContainerRequest as ContainerRequest,
+        amounts as amounts,
+        explain_pending as explain_pending,
+        localizing_sentence as localizing_sentence,
+    )
     from submarine_runtime.yarn.resourcemanager import (
         application as application,
         application_is_over as application_is_over,
@@ -31,7 +42,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "capacity": ("Size", "job_of", "size"),
+            "capacity": ("Size", "job_id_of", "parse_size"),
             "container": (
                 "LAUNCH_SCRIPT",
                 "first_change",
@@ -42,9 +53,8 @@ else:
                 "write_error",
                 "write_traceback",
             ),
-            "page": ("Master", "Page"),
-            "pending": ("Need", "explain"),
-            "pending_sentences": ("localizing", "words"),
+            "page": ("ApplicationMaster", "PageServer"),
+            "pending": ("ContainerRequest", "amounts", "explain_pending", "localizing_sentence"),
             "resourcemanager": (
                 "application",
                 "application_is_over",

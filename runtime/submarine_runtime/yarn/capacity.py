@@ -1,6 +1,6 @@
-"""Nodes and who holds what, read from the ResourceManager's REST answers; asks nobody.
+"""Parse nodes, applications and sizes from answers of the ResourceManager's REST interface.
 
-Text in them is anybody's: it is cut and made printable here. Queues are ``queue_tree``.
+Text in the answers is not trusted: it is cut and made printable. Queues are parsed by ``queues``.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
 GPU = "yarn.io/gpu"
-#: Begins the tag that says which job an application is.
+#: Prefix of the application tag that names the job.
 JOB_TAG = "submarine_job:"
 _USABLE = ("RUNNING", "UNHEALTHY_BUT_RUNNING")
 
@@ -22,19 +22,19 @@ class Size(NamedTuple):
     gpus: int = 0
 
     def plus(self, other: Size) -> Size:
-        """The sum."""
+        """Return the sum."""
         return Size(*(a + b for a, b in zip(self, other)))
 
     def minus(self, other: Size) -> Size:
-        """What is left, never less than nothing."""
+        """Return the difference, at least 0."""
         return Size(*(max(0, a - b) for a, b in zip(self, other)))
 
     def times(self, count: int) -> Size:
-        """``count`` of these."""
+        """Return ``count`` times this size."""
         return Size(*(a * count for a in self))
 
     def lacks(self, wanted: Size) -> tuple[str, ...]:
-        """The kinds of which this has less than ``wanted``, the scarcest kind first."""
+        """Return the resources of which this has less than ``wanted``, the scarcest first."""
         return tuple(
             kind
             for kind in ("gpus", "memory", "vcores")
@@ -42,7 +42,7 @@ class Size(NamedTuple):
         )
 
     def fits(self, wanted: Size) -> int:
-        """How often ``wanted`` fits in."""
+        """Return how many times ``wanted`` fits."""
         return min((have // want for have, want in zip(self, wanted) if want > 0), default=1 << 20)
 
 
@@ -51,7 +51,7 @@ NOTHING = Size()
 
 @dataclass(frozen=True)
 class Node:
-    """A running node: all that it has, and what nobody holds."""
+    """A running node, its total and its free resources."""
 
     host: str
     name: str
@@ -62,17 +62,17 @@ class Node:
 
 
 @dataclass(frozen=True)
-class Holder:
-    """A running or waiting application and what it has.
+class Application:
+    """A running or waiting application and its resources.
 
     Parameters
     ----------
-    who
+    label
         ``job digits-20261120-7f3a``, or ``application "name" of ada``.
     """
 
     id: str
-    who: str
+    label: str
     queue: str
     user: str
     used: Size
@@ -81,86 +81,86 @@ class Holder:
     started: int
 
 
-def size(raw: Any) -> Size:
-    """A resource in any of the forms that the REST interface writes."""
+def parse_size(raw: Any) -> Size:
+    """Parse a resource in any form of the REST interface."""
     if not isinstance(raw, Mapping):
         return Size()
     gpus = 0
-    for info in listed((raw.get("resourceInformations") or {}).get("resourceInformation")):
+    for info in as_objects((raw.get("resourceInformations") or {}).get("resourceInformation")):
         if info.get("name") == GPU:
-            gpus = whole(info.get("value"))
-    return Size(whole(raw.get("memory", raw.get("memorySize"))), whole(raw.get("vCores")), gpus)
+            gpus = as_int(info.get("value"))
+    return Size(as_int(raw.get("memory", raw.get("memorySize"))), as_int(raw.get("vCores")), gpus)
 
 
 def running_nodes(nodes: Any) -> list[Node]:
-    """The usable nodes of ``/ws/v1/cluster/nodes``."""
+    """Return the usable nodes of ``/ws/v1/cluster/nodes``."""
     return [
         _node(raw)
-        for raw in listed(((nodes or {}).get("nodes") or {}).get("node"))
+        for raw in as_objects(((nodes or {}).get("nodes") or {}).get("node"))
         if raw.get("state") in _USABLE
     ]
 
 
 def _node(raw: Mapping[str, Any]) -> Node:
-    used = size(raw.get("usedResource"))
-    free = size(raw.get("availableResource"))
-    if "availableResource" not in raw:  # before Hadoop 3.1 there are no GPUs either
-        free = Size(whole(raw.get("availMemoryMB")), whole(raw.get("availableVirtualCores")))
-        used = Size(whole(raw.get("usedMemoryMB")), whole(raw.get("usedVirtualCores")))
-    total = size(raw["totalResource"]) if raw.get("totalResource") else used.plus(free)
+    used = parse_size(raw.get("usedResource"))
+    free = parse_size(raw.get("availableResource"))
+    if "availableResource" not in raw:  # Before Hadoop 3.1, which has no GPUs either.
+        free = Size(as_int(raw.get("availMemoryMB")), as_int(raw.get("availableVirtualCores")))
+        used = Size(as_int(raw.get("usedMemoryMB")), as_int(raw.get("usedVirtualCores")))
+    total = parse_size(raw["totalResource"]) if raw.get("totalResource") else used.plus(free)
     return Node(
-        host=plain(raw.get("nodeHostName")),
-        name=plain(raw.get("id")),
-        rack=plain(raw.get("rack")),
-        labels=tuple(plain(label) for label in raw.get("nodeLabels") or () if label),
+        host=printable(raw.get("nodeHostName")),
+        name=printable(raw.get("id")),
+        rack=printable(raw.get("rack")),
+        labels=tuple(printable(label) for label in raw.get("nodeLabels") or () if label),
         total=total,
         free=free,
     )
 
 
-def holders(apps: Any) -> list[Holder]:
-    """The active applications of ``/ws/v1/cluster/apps``."""
+def applications(apps: Any) -> list[Application]:
+    """Return the active applications of ``/ws/v1/cluster/apps``."""
     found = []
-    for raw in listed(((apps or {}).get("apps") or {}).get("app")):
+    for raw in as_objects(((apps or {}).get("apps") or {}).get("app")):
         if raw.get("state") not in ("ACCEPTED", "RUNNING", "SUBMITTED", "NEW", "NEW_SAVING"):
             continue
-        by_label = listed((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"))
-        used = Size(whole(raw.get("allocatedMB")), whole(raw.get("allocatedVCores")))
-        reserved = Size(whole(raw.get("reservedMB")), whole(raw.get("reservedVCores")))
+        by_label = as_objects((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"))
+        used = Size(as_int(raw.get("allocatedMB")), as_int(raw.get("allocatedVCores")))
+        reserved = Size(as_int(raw.get("reservedMB")), as_int(raw.get("reservedVCores")))
         if by_label:
-            used = _sum(size(part.get("used")) for part in by_label)
-            reserved = _sum(size(part.get("reserved")) for part in by_label)
-        user = plain(raw.get("user"))
+            used = _sum(parse_size(part.get("used")) for part in by_label)
+            reserved = _sum(parse_size(part.get("reserved")) for part in by_label)
+        user = printable(raw.get("user"))
         found.append(
-            Holder(
+            Application(
                 id=str(raw.get("id")),
-                who=_who(raw, user),
-                queue=plain(raw.get("queue")),
+                label=_label_of(raw, user),
+                queue=printable(raw.get("queue")),
                 user=user,
                 used=used,
                 reserved=reserved,
                 waits=not used.memory,
-                started=whole(raw.get("startedTime")),
+                started=as_int(raw.get("startedTime")),
             )
         )
     return found
 
 
-def _who(raw: Mapping[str, Any], user: str) -> str:
-    job = job_of(raw)
-    return f"job {job}" if job else f'application "{plain(raw.get("name"))}" of {user}'
+def _label_of(raw: Mapping[str, Any], user: str) -> str:
+    job = job_id_of(raw)
+    return f"job {job}" if job else f'application "{printable(raw.get("name"))}" of {user}'
 
 
-def job_of(raw: Mapping[str, Any]) -> str:
-    """Which job an application is, by its tag; empty: none of ours."""
+def job_id_of(raw: Mapping[str, Any]) -> str:
+    """Return the job id in the tags of an application; empty: not one of our jobs."""
     for tag in str(raw.get("applicationTags") or "").split(","):
         if tag.startswith(JOB_TAG) and len(tag) > len(JOB_TAG):
-            return plain(tag[len(JOB_TAG) :])
+            return printable(tag[len(JOB_TAG) :])
     return ""
 
 
-def plain(raw: Any) -> str:
-    """Somebody's text, short and printable."""
+def printable(raw: Any) -> str:
+    """Return untrusted text, short and printable."""
     return "".join(char for char in str(raw or "") if char.isprintable())[:120]
 
 
@@ -171,14 +171,14 @@ def _sum(sizes: Iterator[Size]) -> Size:
     return total
 
 
-def listed(raw: Any) -> Sequence[Mapping[str, Any]]:
-    """The objects of a list; some versions write a single one without its list."""
+def as_objects(raw: Any) -> Sequence[Mapping[str, Any]]:
+    """Return the objects of a list; some versions write a single object without its list."""
     found = [raw] if isinstance(raw, Mapping) else list(raw or [])
     return [one for one in found if isinstance(one, Mapping)]
 
 
-def whole(raw: Any) -> int:
-    """A number, 0 for what is none."""
+def as_int(raw: Any) -> int:
+    """Return a number; 0 if it is not one."""
     try:
         return int(float(raw or 0))
     except (TypeError, ValueError):
@@ -186,7 +186,7 @@ def whole(raw: Any) -> int:
 
 
 def nearest(nodes: Sequence[Node], wanted: Size, *, free: bool) -> Node:
-    """The node that lacks least."""
+    """Return the node that lacks least."""
 
     def part(node: Node) -> tuple[int, float]:
         have = node.free if free else node.total
@@ -196,6 +196,6 @@ def nearest(nodes: Sequence[Node], wanted: Size, *, free: bool) -> Node:
     return max(nodes, key=part)
 
 
-def name_among(node: Node, nodes: Sequence[Node]) -> str:
-    """The host, with the port where several NodeManagers share it."""
+def node_name(node: Node, nodes: Sequence[Node]) -> str:
+    """Return the host, with the port if several NodeManagers share it."""
     return node.host if sum(other.host == node.host for other in nodes) == 1 else node.name

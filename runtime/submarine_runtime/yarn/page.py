@@ -1,8 +1,9 @@
-"""The verb ``page``: shows one job on its own YARN page and passes its progress to YARN.
+"""The job's page on YARN; the verb ``page`` shows it for a single task.
 
-The agent starts it beside a running program and writes one JSON object a line to its standard
-input; the first line of its standard output says whether it works. It ends when its input does.
-It needs skein in its own interpreter; without it there is no page, and the job does not mind.
+The page is script-free HTML with escaped text and links to http and https only. The agent starts
+the verb beside a running program and writes one JSON object in each line to its standard input.
+The first line of its standard output says whether the page works. The process ends with its input.
+It needs skein in its own interpreter; without it there is no page, and the job is not affected.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from html import escape
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any, Sequence
+from typing import Any, Mapping, Sequence
 
 from submarine_runtime.network import (
     Address,
@@ -24,28 +26,39 @@ from submarine_runtime.network import (
     peer_uid,
     remote_address,
 )
-from submarine_runtime.yarn.page_html import page
 
 MAX_LINE = 1 << 16
 #: Seconds that one call to the application master may take.
 CALL_SECONDS = 10.0
-#: Seconds between two words on progress; the master itself speaks to YARN every few seconds.
+#: Seconds between two updates of the progress; the master reports to YARN every few seconds.
 PROGRESS_SECONDS = 2.0
 ROUTE = "job"
 LINK = "Submarine job"
 LOOPBACK = "127.0.0.1"
+REFRESH_SECONDS = 5
+MAX_TEXT = 300
+MAX_LINKS = 30
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta http-equiv="refresh" content="{refresh}">
+<title>{title}</title><style>
+body {{ font: 15px/1.5 sans-serif; margin: 2em; max-width: 50em; color: #222; }}
+th {{ text-align: left; padding-right: 1.5em; font-weight: 600; vertical-align: top; }}
+progress {{ width: 20em; vertical-align: middle; }}
+</style></head><body><h1>{title}</h1><table>{rows}</table>{links}</body></html>
+"""
 
 
-class Page:
-    """The job as last told, and the small server that shows it to the application master.
+class PageServer:
+    """HTTP server that shows the job to the application master.
 
-    YARN's proxy asks the master, which lets nobody else in and passes the request on. Other hosts
-    and other users of this machine are refused here, so they cannot go around the proxy.
+    YARN's proxy sends requests to the master, which accepts no other sender and forwards them.
+    Other hosts and other users of this machine are refused here, so they cannot bypass the proxy.
 
     Parameters
     ----------
     master
-        Host of the application master; None: this container's.
+        Host of the application master; None: this host.
     """
 
     def __init__(self, host: str, master: str | None = None) -> None:
@@ -65,7 +78,7 @@ class Page:
             timeout = 10
 
             def do_GET(self) -> None:
-                body = page(outer.job)
+                body = render_page(outer.job)
                 self.send_response(200)
                 self.send_header("Content-Type", "text/html; charset=utf-8")
                 self.send_header("Content-Length", str(len(body)))
@@ -80,85 +93,85 @@ class Page:
         self.url = f"http://{host}:{self._server.server_port}/"
 
     def serve(self) -> None:
-        """Answer, one request at a time, in the background."""
+        """Serve one request at a time in a thread."""
         threading.Thread(target=self._server.serve_forever, args=(5.0,), daemon=True).start()
 
 
 def _is_from_master(request: socket.socket, hosts: set[Address]) -> bool:
-    """Whether a connection comes from this user on this machine, or from another one's address."""
+    """Whether a connection comes from this user on this machine, or from one of ``hosts``."""
     try:
         uid = peer_uid(request)
     except UnknownPeerError:
         uid = None
         hosts = hosts or addresses_of(LOOPBACK)
-    # The master runs as the user of the job's other containers, and on any address of its machine.
+    # The master runs as the user of the job's other containers, and uses any address of its host.
     return uid == os.geteuid() if uid is not None else remote_address(request) in hosts
 
 
-_WORDS = b"Open the job's page from its application's page on YARN.\n"
+_REFUSAL_TEXT = b"Open the job's page from its application's page on YARN.\n"
 _REFUSED = b"HTTP/1.0 403 Forbidden\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (
-    len(_WORDS),
-    _WORDS,
+    len(_REFUSAL_TEXT),
+    _REFUSAL_TEXT,
 )
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-class Master:
+class ApplicationMaster:
     """skein's application master, with a timeout on every call."""
 
     def __init__(self) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
-            os.environ.pop(name, None)  # the master is never behind one
+            os.environ.pop(name, None)  # The master is never behind a proxy.
         import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from skein import proto
 
         self._proto = proto
         self._client = skein.ApplicationClient.from_current()
-        self._told: float | None = None
-        self._at = 0.0
+        self._progress: float | None = None
+        self._progress_at = 0.0
 
     def add_page(self, url: str) -> None:
-        """Put a link to ``url`` on the application's page; the master passes requests on."""
+        """Add a link to ``url`` to the application's page; the master forwards requests."""
         request = self._proto.Proxy(route=ROUTE, target=url, link_name=LINK)
         self._client._call("AddProxy", request, timeout=CALL_SECONDS)
 
-    def progress(self, value: Any) -> None:
-        """Tell how far the job is, if that is a number from 0 to 1, new, and not too soon."""
+    def set_progress(self, value: Any) -> None:
+        """Report the progress if it is a new number from 0 to 1, at most once in two seconds."""
         if not isinstance(value, (int, float)) or not 0 <= value <= 1:
             return
         now = time.monotonic()
-        if value == self._told or (now - self._at < PROGRESS_SECONDS and value < 1):
+        if value == self._progress or (now - self._progress_at < PROGRESS_SECONDS and value < 1):
             return
-        self._told, self._at = float(value), now
+        self._progress, self._progress_at = float(value), now
         request = self._proto.SetProgressRequest(progress=float(value))
         self._client._call("SetProgress", request, timeout=CALL_SECONDS)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Show the job until standard input ends; 3 if that is not possible here."""
+    """Show the job until standard input ends; return 3 if there can be no page."""
     if arguments:
         sys.stderr.write("usage: python -I runtime.zip page\n")
         return 2
     try:
-        # A task beside its master is reached over the network, one within it is not.
+        # A task in a container of its own is reached over the network.
         if os.environ.get("SKEIN_CONTAINER_ID"):
             address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
-            shown = Page(os.environ.get("NM_HOST") or LOOPBACK, address)
+            shown = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address)
         else:
-            shown = Page(LOOPBACK)
-        master = Master()
+            shown = PageServer(LOOPBACK)
+        master = ApplicationMaster()
         shown.serve()
         master.add_page(shown.url)
     except Exception as exc:
-        # skein and grpc may fail in many ways, and none of them is the job's concern.
+        # skein and grpc raise many exceptions; the job continues without a page.
         _answer(ok=False, why=f"{type(exc).__name__}: {exc}"[:300])
         return 3
     _answer(ok=True)
-    _follow(shown, master)
+    _show(shown, master)
     return 0
 
 
-def _follow(shown: Page, master: Master) -> None:
+def _show(shown: PageServer, master: ApplicationMaster) -> None:
     while True:
         line = sys.stdin.readline(MAX_LINE)
         if not line:
@@ -171,11 +184,59 @@ def _follow(shown: Page, master: Master) -> None:
             continue
         shown.job = {**shown.job, **job}
         try:
-            master.progress(job.get("progress"))
+            master.set_progress(job.get("progress"))
         except Exception:
-            return  # the master is going away
+            return  # The master is ending.
 
 
-def _answer(**words: Any) -> None:
-    sys.stdout.write(json.dumps(words) + "\n")
+def _answer(**fields: Any) -> None:
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
+
+
+def render_page(job: Mapping[str, Any]) -> bytes:
+    """Return the page of a job as HTML.
+
+    Parameters
+    ----------
+    job
+        ``job_id name state detail progress task host log_url links``; every value is untrusted.
+    """
+    rows = [_row("State", _text(job.get("state"))), _row("Progress", _progress(job))]
+    for label, key in (("Detail", "detail"), ("Job", "job_id"), ("Task", "task"), ("Host", "host")):
+        if job.get(key):
+            rows.append(_row(label, _text(job[key])))
+    links = job.get("links")
+    named = dict(links) if isinstance(links, Mapping) else {}
+    if job.get("log_url"):
+        named = {"Log of the task": job["log_url"], **named}
+    items = "".join(_link(label, url) for label, url in list(named.items())[:MAX_LINKS])
+    text = _PAGE.format(
+        refresh=REFRESH_SECONDS,
+        title=_text(job.get("name") or job.get("job_id") or "job"),
+        rows="".join(rows),
+        links=f"<h2>Links</h2><ul>{items}</ul>" if items else "",
+    )
+    return text.encode("utf-8", "replace")
+
+
+def _row(label: str, value: str) -> str:
+    return f"<tr><th>{label}</th><td>{value}</td></tr>"
+
+
+def _text(value: Any) -> str:
+    return escape(str(value or "")[:MAX_TEXT])
+
+
+def _progress(job: Mapping[str, Any]) -> str:
+    value = job.get("progress")
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
+        return "not reported"
+    return f'<progress max="1" value="{value:.3f}"></progress> {100 * value:.0f} %'
+
+
+def _link(label: Any, url: Any) -> str:
+    address = str(url)
+    if not address.startswith(("http://", "https://")) or len(address) > 2000:
+        return f"<li>{_text(label)}: {_text(address)}</li>"
+    return f'<li><a rel="noreferrer" href="{escape(address)}">{_text(label)}</a></li>'

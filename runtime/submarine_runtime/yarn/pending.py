@@ -1,41 +1,43 @@
-"""Why a container is not there yet: one clause, from what the ResourceManager says; asks nobody.
+"""Explain why containers are missing, from answers of the ResourceManager.
 
-Judged in the order in which the scheduler does: node labels, size of the nodes, the share that
-masters may hold, the queue and those above it, the user's limit, room on single nodes. Used by the
-coordinator, and by the notebook's side for a master that waits and for ``doctor``.
+The checks have the order of the scheduler: node labels, size of the nodes, the share of application
+masters, the queue and its parents, the user's limit, free space on single nodes. The coordinator
+uses this module, and the notebook's side for an application master and for ``doctor``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Sequence
+from typing import Any, Iterator, Sequence
 
 from submarine_runtime.yarn.capacity import (
-    Holder,
+    Application,
     Node,
     Size,
-    holders,
-    name_among,
+    applications,
     nearest,
-    plain,
+    node_name,
+    printable,
     running_nodes,
 )
-from submarine_runtime.yarn.pending_sentences import counted, free_words, held, words
 from submarine_runtime.yarn.queues import Queue, queue_of
+
+#: Maximal number of applications and nodes that a sentence names; the others are counted.
+_NAMED = 3
 
 
 @dataclass(frozen=True)
-class Need:
-    """Containers that are waited for: how many, how large each, and where they may be.
+class ContainerRequest:
+    """Missing containers: their number and size, and where they may be placed.
 
     Parameters
     ----------
     memory
-        MiB, all in.
+        MiB of the whole container.
     nodes, racks
-        Only there; empty: anywhere.
+        Allowed hosts and racks; empty: all.
     master
-        Whether it is the application's master, which has a share of its own in the queue.
+        Whether it is the application master, which has a share of its own in the queue.
     """
 
     count: int
@@ -49,12 +51,12 @@ class Need:
 
     @property
     def size(self) -> Size:
-        """One of them."""
+        """Size of one container."""
         return Size(self.memory, self.vcores, self.gpus)
 
 
-def explain(
-    needs: Sequence[Need],
+def explain_pending(
+    requests: Sequence[ContainerRequest],
     queue: str,
     *,
     scheduler: Any,
@@ -62,9 +64,9 @@ def explain(
     apps: Any = None,
     user: str = "",
     application_id: str = "",
-    guess: bool = True,
+    always: bool = True,
 ) -> str:
-    """``queue gpu has 2 of 4 GPUs free, job x holds 2``; empty when nothing is needed.
+    """Return ``queue gpu has 2 of 4 GPUs free, job x holds 2``; empty: no container is missing.
 
     Parameters
     ----------
@@ -72,58 +74,64 @@ def explain(
         Short name or path.
     scheduler, nodes, apps
         JSON of ``/ws/v1/cluster/scheduler``, ``/nodes`` and ``/apps?states=ACCEPTED,RUNNING`` as
-        it stands; ``apps`` None: nobody is named.
+        received; ``apps`` None: no application is named.
     user, application_id
-        Who waits; their own share is not somebody else's.
-    guess
-        Say something where there is room as well.
+        User and application of the missing containers.
+    always
+        Return a sentence also if the containers fit.
     """
-    wanted = [need for need in needs if need.count > 0]
-    case = _Case(queue, scheduler, running_nodes(nodes), holders(apps), user, application_id)
+    missing = [request for request in requests if request.count > 0]
+    cluster = _ClusterState(
+        queue, scheduler, running_nodes(nodes), applications(apps), user, application_id
+    )
     for count_all in (False, True):
-        for need in wanted:
-            if sentence := case.why(need, need.count if count_all else 1):
+        for request in missing:
+            if sentence := cluster.missing_resource(request, request.count if count_all else 1):
                 return sentence
-    return case.otherwise() if guess and wanted else ""
+    return cluster.scheduling_reason() if always and missing else ""
 
 
-class _Case:
-    """One look at the cluster, for one application."""
+class _ClusterState:
+    """State of the cluster at one time, as one application sees it."""
 
     def __init__(
         self,
         queue: str,
         scheduler: Any,
         nodes: list[Node],
-        apps: list[Holder],
+        apps: list[Application],
         user: str,
         application_id: str,
     ) -> None:
         self._name, self._scheduler, self._nodes = queue, scheduler, nodes
-        self._short = plain(queue.rpartition(".")[2])
+        self._short = printable(queue.rpartition(".")[2])
         self._apps, self._user, self._id = apps, user, application_id
         own = [app for app in apps if app.id == application_id]
         self._reserved = own[0].reserved if own else Size()
 
-    def why(self, need: Need, count: int) -> str:
-        """Why ``count`` of these cannot all be placed now; empty if they can."""
-        queue = queue_of(self._scheduler, self._name, need.label)
-        for judge in (self._places, self._largest):
-            if sentence := judge(need, count, queue):
+    def missing_resource(self, request: ContainerRequest, count: int) -> str:
+        """Return why ``count`` containers cannot be placed now; empty if they can."""
+        queue = queue_of(self._scheduler, self._name, request.label)
+        for check in (self._no_suitable_node, self._too_large):
+            if sentence := check(request, count, queue):
                 return sentence
-        if sentence := self._masters(need, count, queue):
-            # Where nothing is free at all, who has it says more than what masters may hold.
-            return self._queues(need, count, queue) or self._room(need, count) or sentence
-        if sentence := self._queues(need, count, queue):
+        if sentence := self._master_share(request, count, queue):
+            # If nothing is free, the holders explain more than the share of masters.
+            return (
+                self._queue_limits(request, count, queue)
+                or self._node_space(request, count)
+                or sentence
+            )
+        if sentence := self._queue_limits(request, count, queue):
             return sentence
-        # YARN computes a user's limit anew all the time: it explains only what a lack does not.
-        return self._room(need, count) or self._user_limit(need, count, queue)
+        # YARN recomputes a user's limit continuously, so it is checked last.
+        return self._node_space(request, count) or self._user_limit(request, count, queue)
 
-    def otherwise(self) -> str:
-        """There is room: who comes first."""
+    def scheduling_reason(self) -> str:
+        """Return what the scheduler waits for although the containers fit."""
         reserved = [app for app in self._apps if any(app.reserved) and app.id != self._id]
         if reserved:
-            return f"there is room, but YARN keeps it for {reserved[0].who}, which came first"
+            return f"there is room, but YARN keeps it for {reserved[0].label}, which came first"
         own = [app for app in self._apps if app.id == self._id]
         before = [
             app
@@ -131,119 +139,211 @@ class _Case:
             if app.waits and own and app.started < own[0].started and app.queue == own[0].queue
         ]
         if before:
-            return f"queue {self._short}: {counted(len(before), 'job')} before it"
+            return f"queue {self._short}: {waiting_count(len(before), 'job')} before it"
         return f"queue {self._short} has room; the scheduler is about to assign it"
 
-    def _fitting(self, need: Need) -> list[Node]:
+    def _eligible_nodes(self, request: ContainerRequest) -> list[Node]:
         return [
             node
             for node in self._nodes
-            if (need.label in node.labels if need.label else not node.labels)
-            and (not need.nodes or node.host in need.nodes or node.name in need.nodes)
-            and (not need.racks or node.rack in need.racks)
+            if (request.label in node.labels if request.label else not node.labels)
+            and (not request.nodes or node.host in request.nodes or node.name in request.nodes)
+            and (not request.racks or node.rack in request.racks)
         ]
 
-    def _places(self, need: Need, count: int, queue: Queue | None) -> str:
+    def _no_suitable_node(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
         if not self._nodes:
             return "the cluster has no running node"
         allowed = queue.labels if queue is not None else None
-        if need.label and allowed is not None and not {"*", need.label}.intersection(allowed):
-            return f"queue {self._short} may not use nodes with the label {need.label}"
-        if need.label and not any(need.label in node.labels for node in self._nodes):
-            return f"no running node has the label {need.label}"
-        if not self._fitting(need):
-            where = ", ".join((*need.nodes, *need.racks)[:3])
+        if request.label and allowed is not None and not {"*", request.label}.intersection(allowed):
+            return f"queue {self._short} may not use nodes with the label {request.label}"
+        if request.label and not any(request.label in node.labels for node in self._nodes):
+            return f"no running node has the label {request.label}"
+        if not self._eligible_nodes(request):
+            where = ", ".join((*request.nodes, *request.racks)[:3])
             return f"{where} is not running" if where else "all running nodes are labelled"
         return ""
 
-    def _largest(self, need: Need, count: int, queue: Queue | None) -> str:
-        nodes = self._fitting(need)
-        if any(not node.total.lacks(need.size) for node in nodes):
+    def _too_large(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
+        nodes = self._eligible_nodes(request)
+        if any(not node.total.lacks(request.size) for node in nodes):
             return ""
-        node = nearest(nodes, need.size, free=False)
-        kinds = node.total.lacks(need.size)
+        node = nearest(nodes, request.size, free=False)
+        kinds = node.total.lacks(request.size)
         return (
-            f"no node is large enough for {words(need.size, kinds)}: the nearest, "
-            f"{name_among(node, nodes)}, has {words(node.total, kinds)} in all"
+            f"no node is large enough for {amounts(request.size, kinds)}: the nearest, "
+            f"{node_name(node, nodes)}, has {amounts(node.total, kinds)} in all"
         )
 
-    def _masters(self, need: Need, count: int, queue: Queue | None) -> str:
-        if not need.master or queue is None or queue.masters is None:
+    def _master_share(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
+        if not request.master or queue is None or queue.masters is None:
             return ""
-        kinds = queue.masters.minus(queue.masters_used).lacks(need.size)
+        kinds = queue.masters.minus(queue.masters_used).lacks(request.size)
         if kinds and any(queue.masters_used):
             return (
-                f"queue {queue.name}: masters may hold {words(queue.masters, kinds)} in all and "
-                f"hold {words(queue.masters_used, kinds)}; this one needs "
-                f"{words(need.size, kinds)}"
+                f"queue {queue.name}: masters may hold {amounts(queue.masters, kinds)} in all and "
+                f"hold {amounts(queue.masters_used, kinds)}; this one needs "
+                f"{amounts(request.size, kinds)}"
             )
-        mine = queue.users.get(self._user)
-        if mine is None or queue.user_masters is None:
+        own_use = queue.users.get(self._user)
+        if own_use is None or queue.user_masters is None:
             return ""
-        kinds = queue.user_masters.minus(mine[2]).lacks(need.size)
-        if kinds and any(mine[2]):
+        kinds = queue.user_masters.minus(own_use[2]).lacks(request.size)
+        if kinds and any(own_use[2]):
             return (
-                f"queue {queue.name}: your masters may hold {words(queue.user_masters, kinds)} "
-                f"and hold {words(mine[2], kinds)}; this one needs {words(need.size, kinds)}"
+                f"queue {queue.name}: your masters may hold {amounts(queue.user_masters, kinds)} "
+                f"and hold {amounts(own_use[2], kinds)}; this one needs "
+                f"{amounts(request.size, kinds)}"
             )
         return ""
 
-    def _queues(self, need: Need, count: int, queue: Queue | None) -> str:
+    def _queue_limits(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
         for level in (queue, *queue.above) if queue is not None else ():
             if level.limit is None:
                 continue
             free = level.limit.minus(level.used.minus(self._reserved))
-            all_of_them = need.size.times(count)
+            all_of_them = request.size.times(count)
             kinds = level.limit.lacks(all_of_them)
             if kinds:
-                limit, these = words(level.limit, kinds), "this one needs"
-                these = these if count == 1 else f"{count} containers need"
-                return (
-                    f"queue {level.name} may hold {limit}, and {these} {words(all_of_them, kinds)}"
-                )
+                subject = "this one needs" if count == 1 else f"{count} containers need"
+                limit, needed = amounts(level.limit, kinds), amounts(all_of_them, kinds)
+                return f"queue {level.name} may hold {limit}, and {subject} {needed}"
             kinds = free.lacks(all_of_them)
             if kinds:
                 inside = [app for app in self._apps if _belongs(app, level)]
-                what = free_words(free, level.limit, kinds[0])
-                return f"queue {level.name} has {what}" + held(inside, kinds[0], self._id)
+                what = free_text(free, level.limit, kinds[0])
+                return f"queue {level.name} has {what}" + held_by(inside, kinds[0], self._id)
         return ""
 
-    def _user_limit(self, need: Need, count: int, queue: Queue | None) -> str:
-        mine = queue.users.get(self._user) if queue is not None else None
-        if queue is None or mine is None or mine[1] is None:
+    def _user_limit(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
+        own_use = queue.users.get(self._user) if queue is not None else None
+        if queue is None or own_use is None or own_use[1] is None:
             return ""
-        # The scheduler lets a user go over by one container, so only an exceeded limit says no.
-        kinds = mine[1].lacks(mine[0])
+        # The scheduler allows one container above the limit, so only an exceeded limit counts.
+        kinds = own_use[1].lacks(own_use[0])
         if not kinds:
             return ""
         own = [app for app in self._apps if app.user == self._user and _belongs(app, queue)]
-        limit, used = words(mine[1], kinds[:1]), words(mine[0], kinds[:1])
-        return f"queue {queue.name} lets one user hold {limit} and you hold {used}" + held(
+        limit, used = amounts(own_use[1], kinds[:1]), amounts(own_use[0], kinds[:1])
+        return f"queue {queue.name} lets one user hold {limit} and you hold {used}" + held_by(
             own, kinds[0], self._id
         )
 
-    def _room(self, need: Need, count: int) -> str:
-        nodes = self._fitting(need)
-        fits = sum(node.free.fits(need.size) for node in nodes)
+    def _node_space(self, request: ContainerRequest, count: int) -> str:
+        nodes = self._eligible_nodes(request)
+        fits = sum(node.free.fits(request.size) for node in nodes)
         if fits >= count:
             return ""
         free, total = Size(), Size()
         for node in nodes:
             free, total = free.plus(node.free), total.plus(node.total)
-        kinds = free.lacks(need.size.times(count))
-        where = f"the nodes with the label {need.label} have" if need.label else "the cluster has"
+        kinds = free.lacks(request.size.times(count))
+        where = (
+            f"the nodes with the label {request.label} have" if request.label else "the cluster has"
+        )
         if kinds:
-            return f"{where} {free_words(free, total, kinds[0])}" + held(
+            return f"{where} {free_text(free, total, kinds[0])}" + held_by(
                 self._apps, kinds[0], self._id
             )
         if fits:
             return f"there is room for {fits} of {count} at present"
-        node = nearest(nodes, need.size, free=True)
-        kinds, name = node.free.lacks(need.size), name_among(node, nodes)
-        lacking = f"no node has {words(need.size, kinds)} free: the nearest, {name}, has "
-        return lacking + words(node.free, kinds) + held(self._apps, kinds[0], self._id)
+        node = nearest(nodes, request.size, free=True)
+        kinds, name = node.free.lacks(request.size), node_name(node, nodes)
+        lacking = f"no node has {amounts(request.size, kinds)} free: the nearest, {name}, has "
+        return lacking + amounts(node.free, kinds) + held_by(self._apps, kinds[0], self._id)
 
 
-def _belongs(app: Holder, queue: Queue) -> bool:
+def _belongs(app: Application, queue: Queue) -> bool:
     inside = app.queue == queue.path or app.queue.startswith(queue.path + ".")
     return inside or app.queue == queue.name
+
+
+def free_text(free: Size, total: Size, kind: str) -> str:
+    """Return ``2 of 4 GPUs free``."""
+    have, of = getattr(free, kind), getattr(total, kind)
+    if kind == "gpus":
+        return f"{have} of {of} GPU{'' if of == 1 else 's'} free"
+    unit = "MiB" if kind == "memory" else "vcores"
+    return f"{have} of {of} {unit} free"
+
+
+def amounts(amount: Size, kinds: Sequence[str]) -> str:
+    """Return ``2 GPUs and 4096 MiB``, limited to ``kinds``."""
+    return " and ".join(_parts(amount, kinds))
+
+
+def _parts(amount: Size, kinds: Sequence[str]) -> Iterator[str]:
+    for kind in kinds:
+        value = getattr(amount, kind)
+        if kind == "memory":
+            yield f"{value} MiB"
+        else:
+            one = "GPU" if kind == "gpus" else "vcore"
+            yield f"{value} {one}{'' if value == 1 else 's'}"
+
+
+def held_by(apps: Sequence[Application], kind: str, own: str) -> str:
+    """Return ``, job x holds 2, job y holds 1``; empty if no holder is known.
+
+    Parameters
+    ----------
+    own
+        Id of the waiting application.
+    """
+    held = [(getattr(app.used, kind), getattr(app.reserved, kind), app) for app in apps]
+    holding = sorted((one for one in held if one[0] or one[1]), key=lambda one: -sum(one[:2]))
+    parts = []
+    for used, kept, app in holding[:_NAMED]:
+        holder = "this job" if app.id == own else app.label
+        if used:
+            parts.append(f"{holder} holds {_amount(used, kind)}")
+        elif app.id != own:
+            parts.append(f"{_amount(kept, kind)} {'is' if kept == 1 else 'are'} kept for {holder}")
+    more = holding[_NAMED:]
+    if more:
+        rest = _amount(sum(used + kept for used, kept, _ in more), kind)
+        parts.append(f"{'another holds' if len(more) == 1 else f'{len(more)} others hold'} {rest}")
+    return "".join(f", {part}" for part in parts)
+
+
+def _amount(value: int, kind: str) -> str:
+    return f"{value} MiB" if kind == "memory" else str(value)
+
+
+def localizing_sentence(
+    nodes: Sequence[str], seconds: float = 0.0, what: str = "", ready: str = ""
+) -> str:
+    """Return ``localizing on node-7 for 40 s: environment (1.4 GB); 3 of 4 tasks are ready``.
+
+    Parameters
+    ----------
+    seconds
+        Duration so far, shown in growing steps: each new sentence is a line of ``run --wait``.
+    what
+        The files that YARN localizes, with their size.
+    ready
+        The tasks that have their files already.
+    """
+    hosts = list(dict.fromkeys(node.partition(":")[0] for node in nodes if node))
+    where = ""
+    if hosts:
+        where = " on " + (
+            ", ".join(hosts[:_NAMED]) if len(hosts) <= _NAMED else f"{len(hosts)} nodes"
+        )
+    sentence = f"localizing{where}{_duration(int(seconds))}"
+    return sentence + (f": {what}" if what else "") + (f"; {ready}" if ready else "")
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 10:
+        return ""
+    if seconds < 60:
+        return f" for {seconds // 10 * 10} s"
+    minutes, rest = divmod(seconds, 60)
+    half = " 30 s" if rest >= 30 and minutes < 10 else ""
+    return f" for {minutes} min{half}"
+
+
+def waiting_count(count: int, what: str) -> str:
+    """Return ``1 job waits`` or ``3 jobs wait``."""
+    return f"1 {what} waits" if count == 1 else f"{count} {what}s wait"

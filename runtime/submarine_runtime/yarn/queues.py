@@ -1,6 +1,6 @@
-"""Queues as the capacity and the fair scheduler describe them over REST; asks nobody.
+"""Parse the queues of the capacity and the fair scheduler from the REST interface.
 
-What an older Hadoop does not say is None.
+Values that an older Hadoop does not report are None.
 """
 
 from __future__ import annotations
@@ -8,27 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping
 
-from submarine_runtime.yarn.capacity import NOTHING, Size, listed, plain, size
+from submarine_runtime.yarn.capacity import NOTHING, Size, as_objects, parse_size, printable
 
 
 @dataclass(frozen=True)
 class Queue:
-    """A queue and what holds for one node label in it.
+    """A queue and its limits for one node label.
 
     Parameters
     ----------
     limit
-        The most that its jobs may hold; None: not said.
+        Limit of its jobs; None: not reported.
     masters, masters_used
         The same for application masters.
     user_masters
-        What one user's masters may hold.
+        Limit of one user's masters.
     users
-        Name -> what that user holds, may hold, and holds with masters.
+        Name -> resources of the user, limit of the user, resources of the user's masters.
     labels
-        Node labels that it may use; ``*``: any. None: not said.
+        Node labels that it may use; ``*``: all. None: not reported.
     above
-        The queues that it is part of, the nearest first.
+        Its parent queues, the nearest first.
     """
 
     name: str
@@ -44,7 +44,7 @@ class Queue:
 
 
 def queue_of(scheduler: Any, name: str, label: str = "") -> Queue | None:
-    """The queue of that short name or path, a leaf before its parents; None: there is none."""
+    """Return the queue with a short name or path, a leaf before its parents; None: no queue."""
     info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
     if "rootQueue" in info:
         everything = list(_fair(info["rootQueue"], ()))
@@ -57,15 +57,15 @@ def queue_of(scheduler: Any, name: str, label: str = "") -> Queue | None:
 def _capacity(
     raw: Mapping[str, Any], parent: str, label: str, above: tuple[Queue, ...]
 ) -> Iterator[Queue]:
-    name = plain(raw.get("queueName"))
-    path = plain(raw.get("queuePath")) or (f"{parent}.{name}" if parent else name)
+    name = printable(raw.get("queueName"))
+    path = printable(raw.get("queuePath")) or (f"{parent}.{name}" if parent else name)
     users = {
-        plain(user.get("username")): (
-            size(user.get("resourcesUsed")),
-            size(user["userResourceLimit"]) if user.get("userResourceLimit") else None,
-            size(user.get("AMResourceUsed")),
+        printable(user.get("username")): (
+            parse_size(user.get("resourcesUsed")),
+            parse_size(user["userResourceLimit"]) if user.get("userResourceLimit") else None,
+            parse_size(user.get("AMResourceUsed")),
         )
-        for user in listed((raw.get("users") or {}).get("user"))
+        for user in as_objects((raw.get("users") or {}).get("user"))
     }
     share = _of_label((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), label)
     usage = _of_label((raw.get("resources") or {}).get("resourceUsagesByPartition"), label)
@@ -75,37 +75,41 @@ def _capacity(
     queue = Queue(
         name=name,
         path=path,
-        used=size(usage.get("used") or (not label and raw.get("resourcesUsed"))),
-        limit=size(limit) if limit and any(size(limit)) else None,
-        masters=size(masters) if masters and any(size(masters)) else None,
-        masters_used=size(usage.get("amUsed") or (not label and raw.get("usedAMResource"))),
-        user_masters=size(user_masters) if user_masters and any(size(user_masters)) else None,
+        used=parse_size(usage.get("used") or (not label and raw.get("resourcesUsed"))),
+        limit=parse_size(limit) if limit and any(parse_size(limit)) else None,
+        masters=parse_size(masters) if masters and any(parse_size(masters)) else None,
+        masters_used=parse_size(usage.get("amUsed") or (not label and raw.get("usedAMResource"))),
+        user_masters=parse_size(user_masters)
+        if user_masters and any(parse_size(user_masters))
+        else None,
         users=users if not label else {},
-        labels=tuple(plain(one) for one in raw["nodeLabels"]) if "nodeLabels" in raw else None,
+        labels=tuple(printable(one) for one in raw["nodeLabels"]) if "nodeLabels" in raw else None,
         above=above,
     )
     yield queue
     below = raw.get("queues")
-    for child in listed(below.get("queue") if isinstance(below, Mapping) else below):
+    for child in as_objects(below.get("queue") if isinstance(below, Mapping) else below):
         yield from _capacity(child, path, label, (queue, *above))
 
 
 def _of_label(raw: Any, label: str) -> Mapping[str, Any]:
-    return next((part for part in listed(raw) if (part.get("partitionName") or "") == label), {})
+    return next(
+        (part for part in as_objects(raw) if (part.get("partitionName") or "") == label), {}
+    )
 
 
 def _fair(raw: Mapping[str, Any], above: tuple[Queue, ...]) -> Iterator[Queue]:
-    path = plain(raw.get("queueName"))
+    path = printable(raw.get("queueName"))
     masters, limit = raw.get("amMaxResources"), raw.get("maxResources")
     queue = Queue(
         name=path.rpartition(".")[2],
         path=path,
-        used=size(raw.get("usedResources")),
-        limit=size(limit) if limit else None,
-        masters=size(masters) if masters and any(size(masters)) else None,
-        masters_used=size(raw.get("amUsedResources")),
+        used=parse_size(raw.get("usedResources")),
+        limit=parse_size(limit) if limit else None,
+        masters=parse_size(masters) if masters and any(parse_size(masters)) else None,
+        masters_used=parse_size(raw.get("amUsedResources")),
         above=above,
     )
     yield queue
-    for child in listed((raw.get("childQueues") or {}).get("queue")):
+    for child in as_objects((raw.get("childQueues") or {}).get("queue")):
         yield from _fair(child, (queue, *above))

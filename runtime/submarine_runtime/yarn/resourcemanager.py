@@ -1,4 +1,4 @@
-"""Small questions to the ResourceManager's REST interface; every one with a short timeout."""
+"""Read from the ResourceManager's REST interface, with a short timeout for each request."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.storage import application_id
 
 MAX_BYTES = 4 << 20
-#: Seconds; the question is asked while YARN is already killing us.
+#: Timeout in seconds of a request while YARN ends this container.
 OVER_SECONDS = 0.5
 _CONTAINER = re.compile(r"^container_(?:e\d+_)?(\d+)_(\d+)_(\d+)_\d+\Z")
 
 
-def ask(urls: Sequence[str], path: str, timeout: float) -> dict[str, Any] | None:
-    """``GET <ResourceManager>/ws/v1/cluster<path>`` as JSON; None when none of them answers."""
+def get(urls: Sequence[str], path: str, timeout: float) -> dict[str, Any] | None:
+    """Return ``GET <ResourceManager>/ws/v1/cluster<path>`` as JSON; None if none answers."""
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     for base in urls:
         if not base.startswith(("http://", "https://")):
@@ -37,9 +37,9 @@ def ask(urls: Sequence[str], path: str, timeout: float) -> dict[str, Any] | None
 
 
 def application(config: CoordinatorConfig, timeout: float) -> dict[str, Any]:
-    """What the ResourceManager knows of our application; empty when it does not answer."""
+    """Return the ResourceManager's data on this application; empty if it does not answer."""
     name = application_id(os.environ)
-    answer = ask(config.resourcemanagers, f"/apps/{name}", timeout) if name else None
+    answer = get(config.resourcemanagers, f"/apps/{name}", timeout) if name else None
     found = (answer or {}).get("app")
     return found if isinstance(found, dict) else {}
 
@@ -51,7 +51,7 @@ def application_was_killed(config: CoordinatorConfig) -> bool:
 
 
 def container_started(urls: Sequence[str], container: str, timeout: float) -> float | None:
-    """When YARN granted a container (seconds since the epoch); None when it does not say.
+    """Return when YARN granted a container, in seconds since the epoch; None if unknown.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def container_started(urls: Sequence[str], container: str, timeout: float) -> fl
     stamp, application_number, attempt = match.groups()
     name = f"{stamp}_{application_number}"
     place = f"/apps/application_{name}/appattempts/appattempt_{name}_{int(attempt):06d}"
-    answer = ask(urls, f"{place}/containers", timeout)
+    answer = get(urls, f"{place}/containers", timeout)
     found = (answer or {}).get("container") or []
     for one in found if isinstance(found, list) else [found]:
         if isinstance(one, dict) and one.get("containerId") == container:
@@ -74,7 +74,7 @@ def container_started(urls: Sequence[str], container: str, timeout: float) -> fl
 
 
 def application_is_over(config: CoordinatorConfig) -> bool:
-    """Whether no later attempt of our application will be started."""
+    """Return whether no later attempt of this application will start."""
     app = application(config, OVER_SECONDS)
     return app.get("state") in ("KILLED", "FAILED", "FINISHED", "KILLING") or (
         app.get("finalStatus") in ("KILLED", "FAILED", "SUCCEEDED")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submarine_runtime.coordinator.record.resource_hints import advice
+from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.gpus import Idleness
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -47,7 +47,7 @@ def test_advice_for_a_role_is_what_its_hungriest_task_used() -> None:
         record = JobRecord(
             "j", "j", State.SUCCEEDED, tasks=list(tasks), resources={"requested": requested}
         )
-        return advice(record, told or {})
+        return job_hints(record, told or {})
 
     assert of(task(0, 1229.0), task(1, 100.0)) == [
         "worker: Memory: used 1.2 of 8 GB: ask for 2 GB."

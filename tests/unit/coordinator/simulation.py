@@ -1,4 +1,4 @@
-"""A simulated world around the machine of a distributed job: agents, containers, cut links."""
+"""Simulation of the agents, containers and links around the state machine of a job."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import pytest
 
 from submarine_runtime.coordinator.machine import (
     Action,
-    Ask,
-    Choice,
-    End,
-    Note,
-    Play,
-    Release,
-    Send,
+    ChooseRestorePoint,
+    FinishJob,
+    JobState,
+    RecordEvent,
+    ReleaseContainer,
+    RequestContainer,
+    RestorePoint,
+    SendMessage,
     Stage,
-    Start,
-    Survey,
-    new_play,
-    silent,
-    state_machine as machine,
+    StartTask,
+    handle,
+    lost_agent_events,
+    new_job_state,
+    record_heartbeat,
 )
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
@@ -37,8 +38,8 @@ KILLING = 1.9
 
 def orders(*roles: RoleOrders, **config: Any) -> CoordinatorConfig:
     return CoordinatorConfig(
-        job_id="play-20261121-0a1b",
-        name="play",
+        job_id="job-20261121-0a1b",
+        name="job",
         user="ada",
         backend="local",
         intent="1",
@@ -69,69 +70,69 @@ class Agent:
     outbox: list[dict[str, Any]] = field(default_factory=list)
 
 
-class World:
-    """Containers, agents and links as they would behave, with one clock for all."""
+class Simulation:
+    """Containers, agents and links with one clock."""
 
     def __init__(self, config: CoordinatorConfig, nodes: int = 3) -> None:
-        self.play: Play = new_play(config)
+        self.job: JobState = new_job_state(config)
         self.now = 0.0
         self.agents: dict[str, Agent] = {}
-        self.asked: list[tuple[str, str]] = []
-        self.asks: list[Ask] = []
+        self.pending_requests: list[tuple[str, str]] = []
+        self.requests: list[RequestContainer] = []
         self.capacity = 1000
         self.nodes = nodes
-        self.notes: list[Note] = []
+        self.notes: list[RecordEvent] = []
         self.surveys: list[int] = []
         self.answers = True
-        self.points: dict[int, Choice] = {}
-        self.starts: list[Start] = []
-        self.told: list[dict[str, Any]] = []
+        self.points: dict[int, RestorePoint] = {}
+        self.starts: list[StartTask] = []
+        self.events: list[dict[str, Any]] = []
         self.ended = False
         self.ports = [1]
         self.synced = True
-        self.tell({"type": "begin"})
+        self.handle({"type": "begin"})
 
-    def tell(self, message: dict[str, Any]) -> None:
-        message = {**message, "t": self.now}
-        message = json.loads(json.dumps(message))  # a journal holds nothing else
-        actions = machine.apply(self.play, message)
-        self.told.append(message)
+    def handle(self, event: dict[str, Any]) -> None:
+        # The journal holds JSON only.
+        event = json.loads(json.dumps({**event, "t": self.now}))
+        actions = handle(self.job, event)
+        self.events.append(event)
         for action in actions:
             self.do(action)
 
     def do(self, action: Action) -> None:
-        if isinstance(action, Ask):
-            assert all(seat != action.seat for _, seat in self.asked)
-            self.asked.append((action.task, action.seat))
-            self.asks.append(action)
-        elif isinstance(action, Release):
-            self.asked = [(t, s) for t, s in self.asked if s != action.seat]
+        if isinstance(action, RequestContainer):
+            assert all(seat != action.seat for _, seat in self.pending_requests)
+            self.pending_requests.append((action.task, action.seat))
+            self.requests.append(action)
+        elif isinstance(action, ReleaseContainer):
+            self.pending_requests = [(t, s) for t, s in self.pending_requests if s != action.seat]
             agent = self.agents.get(action.seat)
             if agent is not None and agent.linked:
                 agent.alive, agent.running, agent.linked = False, None, False
-        elif isinstance(action, Start):
+        elif isinstance(action, StartTask):
             self.start(action)
-        elif isinstance(action, Send):
+        elif isinstance(action, SendMessage):
             agent = self.agents.get(action.seat)
             if agent is not None and agent.linked and agent.alive:
                 self.obey(agent, action.line)
-        elif isinstance(action, Survey):
+        elif isinstance(action, ChooseRestorePoint):
             self.surveys.append(action.epoch)
-        elif isinstance(action, Note):
+        elif isinstance(action, RecordEvent):
             self.notes.append(action)
-        elif isinstance(action, End):
+        elif isinstance(action, FinishJob):
             self.ended = True
 
-    def start(self, start: Start) -> None:
-        assert self.play.verdict is None, "a program was started after the verdict"
+    def start(self, start: StartTask) -> None:
+        assert self.job.verdict is None, "a program was started after the verdict"
         self.starts.append(start)
         agent = self.agents[start.seat]
-        mine = self.play.tasks[agent.task]
+        mine = self.job.tasks[agent.task]
         for other in self.agents.values():
             if other.running is None or other is agent:
                 continue
             assert other.task != agent.task, "two programs of one task run at once"
-            theirs = self.play.tasks[other.task]
+            theirs = self.job.tasks[other.task]
             if mine.in_gang and theirs.in_gang and other.running[0] != start.epoch:
                 pytest.fail("programs of two epochs run at once")
         assert agent.running is None
@@ -173,14 +174,14 @@ class World:
             "nonce": agent.seat,
         }
         words.update(address="10.0.0.1", ports=self.ports, gpus=[], running=running)
-        self.tell({"type": "register", "seat": agent.seat, **words})
+        self.handle({"type": "register", "seat": agent.seat, **words})
 
     def step(self, seconds: float = 0.5) -> None:
-        """Time goes by: containers come, agents speak and beat, those cut off end by themselves."""
+        """Advance the clock: place containers, deliver messages, end agents that are cut off."""
         self.now += seconds
         held = sum(agent.alive and not agent.over for agent in self.agents.values())
-        while self.asked and held < self.capacity:
-            task, seat = self.asked.pop(0)
+        while self.pending_requests and held < self.capacity:
+            task, seat = self.pending_requests.pop(0)
             node = f"node{len(self.agents) % self.nodes}"
             self.agents[seat] = agent = Agent(seat, task, node)
             held += 1
@@ -190,56 +191,56 @@ class World:
         for agent in list(self.agents.values()):
             if agent.alive and agent.linked:
                 agent.acked = self.now
-                machine.heard(self.play, agent.seat, self.now)
+                record_heartbeat(self.job, agent.seat, self.now)
                 lines, agent.outbox = agent.outbox, []
                 for line in lines:
-                    self.tell(line)
+                    self.handle(line)
             elif agent.alive and self.now - agent.acked >= LOST_AFTER + KILLING:
                 agent.running = None  # its deadman
         while self.surveys and self.answers:
             epoch = self.surveys.pop(0)
-            choice = self.points.get(epoch, Choice()).to_json()
-            self.tell({"type": "restore_point", "epoch": epoch, "choice": choice})
-        for message in silent(self.play, self.now):
-            self.tell(message)
-        self.tell({"type": "tick"})
+            choice = self.points.get(epoch, RestorePoint()).to_json()
+            self.handle({"type": "restore_point", "epoch": epoch, "choice": choice})
+        for event in lost_agent_events(self.job, self.now):
+            self.handle(event)
+        self.handle({"type": "tick"})
 
     def run(self, until: Callable[[], bool], seconds: float = 5000.0) -> None:
         end = self.now + seconds
         while not until():
-            assert self.now < end, f"still {self.play.act}, {[t.stage for t in self.tasks]}"
+            assert self.now < end, f"still {self.job.phase}, {[t.stage for t in self.tasks]}"
             self.step()
 
     @property
     def state(self) -> State:
-        return self.play.state
+        return self.job.state
 
     @property
     def tasks(self) -> list[Any]:
-        return list(self.play.tasks.values())
+        return list(self.job.tasks.values())
 
     def agent(self, task: str) -> Agent:
-        return self.agents[self.play.tasks[task].seat]
+        return self.agents[self.job.tasks[task].seat]
 
     def all_running(self) -> bool:
-        return all(task.stage is Stage.RUNNING for task in self.play.gang)
+        return all(task.stage is Stage.RUNNING for task in self.job.gang)
 
     def kill(self, task: str, reason: str = "agent_lost") -> None:
         agent = self.agent(task)
         agent.alive, agent.linked, agent.running = False, False, None
-        self.tell({"type": "unlinked", "seat": agent.seat})
-        self.tell({"type": "gone", "seat": agent.seat, "reason": reason, "detail": "x"})
+        self.handle({"type": "unlinked", "seat": agent.seat})
+        self.handle({"type": "gone", "seat": agent.seat, "reason": reason, "detail": "x"})
 
     def succeed(self) -> None:
         for agent in self.agents.values():
             self.finish(agent, "succeeded", exit_code=0)
 
     def reason(self) -> EndReason:
-        assert self.play.verdict is not None
-        return self.play.verdict.outcome.reason
+        assert self.job.verdict is not None
+        return self.job.verdict.outcome.reason
 
 
-def run_to_end(world: World) -> EndReason:
+def run_to_end(world: Simulation) -> EndReason:
     world.run(world.all_running)
     world.succeed()
     world.run(lambda: world.ended)

@@ -7,15 +7,15 @@ from unittest.mock import patch
 from hypothesis import given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
-    Act,
+    JobPhase,
     Stage,
     faults as faults_of_tasks,
-    new_play,
-    state_machine as machine,
+    handle,
+    new_job_state,
 )
 from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from tests.unit.coordinator.simulation import World, orders, role
+from tests.unit.coordinator.simulation import Simulation, orders, role
 
 FAULTS = st.tuples(
     st.integers(0, 60),
@@ -39,25 +39,25 @@ FAULTS = st.tuples(
 )
 
 
-def disturb(world: World, fault: str, index: int) -> None:
-    names = list(world.play.tasks)
-    task = world.play.tasks[names[index % len(names)]]
+def disturb(world: Simulation, fault: str, index: int) -> None:
+    names = list(world.job.tasks)
+    task = world.job.tasks[names[index % len(names)]]
     agent = world.agents.get(task.seat)
     if fault == "squeeze":
         world.capacity = 2 + index * 3
     elif fault == "cancel":
         if index == 0:
-            world.tell({"type": "cancel", "by": "ada", "why": ""})
+            world.handle({"type": "cancel", "by": "ada", "why": ""})
     elif fault == "expire":
         if index == 0:
-            world.tell({"type": "expired", "detail": "The job's lease was not renewed."})
+            world.handle({"type": "expired", "detail": "The job's lease was not renewed."})
     elif agent is None or not agent.alive:
         return
     elif fault in ("kill", "preempt"):
         world.kill(task.name, "preempted" if fault == "preempt" else "agent_lost")
     elif fault == "cut":
         agent.linked = False
-        world.tell({"type": "unlinked", "seat": agent.seat})
+        world.handle({"type": "unlinked", "seat": agent.seat})
     elif fault == "back" and not agent.linked:
         words = None
         if agent.running is not None:
@@ -102,12 +102,12 @@ def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
         gang_timeout=gang_timeout,
         max_restarts=max_restarts,
     )
-    with patch.object(faults_of_tasks, "gained", lambda play: progress):
+    with patch.object(faults_of_tasks, "progress_since_start", lambda job: progress):
         _play_to_the_end(config, faults)
 
 
 def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int]]) -> None:
-    world = World(config)
+    world = Simulation(config)
     for pause, fault, index in faults:
         for _ in range(pause):
             world.step()
@@ -116,14 +116,14 @@ def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int
     end = world.now + 4000
     while not world.ended:
         world.step()
-        if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in world.play.gang):
+        if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in world.job.gang):
             world.succeed()
         assert world.now < end, [(t.name, t.stage, t.linked) for t in world.tasks]
-    assert world.play.restarts <= (3 if config.max_restarts is None else 2)
+    assert world.job.restarts <= (3 if config.max_restarts is None else 2)
     # The journal alone leads to the same job.
-    again = new_play(config)
-    for message in world.told:
-        machine.apply(again, message)
-    assert again.verdict == world.play.verdict
-    assert (again.epoch, again.restarts) == (world.play.epoch, world.play.restarts)
-    assert again.act is Act.OVER
+    again = new_job_state(config)
+    for message in world.events:
+        handle(again, message)
+    assert again.verdict == world.job.verdict
+    assert (again.epoch, again.restarts) == (world.job.epoch, world.job.restarts)
+    assert again.phase is JobPhase.ENDED

@@ -18,13 +18,13 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.job_directory import Earlier, Shipper, takeover
-from submarine_runtime.coordinator.machine import new_play
+from submarine_runtime.coordinator.job_directory import EarlierAttempts, EventPublisher, takeover
+from submarine_runtime.coordinator.machine import new_job_state
 from submarine_runtime.coordinator.placement.yarn_placer import ending_of
 from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.coordinator.server.http_messages import knows_token, parse_head
-from submarine_runtime.coordinator.server.job_stream import positions_of
+from submarine_runtime.coordinator.server.http_messages import has_token, parse_request_head
+from submarine_runtime.coordinator.server.job_stream import parse_offsets
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
@@ -36,7 +36,7 @@ from submarine_runtime.storage.local import LocalStore
 def test_a_journal_that_was_cut_off_is_read_up_to_there(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal = Journal(str(path))
-    assert journal.fresh
+    assert journal.is_new
     journal.append({"type": "begin"})
     journal.append({"type": "tick"})
     journal.close()
@@ -63,7 +63,7 @@ def test_a_short_write_is_taken_back_and_repeated(tmp_path: Path) -> None:
     assert path.stat().st_size == size
     # A coordinator that starts now finds a journal that is not complete.
     broken = Journal(str(path))
-    assert (broken.complete, broken.fresh) == (False, False)
+    assert (broken.complete, broken.is_new) == (False, False)
     assert [entry["type"] for entry in broken.entries()] == ["begin"]
     broken.close()
     # Once there is room, nothing is missing.
@@ -72,7 +72,7 @@ def test_a_short_write_is_taken_back_and_repeated(tmp_path: Path) -> None:
     again = Journal(str(path))
     assert again.complete
     assert [entry.get("n") for entry in again.entries()] == [None, 1, 2, 3]
-    again.start_over()
+    again.clear()
     again.append({"type": "begin"})
     again.close()
     last = Journal(str(path))
@@ -95,7 +95,7 @@ def no_larger_files_than(size: int) -> Iterator[None]:
 def test_a_journal_that_stays_without_room_uses_bounded_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("submarine_runtime.coordinator.record.journal.MAX_WAITING", 200)
+    monkeypatch.setattr("submarine_runtime.coordinator.record.journal.MAX_PENDING_BYTES", 200)
     journal = Journal(str(tmp_path / "journal.jsonl"))
     journal.append({"n": 0})
     with no_larger_files_than(10):
@@ -125,27 +125,27 @@ def test_events_come_from_the_job_directory_where_the_file_lacks_them(tmp_path: 
     store = LocalStore(str(job))
 
     def status(kept: Journal, shipped: Sequence[Event] = ()) -> JobStatus:
-        record = new_job_record(config(job), new_play(config(job)), Earlier())
+        record = new_job_record(config(job), new_job_state(config(job)), EarlierAttempts())
         return JobStatus(record, "coordinator-1", kept, shipped)
 
     kept = Journal(str(tmp_path / "events.jsonl"))
     first = status(kept)
-    shipper = Shipper(store, first, str(tmp_path), 1, print, print)
-    first.note("one")
+    shipper = EventPublisher(store, first, str(tmp_path), 1, print, print)
+    first.add_event("one")
     with no_larger_files_than(1):
-        first.note("two")
+        first.add_event("two")
     shipper.flush()
-    first.note("three", "x" * 500)
+    first.add_event("three", "x" * 500)
     shipper.flush()
     os.unlink(tmp_path / "events.jsonl.complete")
     os.truncate(tmp_path / "events.jsonl", 3)
-    shipped = takeover.earlier(store, 2).events
+    shipped = takeover.read_earlier_attempts(store, 2).events
     again = status(Journal(str(tmp_path / "events.jsonl")), shipped)
-    again.note("four")
+    again.add_event("four")
     assert [e["kind"] for e in again.to_json()["events"]] == ["one", "two", "three", "four"]
     os.unlink(tmp_path / "shipped.json")
-    Shipper(store, again, str(tmp_path), 1, print, print).flush()
-    found = takeover.earlier(store, 2).events
+    EventPublisher(store, again, str(tmp_path), 1, print, print).flush()
+    found = takeover.read_earlier_attempts(store, 2).events
     assert [(event.seq, event.kind) for event in found] == [
         (0, "one"), (1, "two"), (2, "three"), (3, "four"),
     ]  # fmt: skip
@@ -154,13 +154,13 @@ def test_events_come_from_the_job_directory_where_the_file_lacks_them(tmp_path: 
 def test_files_that_several_tasks_did_not_save_are_one_sentence(tmp_path: Path) -> None:
     orders = config(tmp_path)
     orders = replace(orders, roles=[replace(orders.roles[0], instances=5)])
-    record = new_job_record(orders, new_play(orders), Earlier())
+    record = new_job_record(orders, new_job_state(orders), EarlierAttempts())
     status = JobStatus(record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")))
     for number in range(5):
         files = [["model.keras", 1000], [f"{number}.csv", 1]]
         unsaved = {"files": files, "count": 3, "size": 1101}
-        status.absorb_ending(f"worker:{number}", {"unsaved": unsaved})
-    status.sum_up()
+        status.add_end_report(f"worker:{number}", {"unsaved": unsaved})
+    status.summarize()
     found = [text.partition(" Write it")[0] for text in status.to_json()["warnings"]]
     assert found == [
         "worker:0, worker:1, worker:2 and 2 more: model.keras, 5.0 kB, was not saved.",
@@ -170,11 +170,13 @@ def test_files_that_several_tasks_did_not_save_are_one_sentence(tmp_path: Path) 
 
 
 def test_what_earlier_attempts_left_is_kept_in_the_working_directory(tmp_path: Path) -> None:
-    assert Earlier.kept(str(tmp_path)) is None
-    found = Earlier(3, 2, {"worker:0": {"task": "worker:0"}}, {"a": 1}, cut=["worker:0/e1-a1"])
-    found.take(json.dumps({"seq": 0, "time": 1.0, "kind": "gang", "writer": "c"}).encode())
-    found.keep(str(tmp_path))
-    assert Earlier.kept(str(tmp_path)) == found
+    assert EarlierAttempts.load(str(tmp_path)) is None
+    found = EarlierAttempts(
+        3, 2, {"worker:0": {"task": "worker:0"}}, {"a": 1}, interrupted=["worker:0/e1-a1"]
+    )
+    found.add_line(json.dumps({"seq": 0, "time": 1.0, "kind": "gang", "writer": "c"}).encode())
+    found.save(str(tmp_path))
+    assert EarlierAttempts.load(str(tmp_path)) == found
 
 
 @pytest.mark.parametrize(
@@ -201,24 +203,24 @@ def test_a_restarted_coordinator_has_its_claim_and_nobody_else(tmp_path: Path) -
     for name in ("job", "one", "two"):
         (tmp_path / name).mkdir()
     store = LocalStore(str(job))
-    assert takeover.claim(store, config(job), str(tmp_path / "one"), 1)
-    assert takeover.claim(store, config(job), str(tmp_path / "one"), 1)
-    assert not takeover.claim(store, config(job), str(tmp_path / "two"), 1)
-    assert takeover.claim(store, config(job), str(tmp_path / "two"), 2)
+    assert takeover.claim_job(store, config(job), str(tmp_path / "one"), 1)
+    assert takeover.claim_job(store, config(job), str(tmp_path / "one"), 1)
+    assert not takeover.claim_job(store, config(job), str(tmp_path / "two"), 1)
+    assert takeover.claim_job(store, config(job), str(tmp_path / "two"), 2)
     assert (job / "claim-2.json").exists()
 
 
 @pytest.mark.parametrize("later", [2, 3, 10])
 def test_any_later_claim_supersedes(tmp_path: Path, later: int) -> None:
     store = LocalStore(str(tmp_path))
-    assert takeover.claim(store, config(tmp_path), str(tmp_path), 1)
+    assert takeover.claim_job(store, config(tmp_path), str(tmp_path), 1)
     status = JobStatus(
-        new_job_record(config(tmp_path), new_play(config(tmp_path)), Earlier()),
+        new_job_record(config(tmp_path), new_job_state(config(tmp_path)), EarlierAttempts()),
         "coordinator-1",
         Journal(str(tmp_path / "events.jsonl")),
     )
     told: Queue[dict[str, Any]] = Queue()
-    shipper = Shipper(store, status, str(tmp_path), 1, told.put, print)
+    shipper = EventPublisher(store, status, str(tmp_path), 1, told.put, print)
     (tmp_path / f"claim-{later}.json").write_text("{}")
     (tmp_path / "claim-x.json").write_text("{}")
     shipper.start()
@@ -227,7 +229,7 @@ def test_any_later_claim_supersedes(tmp_path: Path, later: int) -> None:
     finally:
         shipper.stop(30)
     # An earlier attempt that starts late runs nothing.
-    assert not takeover.claim(store, config(tmp_path), str(tmp_path), 1)
+    assert not takeover.claim_job(store, config(tmp_path), str(tmp_path), 1)
     assert layout.newest_claim(path.name for path in tmp_path.iterdir()) == later
 
 
@@ -246,20 +248,26 @@ def test_what_an_earlier_attempt_left(tmp_path: Path) -> None:
     words = {"time": 1.0, "writer": "coordinator-1"}
     lines = [json.dumps({"seq": n, **words, **event}) for n, event in enumerate(events)]
     (tmp_path / "events/coordinator-1-000000.jsonl").write_text("\n".join([*lines, "{broken"]))
-    found = takeover.earlier(LocalStore(str(tmp_path)), 2)
+    found = takeover.read_earlier_attempts(LocalStore(str(tmp_path)), 2)
     assert (found.epoch, found.restarts, len(found.events)) == (3, 2, 5)
     assert found.logs == {"worker:0/e3-a1/stdout": 5}
-    assert found.cut == ["worker:1/e3-a2"]
+    assert found.interrupted == ["worker:1/e3-a2"]
     # An attempt that died before anything ran leaves no more and no less.
-    assert takeover.earlier(LocalStore(str(tmp_path)), 3).cut == found.cut
+    assert (
+        takeover.read_earlier_attempts(LocalStore(str(tmp_path)), 3).interrupted
+        == found.interrupted
+    )
     orders = config(tmp_path)
-    record = new_job_record(orders, new_play(orders, 4), found)
+    record = new_job_record(orders, new_job_state(orders, 4), found)
     assert record.warnings == ["No step is common."]
     assert record.missing == ["worker:1/e3-a2 was lost with its master: its log may lack its end."]
-    fences = takeover.fences(found, config(tmp_path), answered=True)
+    fences = takeover.earlier_fences(found, config(tmp_path), stopped=True)
     assert fences == {"earlier:container_1": 27.0}
-    assert takeover.fences(found, config(tmp_path), answered=False)["earlier:container_1"] > 27.0
-    assert takeover.fences(Earlier(), config(tmp_path), answered=True) == {}
+    assert (
+        takeover.earlier_fences(found, config(tmp_path), stopped=False)["earlier:container_1"]
+        > 27.0
+    )
+    assert takeover.earlier_fences(EarlierAttempts(), config(tmp_path), stopped=True) == {}
 
 
 @pytest.mark.parametrize(
@@ -286,9 +294,9 @@ def test_a_node_manager_is_asked_for_a_container(status: int, body: object, gone
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.handle_request).start()
     url = f"http://127.0.0.1:{server.server_port}/node/containerlogs/container_1/ada"
-    assert takeover.container_is_gone(url) is gone
+    assert takeover.container_has_ended(url) is gone
     server.server_close()
-    assert takeover.container_is_gone(url) is False
+    assert takeover.container_has_ended(url) is False
 
 
 @pytest.mark.parametrize(
@@ -311,28 +319,28 @@ def test_yarns_words_for_a_container_that_ended(said: str, reason: str, detail: 
 
 def test_heads_and_tokens() -> None:
     head = b"GET /v1/link HTTP/1.1\r\nAuthorization: Bearer secret\r\nUpgrade: x"
-    method, target, headers = parse_head(head)
+    method, target, headers = parse_request_head(head)
     assert (method, target, headers["upgrade"]) == ("GET", "/v1/link", "x")
-    assert knows_token(headers, b"secret")
-    assert not knows_token(headers, b"other")
-    assert not knows_token({}, b"")
+    assert has_token(headers, b"secret")
+    assert not has_token(headers, b"other")
+    assert not has_token({}, b"")
     with pytest.raises(ValueError, match="not a request"):
-        parse_head(b"\x16\x03\x01 nonsense")
+        parse_request_head(b"\x16\x03\x01 nonsense")
 
 
 def test_a_restarted_coordinator_finds_its_phases_again(tmp_path: Path) -> None:
     orders = config(tmp_path)
-    play = new_play(orders)
+    job = new_job_state(orders)
 
     def status() -> JobStatus:
-        record = new_job_record(orders, play, Earlier())
+        record = new_job_record(orders, job, EarlierAttempts())
         record.phases.append(Phase("queue", 1.0))
         return JobStatus(record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")))
 
     first = status()
-    first.note("state", "Two containers are there..", state=State.STARTING)
-    first.note(LOCALIZED)
-    first.note("state", state=State.RUNNING)
+    first.add_event("state", "Two containers are there..", state=State.STARTING)
+    first.add_event(LOCALIZED)
+    first.add_event("state", state=State.RUNNING)
     again = status()
     assert again.to_json()["phases"] == first.to_json()["phases"]
     assert [p["name"] for p in first.to_json()["phases"] if p["end"] is not None] == [
@@ -346,18 +354,18 @@ def test_a_restarted_coordinator_finds_its_phases_again(tmp_path: Path) -> None:
 
 def test_the_queue_of_a_gang_ends_before_its_master_starts(tmp_path: Path) -> None:
     orders = config(tmp_path)
-    play = new_play(orders)
+    job = new_job_state(orders)
 
     def status(arrived: float | None) -> JobStatus:
-        record = new_job_record(orders, play, Earlier())
+        record = new_job_record(orders, job, EarlierAttempts())
         record.phases.append(Phase("queue", 1.0))
         return JobStatus(
             record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")), arrived=arrived
         )
 
     first = status(20.0)
-    first.note("claimed")
-    first.note("state", "Two containers are there..", state=State.STARTING)
+    first.add_event("claimed")
+    first.add_event("state", "Two containers are there..", state=State.STARTING)
     phases = first.to_json()["phases"]
     names = ["queue", "master_start", "containers", "localizing"]
     assert [phase["name"] for phase in phases] == names
@@ -373,6 +381,6 @@ def test_the_queue_of_a_gang_ends_before_its_master_starts(tmp_path: Path) -> No
 
 def test_positions_of_a_follower() -> None:
     text = "worker:0/e1-a1/stdout=17,ps:0/e2-a1/stderr=-3"
-    assert positions_of(text) == {"worker:0/e1-a1/stdout": 17, "ps:0/e2-a1/stderr": 0}
+    assert parse_offsets(text) == {"worker:0/e1-a1/stdout": 17, "ps:0/e2-a1/stderr": 0}
     with pytest.raises(ValueError, match="invalid literal"):
-        positions_of("worker:0/e1-a1/stdout=many")
+        parse_offsets("worker:0/e1-a1/stdout=many")

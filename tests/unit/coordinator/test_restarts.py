@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from submarine_runtime.coordinator.machine import Outcome, Stage, faults
-from submarine_runtime.coordinator.machine.causes import cause_of, identity, is_connection_error
+from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_connection_error
 from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.protocol.reasons import EndReason
-from tests.unit.coordinator.simulation import LOST_AFTER, World, orders, role, run_to_end
+from tests.unit.coordinator.simulation import LOST_AFTER, Simulation, orders, role, run_to_end
 
 
 def exception(name: str = "ValueError", line: int = 3, message: str = "bad") -> dict[str, Any]:
@@ -29,7 +29,9 @@ GLOO = exception(
 ABORT = {"signal": 6, "detail": "Signal 6 (SIGABRT)."}
 
 
-def fail(world: World, task: str, words: dict[str, Any], reason: str = "program_error") -> None:
+def fail(
+    world: Simulation, task: str, words: dict[str, Any], reason: str = "program_error"
+) -> None:
     world.finish(world.agent(task), reason, **words)
 
 
@@ -37,25 +39,25 @@ def fail(world: World, task: str, words: dict[str, Any], reason: str = "program_
 def progress(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The last item says how far the gang is behind its last start."""
     said = [""]
-    monkeypatch.setattr(faults, "gained", lambda play: Progress(said[-1] or "none"))
+    monkeypatch.setattr(faults, "progress_since_start", lambda job: Progress(said[-1] or "none"))
     return said
 
 
-def running(**config: Any) -> World:
-    world = World(orders(role("worker", 2), role("ps", 1, kind="untracked"), **config))
+def running(**config: Any) -> Simulation:
+    world = Simulation(orders(role("worker", 2), role("ps", 1, kind="untracked"), **config))
     world.run(world.all_running)
     return world
 
 
-def rules(world: World) -> list[str]:
+def rules(world: Simulation) -> list[str]:
     told = [note for note in world.notes if note.kind in ("restart", "task_failed")]
     return [note.data["rule"] for note in told]
 
 
-def ended(world: World, seconds: float = 60.0) -> str:
+def ended(world: Simulation, seconds: float = 60.0) -> str:
     world.run(lambda: world.ended, seconds)
-    assert world.play.verdict is not None
-    return world.play.verdict.outcome.detail
+    assert world.job.verdict is not None
+    return world.job.verdict.outcome.detail
 
 
 def test_a_node_that_is_lost_before_the_first_checkpoint_restarts_the_job(
@@ -64,7 +66,7 @@ def test_a_node_that_is_lost_before_the_first_checkpoint_restarts_the_job(
     world = running()
     world.kill("worker:1", "node_lost")
     world.run(world.all_running)
-    assert (world.play.epoch, world.play.restarts) == (2, 0)
+    assert (world.job.epoch, world.job.restarts) == (2, 0)
     assert run_to_end(world) is EndReason.SUCCEEDED
 
 
@@ -103,8 +105,8 @@ def test_an_error_after_a_later_step_restarts_the_job_and_is_not_counted(
     for epoch in range(2, 8):
         fail(world, "worker:1", exception())
         fail(world, "worker:0", GLOO)
-        world.run(lambda epoch=epoch: world.play.epoch == epoch and world.all_running())  # type: ignore[misc]
-    assert world.play.restarts == 0
+        world.run(lambda epoch=epoch: world.job.epoch == epoch and world.all_running())  # type: ignore[misc]
+    assert world.job.restarts == 0
     told = [note.detail for note in world.notes if note.kind == "restart"]
     assert told[0] == (
         "worker:1: ValueError: bad. The job has made progress since it last started; not counted. "
@@ -121,10 +123,10 @@ def test_an_error_after_a_newer_snapshot_without_steps_is_counted(progress: list
     progress.append("snapshot")
     for epoch in (2, 3, 4):
         fail(world, "worker:0", exception())
-        world.run(lambda epoch=epoch: world.play.epoch == epoch and world.all_running())  # type: ignore[misc]
+        world.run(lambda epoch=epoch: world.job.epoch == epoch and world.all_running())  # type: ignore[misc]
     fail(world, "worker:0", exception())
     assert "the limit of 3 restarts is reached" in ended(world)
-    assert world.play.restarts == 3
+    assert world.job.restarts == 3
 
 
 def test_another_error_without_progress_restarts_the_job_within_the_limit(
@@ -137,7 +139,7 @@ def test_another_error_without_progress_restarts_the_job_within_the_limit(
         fail(world, "worker:1", exception(line=line))
         world.run(lambda: world.state.value == "RESTARTING")
         world.run(world.all_running)
-    assert world.play.restarts == 3
+    assert world.job.restarts == 3
     fail(world, "worker:1", exception(line=4))
     assert "the limit of 3 restarts" in ended(world)
     assert rules(world) == ["uncounted", *["other_cause"] * 3, "limit"]
@@ -148,7 +150,7 @@ def test_the_same_error_twice_without_progress_ends_the_job(progress: list[str])
     world.kill("worker:1", "node_lost")
     world.run(world.all_running)
     fail(world, "worker:1", exception())
-    world.run(lambda: world.play.epoch == 3)
+    world.run(lambda: world.job.epoch == 3)
     world.run(world.all_running)
     fail(world, "worker:1", exception())
     assert "the same error again" in ended(world)
@@ -170,9 +172,9 @@ def test_an_abort_beside_errors_of_connections_restarts_the_job(progress: list[s
     world = running()
     fail(world, "worker:0", GLOO)
     fail(world, "worker:1", ABORT, "killed_by_signal")
-    world.run(lambda: world.play.epoch == 2)
-    assert world.play.restarts == 1
-    assert world.play.tasks["worker:1"].restarts == 1
+    world.run(lambda: world.job.epoch == 2)
+    assert world.job.restarts == 1
+    assert world.job.tasks["worker:1"].restarts == 1
 
 
 @pytest.mark.parametrize("reason", ["agent_lost", "node_lost", "preempted"])
@@ -182,8 +184,8 @@ def test_a_container_that_is_lost_meanwhile_is_the_cause(progress: list[str], re
     world.step()
     world.kill("worker:1", reason)
     world.run(world.all_running)
-    assert world.play.epoch == 2
-    assert world.play.tasks["worker:1"].restarts == 1
+    assert world.job.epoch == 2
+    assert world.job.tasks["worker:1"].restarts == 1
     assert run_to_end(world) is EndReason.SUCCEEDED
 
 
@@ -195,15 +197,15 @@ def test_a_container_that_is_lost_after_its_program_failed_is_the_cause(
     world.step()
     world.kill("worker:0", "node_lost")
     world.run(world.all_running)
-    assert (world.play.epoch, world.play.restarts) == (2, 0)
+    assert (world.job.epoch, world.job.restarts) == (2, 0)
 
 
 def test_a_silent_peer_is_the_cause_of_errors_of_connections(progress: list[str]) -> None:
     world = running()
     world.agent("worker:0").linked = False
     fail(world, "worker:1", exception())
-    world.run(lambda: world.play.epoch == 2)
-    assert world.play.tasks["worker:0"].restarts == 1
+    world.run(lambda: world.job.epoch == 2)
+    assert world.job.tasks["worker:0"].restarts == 1
 
 
 def test_errors_of_connections_alone_are_counted(progress: list[str]) -> None:
@@ -211,7 +213,7 @@ def test_errors_of_connections_alone_are_counted(progress: list[str]) -> None:
     for epoch in (2, 3, 4):
         fail(world, "worker:0", GLOO)
         fail(world, "worker:1", GLOO)
-        world.run(lambda epoch=epoch: world.play.epoch == epoch and world.all_running())  # type: ignore[misc]
+        world.run(lambda epoch=epoch: world.job.epoch == epoch and world.all_running())  # type: ignore[misc]
     fail(world, "worker:0", GLOO)
     fail(world, "worker:1", GLOO)
     assert "the limit of 3 restarts" in ended(world)
@@ -229,7 +231,7 @@ def test_memory_that_ran_out_twice_without_progress_ends_the_job(progress: list[
         if not world.ended:
             world.run(world.all_running)
     assert world.reason() is EndReason.OUT_OF_MEMORY
-    assert (world.play.epoch, world.play.restarts) == (3, 1)
+    assert (world.job.epoch, world.job.restarts) == (3, 1)
 
 
 def test_an_explicit_limit_keeps_the_counted_rule(progress: list[str]) -> None:
@@ -237,7 +239,7 @@ def test_an_explicit_limit_keeps_the_counted_rule(progress: list[str]) -> None:
     for epoch in (2, 3):
         fail(world, "worker:0", exception())
         world.step()
-        assert world.play.epoch == epoch, "it restarts at once"
+        assert world.job.epoch == epoch, "it restarts at once"
         world.run(world.all_running)
     fail(world, "worker:0", exception())
     assert ended(world) == "worker:0: ValueError: bad"
@@ -245,15 +247,15 @@ def test_an_explicit_limit_keeps_the_counted_rule(progress: list[str]) -> None:
 
 
 def test_a_restart_in_place_needs_no_progress(progress: list[str]) -> None:
-    world = World(orders(role("worker", 2), restart_in_place=True))
+    world = Simulation(orders(role("worker", 2), restart_in_place=True))
     world.run(world.all_running)
     fail(world, "worker:1", exception())
     world.run(lambda: len(world.starts) == 3, 10)
-    assert world.play.epoch == 1
+    assert world.job.epoch == 1
 
 
 def test_an_evaluator_restarts_alone(progress: list[str]) -> None:
-    world = World(orders(role("chief"), role("worker"), role("evaluator")))
+    world = Simulation(orders(role("chief"), role("worker"), role("evaluator")))
     world.run(world.all_running)
     for number in (1, 2):
         fail(world, "evaluator:0", exception())
@@ -265,7 +267,7 @@ def test_an_evaluator_restarts_alone(progress: list[str]) -> None:
     world.run(lambda: len(world.starts) == 7, 10)
     assert world.agents[world.starts[-1].seat].task == "evaluator:0"
     assert [m.ports for m in world.starts[-1].members] == [(1,), (1,), (9,)]
-    assert (world.play.epoch, world.play.restarts) == (1, 0)
+    assert (world.job.epoch, world.job.restarts) == (1, 0)
     assert [task.attempt for task in world.tasks] == [1, 1, 5]
     world.run(world.all_running)
     fail(world, "evaluator:0", exception())
@@ -273,24 +275,24 @@ def test_an_evaluator_restarts_alone(progress: list[str]) -> None:
 
 
 def test_the_gang_may_restart_while_an_evaluator_restarts(progress: list[str]) -> None:
-    world = World(orders(role("worker", 2), role("evaluator")))
+    world = Simulation(orders(role("worker", 2), role("evaluator")))
     world.run(world.all_running)
     world.kill("evaluator:0")
     world.kill("worker:1")
     world.run(world.all_running)
-    assert world.play.epoch == 2
+    assert world.job.epoch == 2
     assert run_to_end(world) is EndReason.SUCCEEDED
 
 
 @pytest.mark.parametrize("policy", ["any", "fraction"])
 def test_no_task_is_left_between_failed_and_restarted(progress: list[str], policy: str) -> None:
-    world = World(orders(role("worker", 3), policy=policy, allowed_failures=0.7))
+    world = Simulation(orders(role("worker", 3), policy=policy, allowed_failures=0.7))
     world.run(world.all_running)
     fail(world, "worker:1", exception())
     fail(world, "worker:2", GLOO)
-    world.run(lambda: world.play.tasks["worker:2"].failed)
-    assert world.play.tasks["worker:1"].failed
-    assert world.play.tasks["worker:0"].stage is Stage.RUNNING
+    world.run(lambda: world.job.tasks["worker:2"].failed)
+    assert world.job.tasks["worker:1"].failed
+    assert world.job.tasks["worker:0"].stage is Stage.RUNNING
     world.finish(world.agent("worker:0"), "succeeded")
     world.run(lambda: world.ended, 30)
     assert world.reason() is EndReason.SUCCEEDED
@@ -307,11 +309,11 @@ def test_the_decision_waits_for_the_checkpoints_of_a_program_that_has_failed(
     fail(world, "worker:1", GLOO)
     for _ in range(6):
         world.step()
-    assert world.play.verdict is None
+    assert world.job.verdict is None
     progress.append("step")
     world.say(world.agent("worker:0"), type="synced", epoch=1, attempt=1)
     world.run(world.all_running, 20)
-    assert world.play.epoch == 2
+    assert world.job.epoch == 2
 
 
 def outcome(words: dict[str, Any], reason: EndReason = EndReason.PROGRAM_ERROR) -> Outcome:
@@ -368,14 +370,14 @@ def test_errors_of_connections_are_recognised(words: dict[str, Any], expected: b
 
 
 def test_a_cause_is_identified_by_exception_file_and_line_or_by_exit_code() -> None:
-    same = identity(outcome(exception(message="one")))
-    assert same == identity(outcome(exception(message="two"))) == "ValueError main.py:3"
-    assert same != identity(outcome(exception(line=4)))
-    assert same != identity(outcome(exception("KeyError")))
+    same = cause_key(outcome(exception(message="one")))
+    assert same == cause_key(outcome(exception(message="two"))) == "ValueError main.py:3"
+    assert same != cause_key(outcome(exception(line=4)))
+    assert same != cause_key(outcome(exception("KeyError")))
     leaving = exception("SystemExit", 5, "3")
-    assert identity(outcome({**leaving, "exit_code": 3})) == "exit code 3"
+    assert cause_key(outcome({**leaving, "exit_code": 3})) == "exit code 3"
     memory = outcome({"detail": "1"}, EndReason.OUT_OF_MEMORY)
-    assert identity(memory) == "out_of_memory"
+    assert cause_key(memory) == "out_of_memory"
     assert cause_of([("worker:0", outcome(exception())), ("worker:1", memory)]) == (
         "worker:1",
         memory,

@@ -8,8 +8,13 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.coordinator.machine import Choice, Part, Snapshot, choose
-from submarine_runtime.coordinator.machine.restore_point import Names, Progress, progress
+from submarine_runtime.coordinator.machine import (
+    RestorePoint,
+    Snapshot,
+    TaskRestore,
+    choose_restore_point,
+)
+from submarine_runtime.coordinator.machine.restore_point import Progress, StepNames, progress
 
 TASKS = ("worker:0", "worker:1")
 
@@ -32,19 +37,20 @@ def own(task: str, number: int, *steps: int, **more: Any) -> Snapshot:
     return snapshot(task, number, *[f"rank{rank}_step_{step}.pt" for step in steps], **more)
 
 
-def chosen(*snapshots: Snapshot, policy: str = "auto", **more: Any) -> Choice:
+def chosen(*snapshots: Snapshot, policy: str = "auto", **more: Any) -> RestorePoint:
     found: dict[str, list[Snapshot]] = {}
     for one in snapshots:
         found.setdefault(one.task, []).append(one)
     words = {"tasks": TASKS, "chief": "worker:0", **more}
-    choice = choose(found, policy, **words)
-    assert Choice.from_json(json.loads(json.dumps(choice.to_json()))) == replace(
-        choice, parts={task: Part.from_json(part.to_json()) for task, part in choice.parts.items()}
+    choice = choose_restore_point(found, policy, **words)
+    assert RestorePoint.from_json(json.loads(json.dumps(choice.to_json()))) == replace(
+        choice,
+        parts={task: TaskRestore.from_json(part.to_json()) for task, part in choice.parts.items()},
     )
     return choice
 
 
-def numbers(choice: Choice) -> dict[str, tuple[str, int]]:
+def numbers(choice: RestorePoint) -> dict[str, tuple[str, int]]:
     return {task: (part.snapshot.task, part.snapshot.number) for task, part in choice.parts.items()}
 
 
@@ -66,7 +72,7 @@ def numbers(choice: Choice) -> dict[str, tuple[str, int]]:
     ],
 )
 def test_steps_in_names_of_known_patterns(name: str, shape: str, step: tuple[int, ...]) -> None:
-    assert Names({}).split(name) == (shape, step)
+    assert StepNames({}).split(name) == (shape, step)
 
 
 def test_a_number_that_changes_between_snapshots_of_one_task_is_a_step() -> None:
@@ -77,7 +83,7 @@ def test_a_number_that_changes_between_snapshots_of_one_task_is_a_step() -> None
         ],
         "worker:1": [snapshot("worker:1", 1, "rank1.pt")],
     }
-    names = Names(found)
+    names = StepNames(found)
     assert names.split("model_9.pt") == ("model_#.pt", (9,))
     assert names.split("13/state") == ("#/state", (13,))
     assert names.split("w.4-0.37.keras") == ("w.#-#.keras", (4,))
@@ -201,13 +207,13 @@ def test_without_a_common_step_the_gang_starts_from_the_beginning_with_a_warning
 def test_a_worker_that_never_wrote_receives_the_files_of_the_source_with_a_warning() -> None:
     tasks = (*TASKS, "worker:2", "ps:0")
     looks = (own("worker:0", 1, 10), own("worker:1", 1, 10))
-    choice = chosen(*looks, tasks=tasks, silent={"ps:0"})
+    choice = chosen(*looks, tasks=tasks, optional={"ps:0"})
     assert numbers(choice)["worker:2"] == numbers(choice)["ps:0"] == ("worker:0", 1)
     assert choice.warnings == (
         "worker:2 has no checkpoints of its own and the files of worker:0 are restored there.",
     )
     assert list(choice.parts) == list(tasks)
-    assert chosen(*looks, tasks=tasks[:2], silent={"ps:0"}).warnings == ()
+    assert chosen(*looks, tasks=tasks[:2], optional={"ps:0"}).warnings == ()
     assert "worker:2" in chosen(*looks, tasks=tasks, policy="strict").failure
 
 
@@ -306,8 +312,10 @@ def test_progress_by_step_is_told_apart_from_progress_without() -> None:
     eleven = chosen(tf("worker:0", 2, 11))
     assert progress(eleven, ten) is Progress.STEP
     assert progress(ten, eleven) is progress(ten, ten) is Progress.NONE
-    assert progress(ten, None) is progress(ten, Choice()) is Progress.STEP
-    assert progress(Choice(), None) is progress(Choice("beginning"), ten) is Progress.NONE
+    assert progress(ten, None) is progress(ten, RestorePoint()) is Progress.STEP
+    assert (
+        progress(RestorePoint(), None) is progress(RestorePoint("beginning"), ten) is Progress.NONE
+    )
     first = chosen(snapshot("worker:0", 1, "checkpoint.pt"))
     second = chosen(snapshot("worker:0", 2, "checkpoint.pt"))
     assert progress(first, None) is progress(second, first) is Progress.SNAPSHOT
@@ -318,4 +326,4 @@ def test_a_choice_of_a_wrong_form_is_refused() -> None:
     wrong: list[dict[str, Any]] = [{"parts": {"worker:0": {}}}, {"parts": 3}, {"step": 4}]
     for data in wrong:
         with pytest.raises(ValueError, match="wrong form"):
-            Choice.from_json(data)
+            RestorePoint.from_json(data)

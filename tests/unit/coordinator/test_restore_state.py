@@ -7,22 +7,25 @@ from typing import Any
 import pytest
 
 from submarine_runtime.coordinator.machine import (
-    Choice,
-    Part,
-    Send,
+    ChooseRestorePoint,
+    RestorePoint,
+    SendMessage,
     Snapshot,
     Stage,
-    Survey,
-    new_play,
-    state_machine as machine,
+    TaskRestore,
+    handle,
+    new_job_state,
 )
 from submarine_runtime.coordinator.machine.restore_point import Progress
-from submarine_runtime.coordinator.machine.restore_state import gained, predicted
+from submarine_runtime.coordinator.machine.restore_state import (
+    predicted_point,
+    progress_since_start,
+)
 from submarine_runtime.protocol.reasons import EndReason
-from tests.unit.coordinator.simulation import World, orders, role
+from tests.unit.coordinator.simulation import Simulation, orders, role
 
 
-class Lines(World):
+class Lines(Simulation):
     """A world that keeps the lines about snapshots."""
 
     def __init__(self, *roles: Any, **config: Any) -> None:
@@ -30,30 +33,30 @@ class Lines(World):
         super().__init__(orders(*roles, **config))
 
     def do(self, action: Any) -> None:
-        if isinstance(action, Send) and action.line["type"] in ("keep", "snapshot"):
+        if isinstance(action, SendMessage) and action.line["type"] in ("keep", "snapshot"):
             self.lines.append((action.seat, action.line))
         super().do(action)
 
     def report(self, task: str, number: int, *names: str, **more: Any) -> None:
-        made = self.play.tasks[task]
+        made = self.job.tasks[task]
         line = {"type": "snapshot", "seat": made.seat, "epoch": made.epoch, **more}
         line = {"attempt": made.attempt, "number": number, "round": 0, "steps": {}, **line}
         line.setdefault("kept", [number])
-        self.tell({**line, "digests": dict.fromkeys(names, 1)})
+        self.handle({**line, "digests": dict.fromkeys(names, 1)})
 
     def kept(self, task: str, *numbers: int, **more: Any) -> None:
-        made = self.play.tasks[task]
+        made = self.job.tasks[task]
         line = {"type": "snapshot", "seat": made.seat, "epoch": made.epoch, **more}
-        self.tell({**line, "attempt": made.attempt, "kept": list(numbers)})
+        self.handle({**line, "attempt": made.attempt, "kept": list(numbers)})
 
     def orders_of(self, task: str, kind: str) -> list[dict[str, Any]]:
-        seat = self.play.tasks[task].seat
+        seat = self.job.tasks[task].seat
         return [line for own, line in self.lines if own == seat and line["type"] == kind]
 
 
-def point(step: int, *tasks: str) -> Choice:
-    parts = {task: Part(Snapshot(task, epoch=1, attempt=1, number=step)) for task in tasks}
-    return Choice("own", (step,), None, tasks[0], parts)
+def point(step: int, *tasks: str) -> RestorePoint:
+    parts = {task: TaskRestore(Snapshot(task, epoch=1, attempt=1, number=step)) for task in tasks}
+    return RestorePoint("own", (step,), None, tasks[0], parts)
 
 
 def running(*roles: Any, **config: Any) -> Lines:
@@ -65,8 +68,8 @@ def running(*roles: Any, **config: Any) -> Lines:
 def test_a_first_start_asks_for_nothing_and_restores_nothing() -> None:
     world = running()
     assert [start.restore for start in world.starts] == [None, None]
-    assert not any(isinstance(action, Survey) for action in world.play.out)
-    assert world.play.restore.surveying == 0
+    assert not any(isinstance(action, ChooseRestorePoint) for action in world.job.actions)
+    assert world.job.restore.surveying == 0
 
 
 @pytest.mark.parametrize("where", ["restore_from", "checkpoint_path"])
@@ -105,11 +108,13 @@ def test_no_program_starts_before_the_choice_and_all_get_their_part_of_it() -> N
 
 def test_warnings_of_the_choice_are_events_and_strict_ends_the_job() -> None:
     world = running(restore="strict")
-    world.points[2] = Choice("beginning", warnings=("Nothing is common.",), failure="Nothing.")
+    world.points[2] = RestorePoint(
+        "beginning", warnings=("Nothing is common.",), failure="Nothing."
+    )
     world.kill("worker:1")
     world.run(lambda: world.ended)
     assert world.reason() is EndReason.LAUNCH_FAILED
-    assert "--restore strict: Nothing." in world.play.verdict.outcome.detail  # type: ignore[union-attr]
+    assert "--restore strict: Nothing." in world.job.verdict.outcome.detail  # type: ignore[union-attr]
     assert "Nothing is common." in [note.detail for note in world.notes if note.kind == "warning"]
 
 
@@ -118,9 +123,9 @@ def test_a_survey_that_fails_ends_the_job_with_its_sentence() -> None:
     world.answers = False
     world.kill("worker:1")
     world.run(lambda: bool(world.surveys))
-    world.tell({"type": "survey_failed", "epoch": 2, "detail": "HDFS does not answer"})
+    world.handle({"type": "survey_failed", "epoch": 2, "detail": "HDFS does not answer"})
     world.run(lambda: world.ended)
-    assert "HDFS does not answer" in world.play.verdict.outcome.detail  # type: ignore[union-attr]
+    assert "HDFS does not answer" in world.job.verdict.outcome.detail  # type: ignore[union-attr]
 
 
 def test_the_gang_waits_for_the_last_snapshots_of_programs_that_it_stopped() -> None:
@@ -131,10 +136,10 @@ def test_the_gang_waits_for_the_last_snapshots_of_programs_that_it_stopped() -> 
     for _ in range(20):
         world.step()
     assert world.surveys == []
-    assert world.play.restore.surveying == 0
+    assert world.job.restore.surveying == 0
     world.say(agent, type="synced", epoch=1, attempt=1)
     world.run(world.all_running)
-    assert world.play.epoch == 2
+    assert world.job.epoch == 2
 
 
 def test_a_damaged_snapshot_is_excluded_and_another_point_is_chosen() -> None:
@@ -145,9 +150,9 @@ def test_a_damaged_snapshot_is_excluded_and_another_point_is_chosen() -> None:
     world.run(world.all_running)
     agent = world.agent("worker:1")
     world.finish(agent, "launch_failed", unrestored=True, retry="no")
-    world.run(lambda: world.play.epoch == 3 and world.all_running())
-    assert [key[2:] for key in world.play.restore.damaged] == [("worker:1", 1, 1, 7)]
-    assert world.play.restarts == 1
+    world.run(lambda: world.job.epoch == 3 and world.all_running())
+    assert [key[2:] for key in world.job.restore.damaged] == [("worker:1", 1, 1, 7)]
+    assert world.job.restarts == 1
 
 
 def test_a_task_that_restarts_alone_keeps_its_own_newest_snapshot() -> None:
@@ -164,19 +169,19 @@ def own(world: Lines, task: str, number: int, *steps: int, **more: Any) -> None:
 
 def test_reports_tell_to_which_point_the_gang_would_return() -> None:
     world = running()
-    assert gained(world.play) is Progress.NONE
+    assert progress_since_start(world.job) is Progress.NONE
     own(world, "worker:0", 1, 10)
     own(world, "worker:1", 1, 10)
-    assert (predicted(world.play).rule, predicted(world.play).step) == ("own", (10,))
-    assert gained(world.play) is Progress.STEP
-    world.points[2] = predicted(world.play)
+    assert (predicted_point(world.job).rule, predicted_point(world.job).step) == ("own", (10,))
+    assert progress_since_start(world.job) is Progress.STEP
+    world.points[2] = predicted_point(world.job)
     world.kill("worker:1")
     world.run(world.all_running)
-    assert gained(world.play) is Progress.NONE
+    assert progress_since_start(world.job) is Progress.NONE
     own(world, "worker:0", 1, 10, 11)
-    assert gained(world.play) is Progress.NONE, "worker:1 has no later snapshot yet"
+    assert progress_since_start(world.job) is Progress.NONE, "worker:1 has no later snapshot yet"
     own(world, "worker:1", 1, 10, 11)
-    assert gained(world.play) is Progress.STEP
+    assert progress_since_start(world.job) is Progress.STEP
 
 
 def test_agents_keep_the_common_point_until_all_keep_the_next_one() -> None:
@@ -186,7 +191,7 @@ def test_agents_keep_the_common_point_until_all_keep_the_next_one() -> None:
     assert world.orders_of("worker:0", "keep")[-1]["points"] == [[1, 1, 1]]
     for task in ("worker:0", "worker:1"):
         world.kept(task, 1)
-    assert world.play.restore.held is not None
+    assert world.job.restore.kept_point is not None
     # The next common step: both points are kept until both agents have confirmed it.
     own(world, "worker:0", 2, 11, kept=[1, 2])
     own(world, "worker:1", 2, 11, kept=[1, 2])
@@ -209,10 +214,10 @@ def test_a_point_that_an_agent_has_deleted_is_given_up_and_the_old_one_stays() -
     own(world, "worker:1", 2, 11, kept=[1, 2])
     world.kept("worker:0", 1, 3, 4)
     world.kept("worker:1", 1, 2)
-    held = world.play.restore.held
+    held = world.job.restore.kept_point
     assert held is not None
     assert held.step == (10,)
-    assert world.play.restore.wanted is None
+    assert world.job.restore.next_point is None
 
 
 def test_rounds_are_requested_where_files_of_several_tasks_belong_together() -> None:
@@ -227,8 +232,8 @@ def test_rounds_are_requested_where_files_of_several_tasks_belong_together() -> 
     assert [line["round"] for line in world.orders_of("worker:1", "snapshot")] == [2]
     world.kept("worker:0", 1, answered=2)
     world.kept("worker:1", 1, answered=2)
-    assert (predicted(world.play).rule, predicted(world.play).round) == ("round", 2)
-    assert gained(world.play) is Progress.SNAPSHOT
+    assert (predicted_point(world.job).rule, predicted_point(world.job).round) == ("round", 2)
+    assert progress_since_start(world.job) is Progress.SNAPSHOT
     for _ in range(10):
         world.step()
     assert len(world.orders_of("worker:1", "snapshot")) == 1, "nothing is new"
@@ -250,7 +255,7 @@ def test_an_agent_that_comes_back_hears_again_what_to_keep() -> None:
     own(world, "worker:0", 1, 10)
     own(world, "worker:1", 1, 10)
     agent = world.agent("worker:0")
-    world.tell({"type": "unlinked", "seat": agent.seat})
+    world.handle({"type": "unlinked", "seat": agent.seat})
     before = len(world.orders_of("worker:0", "keep"))
     world.register(agent, {"epoch": 1, "attempt": 1, "state": "running"})
     assert len(world.orders_of("worker:0", "keep")) == before + 1
@@ -263,10 +268,10 @@ def test_a_journal_that_is_played_again_gives_the_same_choice() -> None:
     world.points[2] = point(10, "worker:0", "worker:1")
     world.kill("worker:0")
     world.run(world.all_running)
-    again = new_play(world.play.config)
-    for message in world.told:
-        machine.apply(again, message)
-    assert again.restore.choice == world.play.restore.choice
+    again = new_job_state(world.job.config)
+    for message in world.events:
+        handle(again, message)
+    assert again.restore.choice == world.job.restore.choice
     assert again.restore.epoch == 2
     assert {name: task.stage for name, task in again.tasks.items()} == dict.fromkeys(
         ("worker:0", "worker:1"), Stage.RUNNING

@@ -12,7 +12,7 @@ from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, DeadMan
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, WriteGate, monotonic, suspended
-from tests.unit.coordinator.simulation import World, orders, role, run_to_end
+from tests.unit.coordinator.simulation import Simulation, orders, role, run_to_end
 from tests.waiting import until
 
 Sleep = Callable[[float], None]
@@ -120,10 +120,10 @@ def test_a_suspend_counts_as_silence_but_leaves_time_to_reconnect(sleep: Sleep) 
 
 
 def test_a_suspended_coordinator_gives_its_agents_time() -> None:
-    world = World(orders(role("worker", 2), lost_after=25.0))
+    world = Simulation(orders(role("worker", 2), lost_after=25.0))
     world.run(world.all_running)
     world.now += 24.0
-    world.tell({"type": "suspended", "seconds": 3600.0})
-    assert [task.heard for task in world.tasks] == [world.now, world.now]
+    world.handle({"type": "suspended", "seconds": 3600.0})
+    assert [task.last_contact for task in world.tasks] == [world.now, world.now]
     assert run_to_end(world).value == "succeeded"
     assert len(world.starts) == 2

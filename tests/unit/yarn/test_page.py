@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 
 from submarine_jobs.submit.runtime_zip import runtime_zip
-from submarine_runtime.yarn.page_html import page
+from submarine_runtime.yarn.page import render_page
 
 
 def test_everything_is_escaped_and_only_http_is_a_link() -> None:
     nasty = '"><script>alert(1)</script>'
-    text = page(
+    text = render_page(
         {
             "name": nasty,
             "state": nasty,
@@ -33,7 +33,7 @@ def test_everything_is_escaped_and_only_http_is_a_link() -> None:
 
 def test_odd_values_do_not_break_the_page() -> None:
     for job in ({}, {"progress": "x"}, {"progress": 7}, {"links": ["a"]}, {"name": "x" * 9999}):
-        text = page(job)
+        text = render_page(job)
         assert b"not reported" in text
         assert len(text) < 5000
 

@@ -9,26 +9,26 @@ import urllib.request
 import pytest
 
 from submarine_runtime.network import peers
-from submarine_runtime.yarn import Page
+from submarine_runtime.yarn import PageServer
 from tests.second_user import as_user, needs_root
 
 
 @pytest.fixture
-def page() -> Page:
-    made = Page("127.0.0.1")
+def page() -> PageServer:
+    made = PageServer("127.0.0.1")
     made.job = {"job_id": "digits-20261123-1a2b", "state": "RUNNING"}
     made.serve()
     return made
 
 
-def read(page: Page) -> str:
+def read(page: PageServer) -> str:
     with urllib.request.urlopen(page.url, timeout=30) as reply:
         text: str = reply.read().decode()
     return text
 
 
 @needs_root
-def test_another_user_of_the_node_is_refused(page: Page) -> None:
+def test_another_user_of_the_node_is_refused(page: PageServer) -> None:
     said = as_user(
         f"""
         connection = http.client.HTTPConnection({page.url[7:-1]!r}, timeout=20)
@@ -45,7 +45,7 @@ def test_another_host_than_the_masters_is_refused(monkeypatch: pytest.MonkeyPatc
     """As a connection from another machine is seen: the kernel knows no user of it."""
     monkeypatch.setattr("submarine_runtime.yarn.page.peer_uid", lambda request: None)
     for master, answers in ((None, False), ("192.0.2.7", False), ("localhost", True)):
-        page = Page("127.0.0.1", master)
+        page = PageServer("127.0.0.1", master)
         page.serve()
         if answers:
             assert "<html" in read(page)
@@ -55,7 +55,7 @@ def test_another_host_than_the_masters_is_refused(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_system_that_tells_no_users_shows_the_page(
-    page: Page, monkeypatch: pytest.MonkeyPatch
+    page: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_TABLES", (f"/nowhere/{os.getpid()}",))
     assert "digits-20261123-1a2b" in read(page)

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.yarn import Need, Size, explain
-from submarine_runtime.yarn.capacity import holders, running_nodes
+from submarine_runtime.yarn import ContainerRequest, Size, explain_pending
+from submarine_runtime.yarn.capacity import applications, running_nodes
 from submarine_runtime.yarn.queues import queue_of
 from tests.unit.yarn.recorded_waits import recorded_waits
 
 
-def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root") -> str:
+def sentence(found: Any, who: str, queue: str, *needs: ContainerRequest, user: str = "root") -> str:
     ids = {app["name"]: app["id"] for app in found["apps"]["apps"]["app"]}
-    return explain(needs, queue, user=user, application_id=ids.get(who, ""), **found)
+    return explain_pending(needs, queue, user=user, application_id=ids.get(who, ""), **found)
 
 
 @pytest.mark.parametrize(
@@ -24,14 +24,14 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "queue-limit",
             "asks",
             "gpu",
-            Need(1, 1024, 1, 1),
+            ContainerRequest(1, 1024, 1, 1),
             "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4",
         ),
         (
             "gpu-fragmented",
             "second",
             "default",
-            Need(2, 1024, 1, 2),
+            ContainerRequest(2, 1024, 1, 2),
             "no node has 2 GPUs free: the nearest, localhost:18244, has 1 GPU, "
             'application "gobbler" of root holds 6',
         ),
@@ -39,7 +39,7 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "gpu-all-held",
             "third",
             "root.default",
-            Need(2, 512, 1, 1),
+            ContainerRequest(2, 512, 1, 1),
             'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
             '2 are kept for application "second" of root',
         ),
@@ -47,7 +47,7 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "memory-no-node",
             "second",
             "default",
-            Need(1, 1800),
+            ContainerRequest(1, 1800),
             "no node has 1800 MiB free: the nearest, localhost:23703, has 1536 MiB, "
             'application "gobbler" of root holds 13824 MiB, this job holds 512 MiB',
         ),
@@ -55,7 +55,7 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "memory-master-waits",
             "master",
             "default",
-            Need(1, 4096, master=True),
+            ContainerRequest(1, 4096, master=True),
             'queue default has 2048 of 16384 MiB free, application "gobbler" of root holds '
             '13824 MiB, application "second" of root holds 512 MiB',
         ),
@@ -63,7 +63,7 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "masters-share",
             "two",
             "narrow",
-            Need(1, 1024, master=True),
+            ContainerRequest(1, 1024, master=True),
             "queue narrow: masters may hold 1664 MiB in all and hold 1024 MiB; this one needs "
             "1024 MiB",
         ),
@@ -71,49 +71,57 @@ def sentence(found: Any, who: str, queue: str, *needs: Need, user: str = "root")
             "user-limit",
             "one",
             "narrow",
-            Need(1, 1024),
+            ContainerRequest(1, 1024),
             "queue narrow lets one user hold 1 vcore and you hold 2 vcores, this job holds 2",
         ),
         (
             "masters-share",
             "one",
             "gpu",
-            Need(3, 6000),
+            ContainerRequest(3, 6000),
             "queue gpu may hold 16384 MiB, and 3 containers need 18000 MiB",
         ),
         (
             "masters-share",
             "one",
             "gpu",
-            Need(1, 9000, 2),
+            ContainerRequest(1, 9000, 2),
             "no node is large enough for 9000 MiB: the nearest, localhost:18244, has 8192 MiB in "
             "all",
         ),
-        ("masters-share", "one", "gpu", Need(2, 1024, nodes=("n7",)), "n7 is not running"),
         (
             "masters-share",
             "one",
             "gpu",
-            Need(2, 1024, label="fast"),
+            ContainerRequest(2, 1024, nodes=("n7",)),
+            "n7 is not running",
+        ),
+        (
+            "masters-share",
+            "one",
+            "gpu",
+            ContainerRequest(2, 1024, label="fast"),
             "no running node has the label fast",
         ),
         (
             "masters-share",
             "one",
             "gpu",
-            Need(2, 1024),
+            ContainerRequest(2, 1024),
             "queue gpu has room; the scheduler is about to assign it",
         ),
     ],
 )
-def test_recorded_waits(situation: str, who: str, queue: str, need: Need, expected: str) -> None:
+def test_recorded_waits(
+    situation: str, who: str, queue: str, need: ContainerRequest, expected: str
+) -> None:
     assert sentence(recorded_waits(situation), who, queue, need) == expected
 
 
 def test_who_has_all_is_named_before_what_masters_may_hold() -> None:
     """As on a cluster with few GPUs, where each is a single job's and so a master's."""
     found = recorded_waits("queue-limit")
-    gpu = Need(1, 1024, 1, 1, master=True)
+    gpu = ContainerRequest(1, 1024, 1, 1, master=True)
     has = "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4"
     assert sentence(found, "asks", "gpu", gpu) == has
     (queue,) = [one for one in _queues(found["scheduler"]) if one.get("queueName") == "gpu"]
@@ -134,16 +142,16 @@ def _queues(raw: Any) -> list[Any]:
 
 def test_the_first_need_that_is_not_met_is_the_one_that_is_explained() -> None:
     found = recorded_waits("queue-limit")
-    told = sentence(found, "asks", "gpu", Need(2, 512), Need(1, 512, 1, 1))
+    told = sentence(found, "asks", "gpu", ContainerRequest(2, 512), ContainerRequest(1, 512, 1, 1))
     assert told == "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4"
 
 
 def test_more_than_the_room_that_is_left() -> None:
     found = recorded_waits("memory-no-node")
-    told = sentence(found, "second", "default", Need(3, 1024))
+    told = sentence(found, "second", "default", ContainerRequest(3, 1024))
     assert told.startswith("queue default has 2048 of 16384 MiB free")
     found["scheduler"] = None  # no queue is known: nodes alone
-    assert sentence(found, "second", "default", Need(3, 1000)).startswith(
+    assert sentence(found, "second", "default", ContainerRequest(3, 1000)).startswith(
         "the cluster has 2048 of 16384 MiB free"
     )
 
@@ -152,12 +160,12 @@ def test_labels() -> None:
     found = recorded_waits("queue-limit")
     busy = max(found["nodes"]["nodes"]["node"], key=lambda node: node["usedVirtualCores"])
     busy["nodeLabels"] = ["fast"]
-    told = sentence(found, "asks", "gpu", Need(1, 1024, 1, 4, label="fast"))
+    told = sentence(found, "asks", "gpu", ContainerRequest(1, 1024, 1, 4, label="fast"))
     # What a queue may hold of a label is its own; without a word about it the nodes decide.
     assert told.startswith("the nodes with the label fast have 0 of 4 GPUs free")
     found["scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"][1]["nodeLabels"] = ["slow"]
     queue = found["scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"][1]["queueName"]
-    told = sentence(found, "asks", queue, Need(1, 1024, label="fast"))
+    told = sentence(found, "asks", queue, ContainerRequest(1, 1024, label="fast"))
     assert told == f"queue {queue} may not use nodes with the label fast"
 
 
@@ -165,10 +173,14 @@ def test_a_cluster_without_nodes_and_answers_without_sense() -> None:
     found = recorded_waits("queue-limit")
     for node in found["nodes"]["nodes"]["node"]:
         node["state"] = "LOST"
-    assert sentence(found, "asks", "gpu", Need(1, 1)) == "the cluster has no running node"
-    assert explain([Need(0, 1)], "gpu", scheduler=None, nodes=None) == ""
+    assert (
+        sentence(found, "asks", "gpu", ContainerRequest(1, 1)) == "the cluster has no running node"
+    )
+    assert explain_pending([ContainerRequest(0, 1)], "gpu", scheduler=None, nodes=None) == ""
     for nonsense in (None, {}, {"nodes": None}, {"nodes": {"node": ["x"]}}):
-        told = explain([Need(1, 1)], "q", scheduler=nonsense, nodes=nonsense, apps=nonsense)
+        told = explain_pending(
+            [ContainerRequest(1, 1)], "q", scheduler=nonsense, nodes=nonsense, apps=nonsense
+        )
         assert told == "the cluster has no running node"
 
 
@@ -176,7 +188,7 @@ def test_what_others_wrote_is_cut_and_printable() -> None:
     found = recorded_waits("gpu-fragmented")
     for app in found["apps"]["apps"]["app"]:
         app.update(name="\x1b[31m" + "x" * 500, applicationTags="submarine_job:" + "y\n" * 500)
-    told = sentence(found, "nobody", "default", Need(1, 1024, 1, 4))
+    told = sentence(found, "nobody", "default", ContainerRequest(1, 1024, 1, 4))
     assert told.isprintable()
     assert len(told) < 600
 
@@ -210,7 +222,7 @@ def test_the_fair_scheduler_and_an_old_hadoop() -> None:
         "availableVirtualCores": 6,
     }
     nodes = {"nodes": {"node": [node]}}
-    told = explain([Need(1, 4096)], "ml", scheduler=scheduler, nodes=nodes)
+    told = explain_pending([ContainerRequest(1, 4096)], "ml", scheduler=scheduler, nodes=nodes)
     assert told == "queue ml has 2048 of 8192 MiB free"
     assert [one.total for one in running_nodes(nodes)] == [Size(8192, 8, 0)]
     queue = queue_of(scheduler, "root.ml")
@@ -235,9 +247,11 @@ def test_holders_are_named_by_job_and_counted_beyond_three() -> None:
             ]
         }
     }
-    assert holders(apps)[0].who == "job job-1"
+    assert applications(apps)[0].label == "job job-1"
     found = {**recorded_waits("memory-no-node"), "apps": apps, "scheduler": None}
-    told = explain([Need(1, 2000)], "ml", application_id="application_1_4", **found)
+    told = explain_pending(
+        [ContainerRequest(1, 2000)], "ml", application_id="application_1_4", **found
+    )
     assert told.endswith(
         "has 1536 MiB, job job-5 holds 5000 MiB, this job holds 4000 MiB, "
         "job job-3 holds 3000 MiB, 2 others hold 3000 MiB"

@@ -5,20 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.coordinator.job_directory.publisher import Shipper as Shipper
+    from submarine_runtime.coordinator.job_directory.publisher import (
+        EventPublisher as EventPublisher,
+    )
     from submarine_runtime.coordinator.job_directory.snapshot_survey import (
-        Surveyor as Surveyor,
-        remove_superfluous as remove_superfluous,
+        SnapshotSurvey as SnapshotSurvey,
+        delete_superfluous_snapshots as delete_superfluous_snapshots,
     )
     from submarine_runtime.coordinator.job_directory.storage_wait import StorageWait as StorageWait
     from submarine_runtime.coordinator.job_directory.takeover import (
-        Earlier as Earlier,
+        EarlierAttempts as EarlierAttempts,
         application_attempt as application_attempt,
-        claim as claim,
-        earlier as earlier,
-        fences as fences,
-        stand_down as stand_down,
-        watch_containers as watch_containers,
+        claim_job as claim_job,
+        earlier_fences as earlier_fences,
+        read_earlier_attempts as read_earlier_attempts,
+        stop_earlier_coordinator as stop_earlier_coordinator,
+        watch_earlier_containers as watch_earlier_containers,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -26,17 +28,20 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "publisher": ("Shipper",),
-            "snapshot_survey": ("Surveyor", "remove_superfluous"),
+            "publisher": ("EventPublisher",),
+            "snapshot_survey": (
+                "SnapshotSurvey",
+                "delete_superfluous_snapshots",
+            ),
             "storage_wait": ("StorageWait",),
             "takeover": (
-                "Earlier",
+                "EarlierAttempts",
                 "application_attempt",
-                "claim",
-                "earlier",
-                "fences",
-                "stand_down",
-                "watch_containers",
+                "claim_job",
+                "earlier_fences",
+                "read_earlier_attempts",
+                "stop_earlier_coordinator",
+                "watch_earlier_containers",
             ),
         },
     )

@@ -1,7 +1,7 @@
-"""Brings live address and events to the job directory, and brings back whether to stop.
+"""Publish the coordinator's address and events in the job directory; check for cancels.
 
-A thread of its own: the coordinator never waits for the file system. What cannot be shipped now
-is shipped later. Does not publish the record.
+A thread of its own does this, so the event loop never waits for the file system. What cannot be
+published is published later.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage import Store, StoreError, asked_to_cancel
 
-#: Seconds between two looks at whether there is something to ship.
+#: Seconds between two checks for new events.
 TICK = 0.5
-#: Seconds between two looks for ``cancel.json`` and for a later attempt of the application.
+#: Seconds between two checks for ``cancel.json`` and for a later attempt of the application.
 CHECK_SECONDS = 10.0
 LONGEST_BACKOFF = 10.0
-SHIPPED_FILE = "shipped.json"
+PUBLISHED_FILE = "shipped.json"
 
 
-class Shipper:
-    """The thread.
+class EventPublisher:
+    """Thread that publishes events.
 
     Parameters
     ----------
     directory
-        Working directory; holds how much was shipped.
+        Working directory; stores how much was published.
     attempt
         Number of the application's attempt.
-    tell
-        Called with messages ``cancel`` and ``superseded``.
-    trouble
-        Called once an outage with a sentence.
+    post
+        Posts messages ``cancel`` and ``superseded`` to the event loop.
+    on_outage
+        Called once for each outage, with a sentence.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class Shipper:
         status: JobStatus,
         directory: str,
         attempt: int,
-        tell: Callable[[dict[str, Any]], None],
-        trouble: Callable[[str], None],
+        post: Callable[[dict[str, Any]], None],
+        on_outage: Callable[[str], None],
     ) -> None:
         self._store, self._status, self._attempt = store, status, attempt
-        self._tell, self._trouble = tell, trouble
-        self._path = os.path.join(directory, SHIPPED_FILE)
-        self._files, self._events = self._read() if status.remembered else (0, 0)
+        self._post, self._on_outage = post, on_outage
+        self._path = os.path.join(directory, PUBLISHED_FILE)
+        self._files, self._events = self._read() if status.restored_events else (0, 0)
         self._live: bytes | None = None
         self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._stopping = self._in_trouble = False
+        self._stopping = self._outage = False
         self._next_check = 0.0
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
 
@@ -72,24 +72,24 @@ class Shipper:
         return self._store.files
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
-    def announce(self, host: str, port: int) -> None:
-        """Publish where the coordinator listens."""
+    def publish_address(self, host: str, port: int) -> None:
+        """Publish the address of the coordinator's port."""
         live = {"host": host, "port": port, "pid": os.getpid(), "time": time.time()}
         self._live = json.dumps({**live, "attempt": self._attempt}).encode()
         self._wake.set()
 
     def stop(self, timeout: float) -> None:
-        """End the thread; what is not shipped then is left for ``flush``."""
+        """End the thread; ``flush`` publishes the rest."""
         self._stopping = True
         self._wake.set()
         if self._thread.ident is not None:
             self._thread.join(timeout)
 
     def flush(self, store: Store | None = None) -> None:
-        """Ship all events now.
+        """Publish all events now.
 
         Raises
         ------
@@ -97,14 +97,14 @@ class Shipper:
             If that fails; it may be tried again.
         """
         if not self._lock.acquire(timeout=0.05 if store is not None else 30.0):
-            return  # the thread is at it
+            return  # The thread is publishing.
         try:
-            self._ship_events(store or self._store)
+            self._publish_events(store or self._store)
         finally:
             self._lock.release()
 
     def _read(self) -> tuple[int, int]:
-        """Files and events that were shipped; -1 where only the job directory knows."""
+        """Return the published files and events; -1 files: count them in the job directory."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 shipped = json.load(file)
@@ -119,15 +119,15 @@ class Shipper:
             self._wake.clear()
             try:
                 self._round()
-                pause, self._in_trouble = TICK, False
+                pause, self._outage = TICK, False
             except StoreError as exc:
-                if not self._in_trouble:
-                    self._trouble(str(exc))
-                self._in_trouble = True
+                if not self._outage:
+                    self._on_outage(str(exc))
+                self._outage = True
                 pause = min(LONGEST_BACKOFF, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _round(self) -> None:
-        self._store.gate()  # a check right after a suspend, also when nothing is to be shipped
+        self._store.gate()  # Checks after a suspend, also if there is nothing to publish.
         # First: a superseded coordinator must not replace the live address of the newer one.
         now = time.monotonic()
         if now >= self._next_check:
@@ -136,34 +136,34 @@ class Shipper:
         if self._live is not None:
             self._store.publish(layout.LIVE, self._live)
             self._live = None
-        if self._status.wanted:
-            self._status.wanted = False
+        if self._status.unpublished:
+            self._status.unpublished = False
             try:
                 with self._lock:
-                    self._ship_events(self._store)
+                    self._publish_events(self._store)
             except StoreError:
-                self._status.wanted = True
+                self._status.unpublished = True
                 raise
 
     def _check(self) -> None:
         names = [entry.name for entry in self._store.entries("")]
         if layout.newest_claim(names) > self._attempt:
-            self._tell({"type": "superseded"})
-        asked = asked_to_cancel(self._store) if layout.CANCEL in names else None
-        if asked is not None:
-            self._tell({"type": "cancel", **asked})
+            self._post({"type": "superseded"})
+        cancelled = asked_to_cancel(self._store) if layout.CANCEL in names else None
+        if cancelled is not None:
+            self._post({"type": "cancel", **cancelled})
 
-    def _count_shipped(self, store: Store) -> None:
-        """Find in the job directory how much was shipped before the coordinator was restarted."""
+    def _count_published(self, store: Store) -> None:
+        """Count in the job directory what was published before the restart of the coordinator."""
         writer, files, events = layout.coordinator_writer(self._attempt), 0, 0
         while (data := store.read(layout.event_segment(writer, files))) is not None:
             files, events = files + 1, events + len(data.splitlines())
         self._files, self._events = files, events
 
-    def _ship_events(self, store: Store) -> None:
+    def _publish_events(self, store: Store) -> None:
         if self._files < 0:
-            self._count_shipped(store)
-        events = self._status.events_after(self._status.inherited + self._events)
+            self._count_published(store)
+        events = self._status.events_after(self._status.earlier_events + self._events)
         if not events:
             return
         lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
@@ -176,6 +176,6 @@ class Shipper:
             with open(temporary, "w", encoding="utf-8") as file:
                 json.dump({"files": self._files, "events": self._events}, file)
             os.replace(temporary, self._path)
-        except OSError:  # a full disk: no number is better than an old one
+        except OSError:  # The disk is full: no number is better than an old one.
             with suppress(OSError):
                 os.unlink(self._path)

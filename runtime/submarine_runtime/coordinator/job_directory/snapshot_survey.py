@@ -1,7 +1,8 @@
-"""Read the snapshots of a job from the store and choose the restore point of an epoch.
+"""Find the snapshots of a job in the job directory and choose the restore point of an epoch.
 
 The choice is published in the job directory, so that a later attempt of the application and a
-``--resume`` know which snapshots belong to one training run. The rules are ``restore_point``'s.
+``--resume`` know which snapshots belong to one training run. The rules are in
+``machine.restore_point``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -19,11 +21,11 @@ from submarine_runtime.coordinator.machine import (
     FIRST_ROUND,
     PATH,
     SNAPSHOT,
-    Choice,
-    Part,
-    Question,
+    RestorePoint,
+    RestoreQuery,
     Snapshot,
-    choose,
+    TaskRestore,
+    choose_restore_point,
 )
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import (
@@ -48,71 +50,71 @@ MAX_METADATA = 1 << 20
 
 
 def point_name(epoch: int) -> str:
-    """Relative path of the published choice for an epoch."""
+    """Return the relative path of the published restore point of an epoch."""
     return f"{layout.SNAPSHOTS}/point-{epoch:06d}.json"
 
 
-def restore_point(store: Store, question: Question) -> Choice:
-    """The restore point of ``question.epoch``; the same one each time that it is asked for.
+def find_restore_point(store: Store, query: RestoreQuery) -> RestorePoint:
+    """Return the restore point of ``query.epoch``; later calls return the same one.
 
     Raises
     ------
     StoreError
         If the store failed.
     """
-    published = _published(store, "", question.epoch)
+    published = _published(store, "", query.epoch)
     if published is not None:
         return published
-    previous, found = _training_run(store, "", question, question.epoch)
+    previous, found = _training_run(store, "", query, query.epoch)
     if previous is None and not any(found.values()):
-        if question.restore_from:
-            job = question.restore_from.rstrip("/")
-            previous, found = _training_run(store, job, question, None)
-        if not any(found.values()) and question.checkpoint_path:
-            found = _at_path(store, question.checkpoint_path, question)
-    choice = _chosen_among(found, question, previous)
-    own = {task: Part(found[task][-1]) for task in question.aside if found.get(task)}
+        if query.restore_from:
+            job = query.restore_from.rstrip("/")
+            previous, found = _training_run(store, job, query, None)
+        if not any(found.values()) and query.checkpoint_path:
+            found = _at_path(store, query.checkpoint_path, query)
+    choice = _chosen_among(found, query, previous)
+    own = {task: TaskRestore(found[task][-1]) for task in query.independent if found.get(task)}
     choice = replace(choice, parts={**choice.parts, **own})
     data = json.dumps(choice.to_json()).encode()
-    if not store.publish_exclusive(point_name(question.epoch), data):
-        return _published(store, "", question.epoch) or choice
+    if not store.publish_exclusive(point_name(query.epoch), data):
+        return _published(store, "", query.epoch) or choice
     return choice
 
 
 def _chosen_among(
-    found: Mapping[str, Sequence[Snapshot]], question: Question, previous: Choice | None
-) -> Choice:
-    return choose(
+    found: Mapping[str, Sequence[Snapshot]], query: RestoreQuery, previous: RestorePoint | None
+) -> RestorePoint:
+    return choose_restore_point(
         found,
-        question.policy,
-        tasks=question.tasks,
-        chief=question.chief,
-        silent=question.silent,
-        completed=question.completed,
+        query.policy,
+        tasks=query.tasks,
+        chief=query.chief,
+        optional=query.optional,
+        completed=query.completed,
         changing=previous.changing if previous is not None else None,
     )
 
 
-def _published(store: Store, job: str, epoch: int) -> Choice | None:
+def _published(store: Store, job: str, epoch: int) -> RestorePoint | None:
     name = point_name(epoch)
     data = store.read(f"{job}/{name}" if job else name)
-    with suppress(ValueError):  # of another version: it is chosen anew
-        return None if data is None else Choice.from_json(json.loads(data))
+    with suppress(ValueError):  # Written by another version: choose again.
+        return None if data is None else RestorePoint.from_json(json.loads(data))
     return None
 
 
 def _training_run(
-    store: Store, job: str, question: Question, before: int | None
-) -> tuple[Choice | None, dict[str, list[Snapshot]]]:
-    """The newest choice of a job, and the snapshots that continue from it, the oldest first.
+    store: Store, job: str, query: RestoreQuery, before: int | None
+) -> tuple[RestorePoint | None, dict[str, list[Snapshot]]]:
+    """Return the newest restore point of a job, and the snapshots after it, the oldest first.
 
-    Snapshots of earlier epochs belong to the same run only as far as they were restored.
+    Snapshots of earlier epochs belong to the same training run only if they were restored.
 
     Parameters
     ----------
     before
-        The epoch for which a choice is made; None: the job has ended, and its final checkpoints
-        are the newest.
+        The epoch whose restore point is chosen; None: the job has ended, and its final checkpoints
+        are the newest snapshots.
     """
     place = f"{job}/{layout.SNAPSHOTS}" if job else layout.SNAPSHOTS
     names = {entry.name for entry in store.entries(place)}
@@ -122,17 +124,17 @@ def _training_run(
         choice = _published(store, job, epoch)
         parts = choice.parts.values() if choice is not None else ()
         # An epoch whose restore point is damaged has not run.
-        if choice is not None and not any(p.snapshot.key in question.damaged for p in parts):
+        if choice is not None and not any(p.snapshot.key in query.damaged for p in parts):
             started, previous = epoch, choice
             break
     record = _record(store, job) if before is None else {}
 
-    def look(task: str) -> list[Snapshot]:
-        return _of_task(store, job, task, names, started or 1, previous, record, question)
+    def find(task: str) -> list[Snapshot]:
+        return _of_task(store, job, task, names, started or 1, previous, record, query)
 
-    tasks = [*question.tasks, *question.aside]
+    tasks = [*query.tasks, *query.independent]
     with ThreadPoolExecutor(min(THREADS, len(tasks)) or 1) as pool:
-        return previous, dict(zip(tasks, pool.map(look, tasks)))
+        return previous, dict(zip(tasks, pool.map(find, tasks)))
 
 
 def _record(store: Store, job: str) -> dict[str, Any]:
@@ -148,9 +150,9 @@ def _of_task(
     task: str,
     names: set[str],
     since: int,
-    previous: Choice | None,
+    previous: RestorePoint | None,
     record: Mapping[str, Any],
-    question: Question,
+    query: RestoreQuery,
 ) -> list[Snapshot]:
     found: list[Snapshot] = []
     role, index = layout.split_task(task)
@@ -183,11 +185,11 @@ def _of_task(
             made = _with_files(store, Snapshot(task, FINAL, job), final)
             succeeded = record.get("state") == "SUCCEEDED"
             found.append(replace(made, round=LAST_ROUND if succeeded else -1))
-    return [one for one in found if one.key not in question.damaged]
+    return [one for one in found if one.key not in query.damaged]
 
 
 def _with_files(store: Store, snapshot: Snapshot, found: Found) -> Snapshot:
-    """``snapshot`` with names and steps; metadata files are read where no manifest has them."""
+    """Return ``snapshot`` with file names and steps; reads small metadata files for the steps."""
     names = tuple(piece.path for piece in found.files)
     digests = {piece.path: piece.crc for piece in found.files if piece.crc is not None}
     steps = {}
@@ -200,16 +202,18 @@ def _with_files(store: Store, snapshot: Snapshot, found: Found) -> Snapshot:
     return replace(snapshot, files=names, digests=digests, steps=steps)
 
 
-def _at_path(store: Store, path: str, question: Question) -> dict[str, list[Snapshot]]:
+def _at_path(store: Store, path: str, query: RestoreQuery) -> dict[str, list[Snapshot]]:
     found: dict[str, list[Snapshot]] = {}
-    for task in (*question.tasks, *question.aside):
-        base = base_of(path, task, task == question.chief)
+    for task in (*query.tasks, *query.independent):
+        base = base_of(path, task, task == query.chief)
         for one in from_path(store, base):
             found[task] = [_with_files(store, Snapshot(task, PATH, base), one)]
     return found
 
 
-def remove_superfluous(store: Store, job: str, question: Question, unsaved: list[str]) -> None:
+def delete_superfluous_snapshots(
+    store: Store, job: str, query: RestoreQuery, unsaved: list[str]
+) -> None:
     """Delete the snapshots and pieces of a job that has its record.
 
     Parameters
@@ -224,10 +228,10 @@ def remove_superfluous(store: Store, job: str, question: Question, unsaved: list
     StoreError
         If the store failed.
     """
-    previous, found = _training_run(store, job, question, None)
-    choice = Choice()
-    if unsaved or not _has_deleted_its_checkpoints(_record(store, job), found, question.chief):
-        choice = _chosen_among(found, question, previous)
+    previous, found = _training_run(store, job, query, None)
+    choice = RestorePoint()
+    if unsaved or not _left_no_checkpoints(_record(store, job), found, query.chief):
+        choice = _chosen_among(found, query, previous)
     kept = {
         (layout.task_directory(part.snapshot.task), part.snapshot.epoch, part.snapshot.attempt)
         for part in choice.parts.values()
@@ -259,10 +263,10 @@ def remove_superfluous(store: Store, job: str, question: Question, unsaved: list
                     store.delete(place, recursive=True)
 
 
-def _has_deleted_its_checkpoints(
+def _left_no_checkpoints(
     record: Mapping[str, Any], found: Mapping[str, Sequence[Snapshot]], chief: str
 ) -> bool:
-    """Whether a job succeeded and left none, as with Keras' BackupAndRestore."""
+    """Whether a job succeeded and deleted its checkpoints, as Keras' BackupAndRestore does."""
     writers = [task for task, several in found.items() if several]
     source = chief if chief in writers else next(iter(writers), "")
     missing = any(layout.CHECKPOINTS in str(sentence) for sentence in record.get("missing") or ())
@@ -270,42 +274,44 @@ def _has_deleted_its_checkpoints(
     return record.get("state") == "SUCCEEDED" and not missing and not left
 
 
-class Surveyor:
-    """Answers one question at a time in a thread, and tells the coordinator the choice.
+class SnapshotSurvey:
+    """Choose restore points in a thread, one at a time.
 
     Parameters
     ----------
-    tell
-        Called with a ``restore_point`` message, or ``survey_failed`` with its ``detail``.
-    patience
-        Returns the moment until which a store that is away is waited for.
+    post
+        Posts ``restore_point`` or ``survey_failed`` to the event loop.
+    save_grace
+        Seconds to wait for an unavailable store.
     """
 
     def __init__(
         self,
         store: Store,
-        tell: Callable[[dict[str, Any]], None],
-        patience: Callable[[], float],
+        post: Callable[[dict[str, Any]], None],
+        save_grace: float,
     ) -> None:
-        self._store, self._tell, self._patience = store, tell, patience
+        self._store, self._post, self._save_grace = store, post, save_grace
         self._busy = 0
 
-    def ask(self, question: Question) -> None:
-        """Begin to answer ``question``, unless its epoch is under way."""
-        if self._busy != question.epoch:
-            self._busy = question.epoch
-            arguments = (question,)
+    def start(self, query: RestoreQuery) -> None:
+        """Start to choose the restore point for ``query``, unless its epoch is being chosen."""
+        if self._busy != query.epoch:
+            self._busy = query.epoch
+            arguments = (query,)
             threading.Thread(target=self._run, args=arguments, name="survey", daemon=True).start()
 
-    def _run(self, question: Question) -> None:
-        message: dict[str, Any] = {"type": "restore_point", "epoch": question.epoch}
+    def _run(self, query: RestoreQuery) -> None:
+        message: dict[str, Any] = {"type": "restore_point", "epoch": query.epoch}
         try:
             choice = patiently(
-                lambda: restore_point(self._store, question), self._patience(), store=self._store
+                lambda: find_restore_point(self._store, query),
+                time.monotonic() + self._save_grace,
+                store=self._store,
             )
             message["choice"] = choice.to_json()
         except (StoreError, ValueError, OSError) as exc:
             message.update(type="survey_failed", detail=str(exc)[:1000])
         finally:
             self._busy = 0
-        self._tell(message)
+        self._post(message)

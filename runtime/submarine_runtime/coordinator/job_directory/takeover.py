@@ -1,8 +1,8 @@
-"""Attempts of the application: who is the n-th, what the earlier ones left, when they are over.
+"""Take a job over from earlier attempts of the application: claim, events, running containers.
 
-An earlier coordinator and its containers may live on where the cluster has lost sight of them. The
-later attempt tells the old one to stand down and starts no program before the old ones have ended:
-known from their node managers, or because their agents must have ended them by themselves.
+An earlier coordinator and its containers may still run after the cluster has lost them. The later
+attempt tells the earlier coordinator to stop. It starts no program before the earlier programs have
+ended: their NodeManagers report that, or their agents have ended them after ``lost_after``.
 """
 
 from __future__ import annotations
@@ -35,28 +35,29 @@ MAX_EVENT_FILES = 100000
 #: Bytes of the events of all earlier attempts together, and of one event.
 MAX_EVENT_BYTES, MAX_EVENT = 64 << 20, 256 << 10
 CLAIM_FILE = "claim.json"
-#: A copy of ``Earlier``, so that a restarted coordinator need not ask the job directory.
+#: A copy of ``EarlierAttempts`` for a restarted coordinator.
 EARLIER_FILE = "earlier.json"
 _RUNNING = ("STARTING", "RUNNING", "FINISHING", "RESTARTING")
 
 
 def application_attempt(environ: Mapping[str, str]) -> int:
-    """2 from ``container_e01_1700000000000_0002_02_000001``; 1 outside YARN."""
+    """Return 2 from ``container_e01_1700000000000_0002_02_000001``; 1 outside YARN."""
     parts = (container_id(environ) or "").split("_")
     return int(parts[-2]) if len(parts) >= 5 and parts[-2].isdigit() else 1
 
 
-def claim(store: Store, config: CoordinatorConfig, directory: str, attempt: int) -> bool:
-    """Claim the job for this attempt; False when another container, or a later attempt, has it.
+def claim_job(store: Store, config: CoordinatorConfig, directory: str, attempt: int) -> bool:
+    """Claim the job for this attempt; False if another container or a later attempt has it.
 
     Also False when the job has ended, or a client closes it.
 
-    A restarted coordinator finds its own claim in its working directory. Makes one attempt.
+    A restarted coordinator finds its own claim in its working directory. This function does not
+    repeat failed calls.
 
     Raises
     ------
     StoreError
-        If the job directory cannot be reached, or refuses.
+        If the job directory is unavailable or refuses the claim.
     """
     path = os.path.join(directory, CLAIM_FILE)
     if not os.path.exists(path):
@@ -83,14 +84,14 @@ def claim(store: Store, config: CoordinatorConfig, directory: str, attempt: int)
 
 
 @dataclass
-class Earlier:
+class EarlierAttempts:
     """What earlier attempts of the application left in the job directory.
 
     Attributes
     ----------
     tasks
-        Task -> its record as last told by an event.
-    cut
+        Task -> its record in its last event.
+    interrupted
         Runs of tasks that were under way when their application master was lost:
         ``worker:0/e1-a1``, each once, in the order of the attempts.
     """
@@ -100,10 +101,10 @@ class Earlier:
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     logs: dict[str, int] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    cut: list[str] = field(default_factory=list)
+    interrupted: list[str] = field(default_factory=list)
 
-    def take(self, line: bytes) -> None:
-        """Take over one line of the event list."""
+    def add_line(self, line: bytes) -> None:
+        """Add an event from a line of an event file."""
         try:
             event = Event.from_json(json.loads(line))
             data = event.data or {}
@@ -118,10 +119,10 @@ class Earlier:
             if isinstance(logs, dict):
                 self.logs.update({str(key): int(value) for key, value in logs.items()})
         except (ValueError, AttributeError, TypeError, RecursionError):
-            return  # a line of a newer writer
+            return  # A line of a newer version.
 
-    def keep(self, directory: str) -> None:
-        """Write a copy to the working directory; without one it is read from the store again."""
+    def save(self, directory: str) -> None:
+        """Write a copy to the working directory; errors are ignored."""
         content = {**vars(self), "events": [event_json(event) for event in self.events]}
         path = os.path.join(directory, EARLIER_FILE)
         with suppress(OSError):
@@ -130,8 +131,8 @@ class Earlier:
             os.replace(path + ".new", path)
 
     @classmethod
-    def kept(cls, directory: str) -> Earlier | None:
-        """The copy in the working directory; None where there is none that can be read."""
+    def load(cls, directory: str) -> EarlierAttempts | None:
+        """Return the copy in the working directory; None if there is no readable one."""
         try:
             with open(os.path.join(directory, EARLIER_FILE), encoding="utf-8") as file:
                 content = json.load(file)
@@ -141,27 +142,27 @@ class Earlier:
             return None
 
 
-def earlier(store: Store, attempt: int) -> Earlier:
+def read_earlier_attempts(store: Store, attempt: int) -> EarlierAttempts:
     """Read the events of the attempts before ``attempt``."""
-    found = Earlier()
-    room = MAX_EVENT_BYTES
+    found = EarlierAttempts()
+    bytes_left = MAX_EVENT_BYTES
     for number in range(1, attempt):
         writer = layout.coordinator_writer(number)
         for segment in range(MAX_EVENT_FILES):
             data = store.read(layout.event_segment(writer, segment))
-            if data is None or room < len(data):
+            if data is None or bytes_left < len(data):
                 break
-            room -= len(data)
+            bytes_left -= len(data)
             for line in data.splitlines():
                 if len(line) <= MAX_EVENT:
-                    found.take(line)
+                    found.add_line(line)
         runs = (run for run in map(_run_under_way, found.tasks.values()) if run)
-        found.cut.extend(run for run in runs if run not in found.cut)
+        found.interrupted.extend(run for run in runs if run not in found.interrupted)
     return found
 
 
 def _run_under_way(task: Mapping[str, Any]) -> str:
-    """``worker:0/e1-a1`` of a task that was last told to run, else nothing."""
+    """Return ``worker:0/e1-a1`` of a task whose last event says that it runs, else nothing."""
     if task.get("state") not in _RUNNING:
         return ""
     try:
@@ -171,8 +172,8 @@ def _run_under_way(task: Mapping[str, Any]) -> str:
     return f"{task.get('task')}/{attempt}"
 
 
-def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
-    """Tell the coordinator in ``live.json`` to stand down; whether it can do nothing any more."""
+def stop_earlier_coordinator(store: Store, secret: Mapping[str, str]) -> bool:
+    """Tell the coordinator in ``live.json`` to stop; return whether it is known to be stopped."""
     try:
         live = json.loads(store.read(layout.LIVE) or b"{}")
         host, port = str(live["host"]), int(live["port"])
@@ -187,16 +188,24 @@ def stand_down(store: Store, secret: Mapping[str, str]) -> bool:
         with connection.getresponse() as answer:
             return answer.status < 300
     except ConnectionRefusedError:
-        return True  # its host answers, its port is closed: it is dead
+        return True  # Its host answers and its port is closed: it has ended.
     except (OSError, http.client.HTTPException):
         return False
     finally:
         connection.close()
 
 
-def fences(found: Earlier, config: CoordinatorConfig, answered: bool) -> dict[str, float]:
-    """Container (or task) of an earlier attempt -> seconds until its program must have ended."""
-    seconds = config.lost_after + config.lost_margin + (0.0 if answered else 2 * CHECK_SECONDS)
+def earlier_fences(
+    found: EarlierAttempts, config: CoordinatorConfig, stopped: bool
+) -> dict[str, float]:
+    """Return container (or task) of an earlier attempt -> seconds until its program has ended.
+
+    Parameters
+    ----------
+    stopped
+        Whether the earlier coordinator is known to be stopped.
+    """
+    seconds = config.lost_after + config.lost_margin + (0.0 if stopped else 2 * CHECK_SECONDS)
     return {
         "earlier:" + str(task.get("container_id") or name): seconds
         for name, task in found.tasks.items()
@@ -204,10 +213,10 @@ def fences(found: Earlier, config: CoordinatorConfig, answered: bool) -> dict[st
     }
 
 
-def watch_containers(
-    found: Earlier, keys: Mapping[str, float], tell: Callable[[dict[str, Any]], None]
+def watch_earlier_containers(
+    found: EarlierAttempts, keys: Mapping[str, float], post: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Ask the node managers of ``keys`` until each container is known to be gone, or time is up."""
+    """Ask the NodeManagers of ``keys`` until each container has ended, or time is up."""
     waiting = {}
     for task in found.tasks.values():
         key = "earlier:" + str(task.get("container_id"))
@@ -216,14 +225,14 @@ def watch_containers(
     deadline = time.monotonic() + max(keys.values(), default=0.0)
     while waiting and time.monotonic() < deadline:
         for key, log_url in list(waiting.items()):
-            if container_is_gone(log_url):
+            if container_has_ended(log_url):
                 del waiting[key]
-                tell({"type": "gone", "seat": key})
+                post({"type": "gone", "seat": key})
         time.sleep(0.5)
 
 
-def container_is_gone(log_url: str) -> bool:
-    """Whether a node manager says that a container of its runs no more."""
+def container_has_ended(log_url: str) -> bool:
+    """Whether a NodeManager reports that its container has ended."""
     parts = urlsplit(log_url)
     words = parts.path.strip("/").split("/")
     if len(words) < 3 or not parts.hostname:

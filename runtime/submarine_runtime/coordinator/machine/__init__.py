@@ -7,37 +7,41 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_runtime.coordinator.machine.actions import (
         Action as Action,
-        Ask as Ask,
-        End as End,
-        Note as Note,
-        Release as Release,
-        Send as Send,
-        Start as Start,
-        Survey as Survey,
+        ChooseRestorePoint as ChooseRestorePoint,
+        FinishJob as FinishJob,
+        RecordEvent as RecordEvent,
+        ReleaseContainer as ReleaseContainer,
+        RequestContainer as RequestContainer,
+        SendMessage as SendMessage,
+        StartTask as StartTask,
     )
     from submarine_runtime.coordinator.machine.gang import waiting_sentence as waiting_sentence
-    from submarine_runtime.coordinator.machine.losses import silent as silent
+    from submarine_runtime.coordinator.machine.losses import lost_agent_events as lost_agent_events
     from submarine_runtime.coordinator.machine.restore_point import (
         FINAL as FINAL,
         FIRST_ROUND as FIRST_ROUND,
         PATH as PATH,
         SNAPSHOT as SNAPSHOT,
-        Choice as Choice,
-        Part as Part,
-        Question as Question,
+        RestorePoint as RestorePoint,
+        RestoreQuery as RestoreQuery,
         Snapshot as Snapshot,
-        choose as choose,
+        TaskRestore as TaskRestore,
+        choose_restore_point as choose_restore_point,
     )
-    from submarine_runtime.coordinator.machine.restore_state import question as question
+    from submarine_runtime.coordinator.machine.restore_state import restore_query as restore_query
     from submarine_runtime.coordinator.machine.state import (
         ACTIVE as ACTIVE,
-        ATTENDED as ATTENDED,
-        Act as Act,
+        MONITORED as MONITORED,
+        JobPhase as JobPhase,
+        JobState as JobState,
         Outcome as Outcome,
-        Play as Play,
         Stage as Stage,
         Task as Task,
-        new_play as new_play,
+        new_job_state as new_job_state,
+    )
+    from submarine_runtime.coordinator.machine.state_machine import (
+        handle as handle,
+        record_heartbeat as record_heartbeat,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -45,21 +49,43 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "actions": ("Action", "Ask", "End", "Note", "Release", "Send", "Start", "Survey"),
+            "actions": (
+                "Action",
+                "ChooseRestorePoint",
+                "FinishJob",
+                "RecordEvent",
+                "ReleaseContainer",
+                "RequestContainer",
+                "SendMessage",
+                "StartTask",
+            ),
             "gang": ("waiting_sentence",),
-            "losses": ("silent",),
+            "losses": ("lost_agent_events",),
             "restore_point": (
-                "Choice",
                 "FINAL",
                 "FIRST_ROUND",
                 "PATH",
-                "Part",
-                "Question",
+                "RestorePoint",
+                "RestoreQuery",
                 "SNAPSHOT",
                 "Snapshot",
-                "choose",
+                "TaskRestore",
+                "choose_restore_point",
             ),
-            "restore_state": ("question",),
-            "state": ("ACTIVE", "ATTENDED", "Act", "Outcome", "Play", "Stage", "Task", "new_play"),
+            "restore_state": ("restore_query",),
+            "state": (
+                "ACTIVE",
+                "JobPhase",
+                "JobState",
+                "MONITORED",
+                "Outcome",
+                "Stage",
+                "Task",
+                "new_job_state",
+            ),
+            "state_machine": (
+                "handle",
+                "record_heartbeat",
+            ),
         },
     )

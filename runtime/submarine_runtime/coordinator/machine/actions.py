@@ -1,4 +1,4 @@
-"""What the state machine of a job wants done; plain data, done by ``conductor``."""
+"""Actions of the state machine of a job: plain data that ``ActionExecutor`` executes."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from submarine_runtime.protocol.states import State
 
 
 @dataclass(frozen=True)
-class Ask:
-    """A container for a task; ``seat`` names this request and nothing else, ever.
+class RequestContainer:
+    """Request a container for a task. ``seat`` identifies this request and is never reused.
 
     Attributes
     ----------
-    elsewhere
-        The last one was given back because of its node. Asked for a moment later, at random:
-        otherwise the same node, which reports at a fixed beat, would be the next to offer one.
+    delayed
+        The previous container was released because of its node. Wait for a short random time:
+        otherwise the same node, which reports at a fixed interval, would offer the next container.
     """
 
     task: str
     seat: str
-    elsewhere: bool = False
+    delayed: bool = False
 
 
 @dataclass(frozen=True)
-class Release:
-    """Take the container of a seat away, or the request for it."""
+class ReleaseContainer:
+    """Release the container of a seat, or cancel the request for it."""
 
     seat: str
 
 
 @dataclass(frozen=True)
-class Send:
-    """A line to the agent that holds a seat; dropped when its link is away."""
+class SendMessage:
+    """Send a line to the agent of a seat; dropped while its link is closed."""
 
     seat: str
     line: dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Start:
+class StartTask:
     """Start the program of a seat as attempt ``epoch``, ``attempt`` in a gang of ``members``.
 
     Attributes
@@ -62,8 +62,8 @@ class Start:
 
 
 @dataclass(frozen=True)
-class Note:
-    """An event of the job; with ``state`` the job's state changes too."""
+class RecordEvent:
+    """Add an event to the job's events; with ``state`` the job's state changes too."""
 
     kind: str
     detail: str = ""
@@ -74,15 +74,23 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Survey:
+class ChooseRestorePoint:
     """Find the snapshots of the job and choose the restore point of an epoch."""
 
     epoch: int
 
 
 @dataclass(frozen=True)
-class End:
-    """Everybody has left: publish the record and go."""
+class FinishJob:
+    """All agents have left: publish the record and exit."""
 
 
-Action = Union[Ask, Release, Send, Start, Survey, Note, End]
+Action = Union[
+    RequestContainer,
+    ReleaseContainer,
+    SendMessage,
+    StartTask,
+    ChooseRestorePoint,
+    RecordEvent,
+    FinishJob,
+]

@@ -1,4 +1,4 @@
-"""Find the cause among the failures of one epoch. Pure functions; ``faults`` decides what follows.
+"""Find the cause among the failures of one epoch; ``faults`` decides what follows.
 
 A program that fails makes its peers fail: they lose their connections, or a library aborts them.
 The coordinator therefore collects failures for a while before it looks for the one that counts.
@@ -26,7 +26,7 @@ _CONNECTION_TYPES = frozenset(
     }
 )
 #: The same in the message of another exception, or in the last line of stderr.
-_CONNECTION_WORDS = re.compile(
+_CONNECTION_MESSAGES = re.compile(
     r"gloo/transport|Gloo \S+ failed|nccl(Remote|System|Internal)Error|NCCL (communicator|watchdog)"
     r"|connection (was )?(reset|closed) by peer|broken pipe|socket (closed|timeout)"
     r"|failed to connect to all addresses|stream removed|collective ops is aborted"
@@ -55,7 +55,7 @@ def is_connection_error(outcome: Outcome) -> bool:
     if _MISUSE.search(message):
         return False
     name = str(failure.get("type") or "").rpartition(".")[2]
-    return name in _CONNECTION_TYPES or _CONNECTION_WORDS.search(message) is not None
+    return name in _CONNECTION_TYPES or _CONNECTION_MESSAGES.search(message) is not None
 
 
 def cause_of(failures: Failures) -> tuple[str, Outcome] | None:
@@ -75,10 +75,10 @@ def cause_of(failures: Failures) -> tuple[str, Outcome] | None:
     return errors[0] if errors else None
 
 
-def identity(outcome: Outcome) -> str:
-    """Two failures with the same identity have the same cause.
+def cause_key(outcome: Outcome) -> str:
+    """Return a key; two failures with the same key have the same cause.
 
-    An exception is identified by type, file and line, anything else by exit code or reason.
+    The key of an exception is its type, file and line, of other failures the exit code or reason.
     """
     if outcome.reason is not EndReason.PROGRAM_ERROR:
         return f"{outcome.reason.value} {outcome.signal or ''}".strip()
@@ -92,7 +92,7 @@ def identity(outcome: Outcome) -> str:
 
 
 def _exception(outcome: Outcome) -> dict[str, object] | None:
-    """The exception that ended the program; None for ``sys.exit`` and programs without one."""
+    """Return the exception that ended the program; None for ``sys.exit`` and other ends."""
     failure = outcome.failure
     if not failure or str(failure.get("type")) == "SystemExit":
         return None

@@ -1,16 +1,17 @@
-"""The end of a job: a verdict, programs stopped, agents sent home with all that they had to ship.
+"""End a job: the success policy, the verdict, and the shutdown of programs and agents.
 
-Pure: changes a ``Play`` and adds to its actions.
+The success policy is ``--success chief | all | any | fraction``. The functions change a
+``JobState`` and add to its actions.
 """
 
 from __future__ import annotations
 
-from submarine_runtime.coordinator.machine.actions import End, Release, Send
+from submarine_runtime.coordinator.machine.actions import FinishJob, ReleaseContainer, SendMessage
 from submarine_runtime.coordinator.machine.state import (
-    ATTENDED,
-    Act,
+    MONITORED,
+    JobPhase,
+    JobState,
     Outcome,
-    Play,
     Stage,
     Task,
     Verdict,
@@ -24,92 +25,139 @@ from submarine_runtime.protocol.states import State
 LINGER = 2.0
 #: Seconds that a cancel leaves for saving.
 CANCELLED_GRACE = 10.0
+_EPSILON = 1e-9
 
 
-def decide(play: Play, now: float, outcome: Outcome, task: str | None = None) -> None:
-    """The job ends like this, whatever else happens; only the first verdict counts."""
-    if play.verdict is not None:
+def end_job(job: JobState, now: float, outcome: Outcome, task: str | None = None) -> None:
+    """Set the verdict and begin the shutdown; later calls have no effect."""
+    if job.verdict is not None:
         return
     if outcome.succeeded:
-        outcome = _trained_together(play, outcome)
-    play.verdict = Verdict(outcome, task)
-    play.act = Act.ENDING
-    config = play.config
+        outcome = _check_collective(job, outcome)
+    job.verdict = Verdict(outcome, task)
+    job.phase = JobPhase.ENDING
+    config = job.config
     patience = config.save_grace
     if outcome.reason is EndReason.CANCELLED:
         patience = min(patience, CANCELLED_GRACE)
-    play.leave_by = now + config.kill_grace + patience
+    job.leave_deadline = now + config.kill_grace + patience
     if outcome.reason is EndReason.SUCCEEDED:
-        play.linger_until = now + LINGER
-    play.note("verdict", outcome.detail, task, reason=outcome.reason.value)
-    if play.run_since is not None:
-        play.become(State.FINISHING)
-    see_off(play, now)
+        job.linger_until = now + LINGER
+    job.add_event("verdict", outcome.detail, task, reason=outcome.reason.value)
+    if job.running_since is not None:
+        job.change_state(State.FINISHING)
+    advance_shutdown(job, now)
 
 
-def _trained_together(play: Play, outcome: Outcome) -> Outcome:
-    """Warn, or fail the job, if it succeeded and its tasks never met."""
-    crew, config = crew_of(play.members), play.config
-    if play.met == play.epoch or world_size(crew) < 2:
+def _check_collective(job: JobState, outcome: Outcome) -> Outcome:
+    """Warn, or fail the job, if it succeeded and no program used the rendezvous port."""
+    crew, config = crew_of(job.members), job.config
+    if job.rendezvous_epoch == job.epoch or world_size(crew) < 2:
         return outcome
     sentence = apart_sentence(config.framework, len(crew), config.require_collective)
     if config.require_collective:
         return Outcome(EndReason.NOT_COLLECTIVE, sentence)
     if sentence:
-        play.warnings.append(sentence)
-        play.note("warning", sentence)
+        job.warnings.append(sentence)
+        job.add_event("warning", sentence)
     return outcome
 
 
-def see_off(play: Play, now: float) -> None:
-    """Bring everybody one step nearer to the door; ends the job when the house is empty."""
-    if play.act is not Act.ENDING:
+def advance_shutdown(job: JobState, now: float) -> None:
+    """Continue the shutdown of each task; finish the job when all containers are released."""
+    if job.phase is not JobPhase.ENDING:
         return
-    for task in play.tasks.values():
-        _see_off(play, task, now)
-    if now >= play.leave_by:
-        _close_doors(play)
-    if all(task.stage in (Stage.NONE, Stage.GONE) for task in play.tasks.values()):
-        play.act = Act.OVER
-        play.out.append(End())
+    for task in job.tasks.values():
+        _shut_down_task(job, task, now)
+    if now >= job.leave_deadline:
+        _release_remaining(job)
+    if all(task.stage in (Stage.NONE, Stage.GONE) for task in job.tasks.values()):
+        job.phase = JobPhase.ENDED
+        job.actions.append(FinishJob())
 
 
-def _see_off(play: Play, task: Task, now: float) -> None:
-    if task.stage is Stage.ASKED:
-        play.out.append(Release(task.seat))
+def _shut_down_task(job: JobState, task: Task, now: float) -> None:
+    if task.stage is Stage.REQUESTED:
+        job.actions.append(ReleaseContainer(task.seat))
         task.stage = Stage.GONE
     elif task.stage in (Stage.STARTING, Stage.RUNNING):
-        if not _lingers(play, task, now):
-            grace = play.config.kill_grace
-            task.stage, task.stop_by, task.stopped = Stage.STOPPING, None, True
-            why = meaning_of(play.verdict.outcome.reason).sentence if play.verdict else ""
-            play.out.append(Send(task.seat, {"type": "stop", "why": why, "grace": grace}))
+        if not _may_end_by_itself(job, task, now):
+            grace = job.config.kill_grace
+            task.stage, task.stop_deadline, task.stop_requested = Stage.STOPPING, None, True
+            why = meaning_of(job.verdict.outcome.reason).sentence if job.verdict else ""
+            job.actions.append(SendMessage(task.seat, {"type": "stop", "why": why, "grace": grace}))
     elif task.stage in (Stage.PREPARING, Stage.READY, Stage.ENDED):
         task.stage = Stage.LEAVING
-        play.out.append(Send(task.seat, {"type": "leave"}))
+        job.actions.append(SendMessage(task.seat, {"type": "leave"}))
 
 
-def _lingers(play: Play, task: Task, now: float) -> bool:
-    """Whether a task may end by itself: its servers must stay as long as one does."""
-    until = play.linger_until
+def _may_end_by_itself(job: JobState, task: Task, now: float) -> bool:
+    """Whether to let a task end by itself; servers stay as long as a tracked task runs."""
+    until = job.linger_until
     if until is None or now >= until or task.kind == "sidecar":
         return False
     return any(
         other.kind == "tracked" and other.stage in (Stage.STARTING, Stage.RUNNING)
-        for other in play.tasks.values()
+        for other in job.tasks.values()
     )
 
 
-def _close_doors(play: Play) -> None:
-    for task in play.tasks.values():
-        if task.stage in ATTENDED:
-            play.missing.append(f"{task.name} did not leave in time: its log may lack its end.")
-            play.out.append(Release(task.seat))
+def _release_remaining(job: JobState) -> None:
+    for task in job.tasks.values():
+        if task.stage in MONITORED:
+            job.missing.append(f"{task.name} did not leave in time: its log may lack its end.")
+            job.actions.append(ReleaseContainer(task.seat))
             task.stage = Stage.GONE
 
 
-def left(play: Play, task: Task, missing: str) -> None:
-    """An agent has gone, in peace."""
+def agent_left(job: JobState, task: Task, missing: str) -> None:
+    """Release the task of an agent that left after the verdict."""
     task.stage, task.linked, task.saved = Stage.GONE, False, not missing
     if missing:
-        play.missing.append(f"{task.name}: {missing}"[:500])
+        job.missing.append(f"{task.name}: {missing}"[:500])
+
+
+def after_success(job: JobState) -> Outcome | None:
+    """Return the job's outcome after the success of a task; None: the job continues."""
+    policy, chief = job.config.policy, job.chief
+    tracked = _tracked(job)
+    good = [task for task in tracked if _succeeded(task)]
+    if policy == "chief" and chief.kind == "tracked":
+        return chief.outcome if _succeeded(chief) else None
+    if policy == "any":
+        return good[0].outcome if good else None
+    if all(_succeeded(task) or task.failed for task in tracked):
+        best = chief if _succeeded(chief) else good[0] if good else None
+        return best.outcome if best is not None else None
+    return None
+
+
+def after_failure(job: JobState, task: Task, outcome: Outcome) -> Outcome | None:
+    """Return the job's outcome after ``task`` has failed permanently; None: the job continues."""
+    policy = job.config.policy
+    tracked = _tracked(job)
+    if task.kind != "tracked" or policy not in ("any", "fraction"):
+        return _outcome_of_task(task, outcome)
+    failed = sum(other.failed for other in tracked)
+    if policy == "any":
+        return _outcome_of_task(task, outcome) if failed == len(tracked) else after_success(job)
+    allowed = job.config.allowed_failures * len(tracked) + _EPSILON
+    return _outcome_of_task(task, outcome) if failed > allowed else after_success(job)
+
+
+def _tracked(job: JobState) -> list[Task]:
+    """The tracked tasks; of a gang that started with fewer tasks, only those in it."""
+    tracked = [task for task in job.tasks.values() if task.kind == "tracked"]
+    return [task for task in tracked if task.name in job.members_by_task or task.failed] or tracked
+
+
+def _succeeded(task: Task) -> bool:
+    outcome = task.outcome
+    return outcome is not None and outcome.reason is EndReason.SUCCEEDED and not task.failed
+
+
+def _outcome_of_task(task: Task, outcome: Outcome) -> Outcome:
+    detail = f"{task.name}: {outcome.detail}" if outcome.detail else f"{task.name} failed."
+    return Outcome(
+        outcome.reason, detail, outcome.exit_code, outcome.signal, failure=outcome.failure
+    )

@@ -1,41 +1,44 @@
-"""What a fault of one task does to the job: nothing, one task again, the whole gang, or the end.
+"""Decide what a fault of one task causes: nothing, a restart of the task or the gang, or the end.
 
 Lost containers restart the job; an error of the program restarts it only if the job has made
-progress since it last started. The cause of an error is looked for when the other tasks have ended
-(``causes``). Pure: changes a ``Play`` and adds to its actions.
+progress since it last started. The cause of an error is determined when the other tasks have ended
+(``causes``). The functions change a ``JobState`` and add to its actions.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from submarine_runtime.coordinator.machine.actions import Send
-from submarine_runtime.coordinator.machine.causes import cause_of, identity, is_abort
-from submarine_runtime.coordinator.machine.ending import decide
-from submarine_runtime.coordinator.machine.gang import ask, drop, gather
+from submarine_runtime.coordinator.machine.actions import SendMessage
+from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_abort
+from submarine_runtime.coordinator.machine.ending import after_failure, end_job
+from submarine_runtime.coordinator.machine.gang import (
+    release_container,
+    request_container,
+    start_gathering,
+)
 from submarine_runtime.coordinator.machine.restore_point import Progress
-from submarine_runtime.coordinator.machine.restore_state import gained
+from submarine_runtime.coordinator.machine.restore_state import progress_since_start
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
-    Act,
-    Deciding,
+    JobPhase,
+    JobState,
     Outcome,
-    Play,
+    PendingDecision,
     Stage,
     Task,
 )
-from submarine_runtime.coordinator.machine.success_policy import after_failure
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
-#: Nobody's fault: made good without being counted.
+#: Restarts after these reasons are not counted.
 UNCOUNTED = frozenset({EndReason.PREEMPTED, EndReason.NODE_LOST})
-#: Would come again.
+#: A restart would fail in the same way.
 PERMANENT = frozenset(
     {EndReason.IMPORT_ERROR, EndReason.INPUT_MISSING, EndReason.NEVER_FITS, EndReason.TIMED_OUT}
 )
-#: What a node may be to blame for.
-OF_NODES = frozenset(
+#: Reasons that a defective node may cause.
+NODE_REASONS = frozenset(
     {
         EndReason.TASK_LOST,
         EndReason.NODE_LOST,
@@ -46,267 +49,271 @@ OF_NODES = frozenset(
         EndReason.KILLED_BY_SIGNAL,
     }
 )
-NODE_FAULTS = 2
-#: The only node of the local backend: there is no other to go to.
+MAX_NODE_FAULTS = 2
+#: The only node of the local backend; it cannot be avoided.
 LOCAL_NODE = "local"
-#: Faults that are not counted have an end all the same.
+#: Limit of the restarts that are not counted.
 MAX_FREE_RESTARTS = 100
-#: Counted restarts of a job for which ``--max-restarts`` was not given.
+#: Counted restarts of a job without ``--max-restarts``.
 MAX_RESTARTS = 3
 MAX_PORT_RENEWALS = 5
 MAX_SIDECAR_RESTARTS = 3
 
 
-def fault(play: Play, task: Task, now: float, outcome: Outcome, retry: bool = True) -> None:
-    """A task has ended otherwise than it should, or is lost."""
-    if play.verdict is not None:
+def handle_fault(
+    job: JobState, task: Task, now: float, outcome: Outcome, retry: bool = True
+) -> None:
+    """Handle the failure or the loss of a task."""
+    if job.verdict is not None:
         return
     task.outcome, reason = outcome, outcome.reason
-    if reason in OF_NODES and task.node not in ("", LOCAL_NODE):
-        play.blamed[task.node] = play.blamed.get(task.node, 0) + 1
-        if play.blamed[task.node] == NODE_FAULTS:
-            play.note("warning", f"{task.node} has failed twice and is avoided from now on.")
+    if reason in NODE_REASONS and task.node not in ("", LOCAL_NODE):
+        job.node_faults[task.node] = job.node_faults.get(task.node, 0) + 1
+        if job.node_faults[task.node] == MAX_NODE_FAULTS:
+            job.add_event("warning", f"{task.node} has failed twice and is avoided from now on.")
     if not task.in_gang:
-        _sidecar(play, task, now, outcome)
+        _handle_sidecar_fault(job, task, now, outcome)
         return
-    hopeless = not retry or reason in PERMANENT
-    if not hopeless and _has_other_causes(play, task, outcome):
-        _collect(play, task, now, outcome)
+    permanent = not retry or reason in PERMANENT
+    if not permanent and _may_be_consequence(job, task, outcome):
+        _defer_decision(job, task, now, outcome)
         return
-    if reason is EndReason.ADDRESS_IN_USE and play.port_renewals < MAX_PORT_RENEWALS:
-        _renew_ports(play, task, now, outcome)
+    if reason is EndReason.ADDRESS_IN_USE and job.port_renewals < MAX_PORT_RENEWALS:
+        _renew_ports(job, task, now, outcome)
         return
-    if hopeless:
-        _give_up(play, task, now, outcome, "permanent")
+    if permanent:
+        _fail_task(job, task, now, outcome, "permanent")
         return
-    _restart_within_limit(play, task, now, outcome)
+    _restart_within_limit(job, task, now, outcome)
 
 
 def _restart_within_limit(
-    play: Play, task: Task, now: float, outcome: Outcome, why: str = "", rule: str = "counted"
+    job: JobState, task: Task, now: float, outcome: Outcome, why: str = "", rule: str = "counted"
 ) -> None:
     """Restart unless the limit is reached; faults of ``UNCOUNTED`` are not counted.
 
     Parameters
     ----------
     why
-        Sentence on the rule that applied, for events and record; empty: none is needed.
+        Sentence on the rule that applied, for events and record; may be empty.
     rule
-        One word for it, for the data of the event.
+        Name of the rule, for the data of the event.
     """
-    limit = MAX_RESTARTS if play.config.max_restarts is None else play.config.max_restarts
-    free = outcome.reason in UNCOUNTED and play.free_restarts < MAX_FREE_RESTARTS
-    used = task.faults if task.restarts_alone else play.restarts
+    limit = MAX_RESTARTS if job.config.max_restarts is None else job.config.max_restarts
+    free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
+    used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
         reached = f"Not restarted: the limit of {limit} restarts is reached." if why else ""
-        _give_up(play, task, now, outcome, "limit", reached)
+        _fail_task(job, task, now, outcome, "limit", reached)
         return
-    play.free_restarts += free
+    job.free_restarts += free
     if task.restarts_alone:
         task.faults += not free
     else:
-        play.restarts += not free
+        job.restarts += not free
     if free:
         rule = "uncounted"
     elif why:
-        why = f"{why}; restart {play.restarts} of {limit}."
-    _restart(play, task, now, outcome, why, rule)
+        why = f"{why}; restart {job.restarts} of {limit}."
+    _restart(job, task, now, outcome, why, rule)
 
 
-def _give_up(
-    play: Play, task: Task, now: float, outcome: Outcome, rule: str, why: str = ""
+def _fail_task(
+    job: JobState, task: Task, now: float, outcome: Outcome, rule: str, why: str = ""
 ) -> None:
-    task.failed, task.wanted = True, False
+    task.failed, task.start_requested = True, False
     if task.stage is Stage.PREPARING:
-        drop(play, task)
-    play.note("task_failed", outcome.detail, task.name, reason=outcome.reason.value, rule=rule)
+        release_container(job, task)
+    job.add_event("task_failed", outcome.detail, task.name, reason=outcome.reason.value, rule=rule)
     if why:
-        outcome = replace(outcome, detail=f"{_ended(outcome.detail)} {why}".strip())
-    end = after_failure(play, task, outcome)
+        outcome = replace(outcome, detail=f"{_as_sentence(outcome.detail)} {why}".strip())
+    end = after_failure(job, task, outcome)
     if end is not None:
-        decide(play, now, end, task.name)
+        end_job(job, now, end, task.name)
 
 
-def _has_other_causes(play: Play, task: Task, outcome: Outcome) -> bool:
+def _may_be_consequence(job: JobState, task: Task, outcome: Outcome) -> bool:
     """Whether the failure of another task may be the cause of this one.
 
     An error of the program, out-of-memory and SIGABRT may follow from a peer that was lost. With
     ``--max-restarts``, or where the framework restarts one task in place, the cause is not needed.
     """
-    if play.config.max_restarts is not None or play.config.restart_in_place:
+    if job.config.max_restarts is not None or job.config.restart_in_place:
         return False
-    if task.restarts_alone or play.act is not Act.PLAYING or task.stage is not Stage.ENDED:
+    if task.restarts_alone or job.phase is not JobPhase.RUNNING or task.stage is not Stage.ENDED:
         return False
-    own = outcome.reason in (EndReason.PROGRAM_ERROR, EndReason.OUT_OF_MEMORY)
-    return own or is_abort(outcome)
+    program_failed = outcome.reason in (EndReason.PROGRAM_ERROR, EndReason.OUT_OF_MEMORY)
+    return program_failed or is_abort(outcome)
 
 
-def _collect(play: Play, task: Task, now: float, outcome: Outcome) -> None:
-    """Keep a failure until the cause is known."""
-    if play.deciding is None:
-        wait = play.config.lost_after + play.config.lost_margin
-        play.deciding = Deciding(now + wait)
+def _defer_decision(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
+    """Defer the decision about a failure until the cause is known."""
+    if job.pending_decision is None:
+        wait = job.config.lost_after + job.config.lost_margin
+        job.pending_decision = PendingDecision(now + wait)
         plan = f"A restart is decided when the other tasks have ended, in {wait:g} s at the latest."
-        detail = f"{_ended(outcome.detail)} {plan}".strip()
+        detail = f"{_as_sentence(outcome.detail)} {plan}".strip()
     else:
-        detail = _ended(outcome.detail)
-    play.deciding.failures.append((task.name, outcome))
-    play.note("failure", detail, task.name, reason=outcome.reason.value)
+        detail = _as_sentence(outcome.detail)
+    job.pending_decision.failures.append((task.name, outcome))
+    job.add_event("failure", detail, task.name, reason=outcome.reason.value)
 
 
-def decide_restart(play: Play, now: float) -> None:
-    """Decide about a restart once the cause of the failures can be known."""
-    deciding, epoch = play.deciding, play.epoch
-    if deciding is None or play.verdict is not None:
+def decide_restart(job: JobState, now: float) -> None:
+    """Decide about a restart when the cause of the failures can be determined."""
+    pending_decision, epoch = job.pending_decision, job.epoch
+    if pending_decision is None or job.verdict is not None:
         return
-    if play.act is not Act.PLAYING:
-        play.deciding = None  # the gang starts again anyway
+    if job.phase is not JobPhase.RUNNING:
+        job.pending_decision = None  # The gang starts again anyway.
         return
-    if now < deciding.until and any(_may_tell_more(task) for task in play.gang):
+    if now < pending_decision.until and any(_may_report_more(task) for task in job.gang):
         return
-    play.deciding = None
-    found = cause_of(deciding.failures)
-    name, outcome = found or deciding.failures[0]
-    task = play.tasks[name]
+    job.pending_decision = None
+    found = cause_of(pending_decision.failures)
+    name, outcome = found or pending_decision.failures[0]
+    task = job.tasks[name]
     if found is None:
         why = "Only errors of connections between tasks were found"
-        _restart_within_limit(play, task, now, outcome, why, "connection")
+        _restart_within_limit(job, task, now, outcome, why, "connection")
     elif is_abort(outcome):
-        _restart_within_limit(play, task, now, outcome)
+        _restart_within_limit(job, task, now, outcome)
     else:
-        _restart_after_error(play, task, now, outcome)
-    for name, outcome in deciding.failures:
-        # Without a restart the other tasks have failed for good too, where the job goes on at all.
-        if play.verdict is None and play.epoch == epoch and not play.tasks[name].failed:
-            _give_up(play, play.tasks[name], now, outcome, "peer")
+        _restart_after_error(job, task, now, outcome)
+    for name, outcome in pending_decision.failures:
+        # Without a restart the other failed tasks have failed permanently, if the job continues.
+        if job.verdict is None and job.epoch == epoch and not job.tasks[name].failed:
+            _fail_task(job, job.tasks[name], now, outcome, "peer")
 
 
-def _may_tell_more(task: Task) -> bool:
-    """Whether a task may still report a failure, or a checkpoint that its program has left."""
+def _may_report_more(task: Task) -> bool:
+    """Whether a task may still report a failure or the last checkpoint of its program."""
     if task.stage in ACTIVE:
         return task.in_collective
     return task.stage is Stage.ENDED and task.linked and not task.synced
 
 
-def _restart_after_error(play: Play, task: Task, now: float, outcome: Outcome) -> None:
+def _restart_after_error(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
     """Restart after an error of the program, if the job has made progress since it last started."""
-    progress = gained(play)
-    if progress is Progress.STEP and play.free_restarts < MAX_FREE_RESTARTS:
-        play.free_restarts += 1
+    progress = progress_since_start(job)
+    if progress is Progress.STEP and job.free_restarts < MAX_FREE_RESTARTS:
+        job.free_restarts += 1
         why = "The job has made progress since it last started; not counted."
-        _restart(play, task, now, outcome, why, "progress")
+        _restart(job, task, now, outcome, why, "progress")
     elif progress is not Progress.NONE:
         why = "The job has a later restore point than the one that it last started from"
-        _restart_within_limit(play, task, now, outcome, why, "snapshot")
-    elif play.epoch == 1:
+        _restart_within_limit(job, task, now, outcome, why, "snapshot")
+    elif job.epoch == 1:
         why = "Not restarted: the job has made no progress since it started."
-        _give_up(play, task, now, outcome, "no_progress", why)
-    elif play.last_cause == identity(outcome):
+        _fail_task(job, task, now, outcome, "no_progress", why)
+    elif job.last_cause == cause_key(outcome):
         why = "Not restarted: the same error again, and no progress since the job last started."
-        _give_up(play, task, now, outcome, "same_cause", why)
+        _fail_task(job, task, now, outcome, "same_cause", why)
     else:
         why = "No progress since the job last started, but another error than the last time"
-        _restart_within_limit(play, task, now, outcome, why, "other_cause")
+        _restart_within_limit(job, task, now, outcome, why, "other_cause")
 
 
-def _ended(detail: str) -> str:
-    """``detail`` as a sentence: it may end with a line of the program."""
+def _as_sentence(detail: str) -> str:
+    """Return ``detail`` with a full stop; it may end with a line of the program."""
     return detail if not detail or detail.endswith((".", "!", "?", ":")) else f"{detail}."
 
 
-def _restart(play: Play, task: Task, now: float, outcome: Outcome, why: str, rule: str) -> None:
+def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, rule: str) -> None:
     task.restarts += 1
-    in_place = play.config.restart_in_place or task.restarts_alone
-    alone = in_place and play.act is Act.PLAYING
-    how = "the task" if alone or play.act is not Act.PLAYING else "the gang"
-    words = [f"{task.name}:", _ended(outcome.detail), why, f"Restarting {how}."]
-    play.note(
+    in_place = job.config.restart_in_place or task.restarts_alone
+    alone = in_place and job.phase is JobPhase.RUNNING
+    how = "the task" if alone or job.phase is not JobPhase.RUNNING else "the gang"
+    parts = [f"{task.name}:", _as_sentence(outcome.detail), why, f"Restarting {how}."]
+    job.add_event(
         "restart",
-        " ".join(filter(None, words)),
+        " ".join(filter(None, parts)),
         task.name,
         reason=outcome.reason.value,
         rule=rule,
-        restarts=play.restarts,
-        epoch=play.epoch,
+        restarts=job.restarts,
+        epoch=job.epoch,
     )
-    if _spoiled(play, task):
-        drop(play, task)
-    if play.act is Act.PLAYING and not alone:
-        play.last_cause = identity(outcome)
-        restart_gang(play, now)
+    if _needs_new_container(job, task):
+        release_container(job, task)
+    if job.phase is JobPhase.RUNNING and not alone:
+        job.last_cause = cause_key(outcome)
+        restart_gang(job, now)
         return
-    if task.stage in (Stage.NONE, Stage.GONE) and play.act is not Act.RESTING:
-        ask(play, task, now)
-    task.wanted = alone
+    if task.stage in (Stage.NONE, Stage.GONE) and job.phase is not JobPhase.BACKOFF:
+        request_container(job, task, now)
+    task.start_requested = alone
 
 
-def _spoiled(play: Play, task: Task) -> bool:
-    """Whether the task's container is no place for another attempt."""
+def _needs_new_container(job: JobState, task: Task) -> bool:
+    """Whether the next attempt of the task needs a new container."""
     if task.stage is Stage.ENDED and task.linked and task.epoch:
-        return play.blamed.get(task.node, 0) >= NODE_FAULTS
+        return job.node_faults.get(task.node, 0) >= MAX_NODE_FAULTS
     return True
 
 
-def restart_gang(play: Play, now: float) -> None:
-    """Everything stops; the gang starts again in a new epoch once it stands.
+def restart_gang(job: JobState, now: float) -> None:
+    """Stop all programs and start the gang in a new epoch when it is complete.
 
-    On new ports: connections of the old epoch keep its ports busy for a minute (TIME_WAIT).
+    The tasks use new ports: connections of the old epoch keep theirs busy (TIME_WAIT).
     """
-    play.epoch += 1
-    play.deciding = None
-    play.become(State.RESTARTING)
-    for task in play.gang:
-        task.wanted = False
+    job.epoch += 1
+    job.pending_decision = None
+    job.change_state(State.RESTARTING)
+    for task in job.gang:
+        task.start_requested = False
         if task.stage in (Stage.STARTING, Stage.RUNNING):
-            stop(play, task, now, "the gang restarts")
-    _want_ports(play)
-    gather(play, now)
+            stop_task(job, task, now, "the gang restarts")
+    _request_new_ports(job)
+    start_gathering(job, now)
 
 
-def stop(play: Play, task: Task, now: float, why: str) -> None:
-    """Tell a task's program to end; its agent stays."""
-    grace = play.config.kill_grace
-    task.stage, task.stopped = Stage.STOPPING, True
-    task.stop_by = now + grace + play.config.lost_after
-    play.out.append(Send(task.seat, {"type": "stop", "why": why, "grace": grace}))
+def stop_task(job: JobState, task: Task, now: float, why: str) -> None:
+    """Stop the program of a task; its agent stays."""
+    grace = job.config.kill_grace
+    task.stage, task.stop_requested = Stage.STOPPING, True
+    task.stop_deadline = now + grace + job.config.lost_after
+    job.actions.append(SendMessage(task.seat, {"type": "stop", "why": why, "grace": grace}))
 
 
-def _renew_ports(play: Play, task: Task, now: float, outcome: Outcome) -> None:
-    play.port_renewals += 1
-    whose = "It" if task.restarts_alone else "The gang"
-    detail = f"{task.name}: {_ended(outcome.detail)} {whose} gets new ports."
-    play.note("ports", detail, task.name)
+def _renew_ports(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
+    job.port_renewals += 1
+    subject = "It" if task.restarts_alone else "The gang"
+    detail = f"{task.name}: {_as_sentence(outcome.detail)} {subject} gets new ports."
+    job.add_event("ports", detail, task.name)
     if task.restarts_alone:
-        task.wanted = play.act is Act.PLAYING
-        _want_ports_of(play, task)
-    elif play.act is Act.PLAYING:
-        play.last_cause = identity(outcome)
-        restart_gang(play, now)
+        task.start_requested = job.phase is JobPhase.RUNNING
+        _request_new_ports_of(job, task)
+    elif job.phase is JobPhase.RUNNING:
+        job.last_cause = cause_key(outcome)
+        restart_gang(job, now)
     else:
-        _want_ports(play)
+        _request_new_ports(job)
 
 
-def _want_ports(play: Play) -> None:
-    """Every container of the gang that is kept reserves new ports."""
-    for other in play.gang:
-        _want_ports_of(play, other)
+def _request_new_ports(job: JobState) -> None:
+    """Let each kept container of the gang reserve new ports."""
+    for other in job.gang:
+        _request_new_ports_of(job, other)
 
 
-def _want_ports_of(play: Play, task: Task) -> None:
+def _request_new_ports_of(job: JobState, task: Task) -> None:
     if task.member is not None and task.stage is not Stage.GONE:
-        task.ports_wanted = True
+        task.ports_requested = True
         if task.stage not in ACTIVE:
-            play.out.append(Send(task.seat, {"type": "ports"}))
+            job.actions.append(SendMessage(task.seat, {"type": "ports"}))
 
 
-def _sidecar(play: Play, task: Task, now: float, outcome: Outcome) -> None:
+def _handle_sidecar_fault(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
     if task.restarts >= MAX_SIDECAR_RESTARTS:
-        task.failed, task.wanted = True, False
-        play.note("warning", f"{task.name} is given up: {outcome.detail}", task.name)
+        task.failed, task.start_requested = True, False
+        job.add_event("warning", f"{task.name} is given up: {outcome.detail}", task.name)
         return
     task.restarts += 1
-    play.note("restart", f"{task.name}: {_ended(outcome.detail)} Restarting it.", task.name)
-    if _spoiled(play, task):
-        drop(play, task)
-        ask(play, task, now)
-    task.wanted = True
+    job.add_event(
+        "restart", f"{task.name}: {_as_sentence(outcome.detail)} Restarting it.", task.name
+    )
+    if _needs_new_container(job, task):
+        release_container(job, task)
+        request_container(job, task, now)
+    task.start_requested = True

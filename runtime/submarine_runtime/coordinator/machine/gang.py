@@ -1,6 +1,6 @@
-"""The gang: containers for all, programs only when every one is ready, and patience with an end.
+"""Form the gang: request containers for all tasks and start the programs when all are ready.
 
-Pure: changes a ``Play`` and adds to its actions.
+The functions change a ``JobState`` and add to its actions.
 """
 
 from __future__ import annotations
@@ -8,181 +8,186 @@ from __future__ import annotations
 import random
 
 from submarine_runtime.coordinator.machine import restore_state
-from submarine_runtime.coordinator.machine.actions import Ask, Release, Send, Start
+from submarine_runtime.coordinator.machine.actions import (
+    ReleaseContainer,
+    RequestContainer,
+    SendMessage,
+    StartTask,
+)
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
-    ATTENDED,
-    Act,
+    MONITORED,
+    JobPhase,
+    JobState,
     Outcome,
-    Play,
     Stage,
     Task,
 )
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.yarn import localizing
+from submarine_runtime.yarn import localizing_sentence
 
-#: Seconds that a gang which has its minimum waits for the rest.
-ENOUGH_PATIENCE = 10.0
-#: Seconds that an agent told to leave may take, when nobody waits for its outputs.
-DEPARTURE = 30.0
-LONGEST_REST = 120.0
+#: Seconds for which a gang with its minimum of tasks waits for the others.
+MINIMUM_GANG_WAIT = 10.0
+#: Seconds for an agent to leave when its outputs are not needed.
+LEAVE_SECONDS = 30.0
+MAX_BACKOFF = 120.0
 
 
-def ask(play: Play, task: Task, now: float, elsewhere: bool = False) -> None:
-    """Ask for a container for ``task``, whatever it had before."""
-    task.asks += 1
+def request_container(job: JobState, task: Task, now: float, delayed: bool = False) -> None:
+    """Request a new container for ``task``."""
+    task.request_count += 1
     role, index = task.orders.name, task.index
-    task.seat, task.nonce, task.node = f"{role}-{index}.{task.asks}", "", ""
-    task.stage, task.member, task.linked = Stage.ASKED, None, False
-    task.placed_at, task.placed_on, task.stop_by = None, "", None
-    task.ports_wanted, task.synced = False, True
+    task.seat, task.nonce, task.node = f"{role}-{index}.{task.request_count}", "", ""
+    task.stage, task.member, task.linked = Stage.REQUESTED, None, False
+    task.placed_at, task.placed_on, task.stop_deadline = None, "", None
+    task.ports_requested, task.synced = False, True
     if task.waiting_since is None:
         task.waiting_since = now
-    play.seats[task.seat] = task
-    play.out.append(Ask(task.name, task.seat, elsewhere))
+    job.seats[task.seat] = task
+    job.actions.append(RequestContainer(task.name, task.seat, delayed))
 
 
-def drop(play: Play, task: Task) -> None:
-    """Give up the seat of ``task``; its container goes, its agent is refused from now on."""
+def release_container(job: JobState, task: Task) -> None:
+    """Release the container of ``task``; its agent is refused from now on."""
     if task.stage not in (Stage.NONE, Stage.GONE):
-        play.out.append(Release(task.seat))
-        play.seats.pop(task.seat, None)
+        job.actions.append(ReleaseContainer(task.seat))
+        job.seats.pop(task.seat, None)
     task.stage, task.linked, task.member = Stage.GONE, False, None
 
 
-def gather(play: Play, now: float) -> None:
-    """Wait for a whole gang: ask for what is missing, keep what is there."""
-    play.act, play.enough_since, play.complete = Act.GATHERING, None, False
-    play.allocated = False
-    for task in play.gang:
+def start_gathering(job: JobState, now: float) -> None:
+    """Request the missing containers of the gang and keep the others."""
+    job.phase, job.minimum_since, job.complete = JobPhase.GATHERING, None, False
+    job.allocated = False
+    for task in job.gang:
         if task.stage in (Stage.NONE, Stage.GONE):
-            ask(play, task, now)
+            request_container(job, task, now)
 
 
-def advance(play: Play, now: float) -> None:
-    """Start the gang if it stands and no lost container can still be writing."""
-    if play.act is not Act.GATHERING:
+def start_gang_if_ready(job: JobState, now: float) -> None:
+    """Start the gang if it is complete and no lost container can still write."""
+    if job.phase is not JobPhase.GATHERING:
         return
-    chosen = _chosen(play, now)
-    if chosen is None or any(moment > now for moment, _ in play.fences.values()):
+    chosen = _tasks_to_start(job, now)
+    if chosen is None or any(until > now for until, _ in job.fences.values()):
         return
-    if not restore_state.ready(play):
+    if not restore_state.restore_point_known(job):
         return
-    for task in play.gang:
+    for task in job.gang:
         if task not in chosen:
-            drop(play, task)
+            release_container(job, task)
             task.waiting_since = None
-    play.act = Act.PLAYING
-    play.cast = {task.name: task.member for task in chosen if task.member is not None}
-    play.members = tuple(play.cast.values())
+    job.phase = JobPhase.RUNNING
+    job.members_by_task = {task.name: task.member for task in chosen if task.member is not None}
+    job.members = tuple(job.members_by_task.values())
     for task in chosen:
-        task.epoch, task.attempt, task.wanted, task.outcome = play.epoch, 0, True, None
-    play.note("gang", f"{len(chosen)} tasks start.", epoch=play.epoch, restarts=play.restarts)
+        task.epoch, task.attempt, task.start_requested, task.outcome = job.epoch, 0, True, None
+    job.add_event("gang", f"{len(chosen)} tasks start.", epoch=job.epoch, restarts=job.restarts)
 
 
-def _chosen(play: Play, now: float) -> list[Task] | None:
-    """The tasks to start with, or None while it is worth to wait."""
-    gang = play.gang
+def _tasks_to_start(job: JobState, now: float) -> list[Task] | None:
+    """Return the tasks to start, or None while the gang is incomplete."""
+    gang = job.gang
     if gang and all(task.startable for task in gang):
         return gang
     chosen: list[Task] = []
-    for role in play.config.roles:
+    for role in job.config.roles:
         own = [task for task in gang if task.orders is role]
         ready = 0
         while ready < len(own) and own[ready].startable:
             ready += 1
         if ready < min(role.least if role.least is not None else len(own), len(own)):
-            play.enough_since = None
+            job.minimum_since = None
             return None
         chosen += own[:ready]
     if not chosen:
         return None
-    if play.enough_since is None:
-        play.enough_since = now
-    # Whoever has a container will be ready soon and is not left behind.
+    if job.minimum_since is None:
+        job.minimum_since = now
+    # Tasks that have a container will be ready soon: wait for them.
     late = [task for task in gang if task.stage in (Stage.PREPARING, Stage.STOPPING)]
-    return chosen if now - play.enough_since >= ENOUGH_PATIENCE and not late else None
+    return chosen if now - job.minimum_since >= MINIMUM_GANG_WAIT and not late else None
 
 
-def release_starts(play: Play, now: float) -> None:
-    """Start the programs that are wanted, each after the roles that it wants to come after."""
-    if play.verdict is not None:
+def start_pending_tasks(job: JobState, now: float) -> None:
+    """Start the requested programs, each after the roles in its ``after``."""
+    if job.verdict is not None:
         return
-    for task in play.tasks.values():
-        if task.wanted and task.startable and _may_start(play, task, now):
-            _start(play, task)
+    for task in job.tasks.values():
+        if task.start_requested and task.startable and _may_start(job, task, now):
+            _start(job, task)
 
 
-def _may_start(play: Play, task: Task, now: float) -> bool:
-    if task.in_gang and play.act is not Act.PLAYING:
+def _may_start(job: JobState, task: Task, now: float) -> bool:
+    if task.in_gang and job.phase is not JobPhase.RUNNING:
         return False
-    if any(moment > now and whose == task.name for moment, whose in play.fences.values()):
+    if any(until > now and name == task.name for until, name in job.fences.values()):
         return False
-    if task.in_gang and task.attempt and _addresses_missing(play, task):
+    if task.in_gang and task.attempt and _addresses_missing(job, task):
         return False
     names = {role for role in task.orders.after if role != task.orders.name}
-    before = [other for other in play.gang if other.orders.name in names and other is not task]
+    before = [other for other in job.gang if other.orders.name in names and other is not task]
     return all(other.stage is Stage.RUNNING or other.outcome is not None for other in before)
 
 
-def _addresses_missing(play: Play, task: Task) -> bool:
+def _addresses_missing(job: JobState, task: Task) -> bool:
     """Whether the chief or a serving task is being replaced, so that its new address is unknown.
 
     A task that restarts alone connects to these tasks. With an old address it would wait until its
     own timeout.
     """
-    for other in play.gang:
-        serves = other is play.chief or other.kind == "untracked"
-        if serves and other is not task and other.name in play.cast:
-            replaced = other.wanted and not other.startable
-            if replaced or (other.stage in ATTENDED and not other.linked):
+    for other in job.gang:
+        serves = other is job.chief or other.kind == "untracked"
+        if serves and other is not task and other.name in job.members_by_task:
+            replaced = other.start_requested and not other.startable
+            if replaced or (other.stage in MONITORED and not other.linked):
                 return True
     return False
 
 
-def _start(play: Play, task: Task) -> None:
+def _start(job: JobState, task: Task) -> None:
     task.attempt += 1
     if not task.in_gang:
-        task.epoch = task.epoch or play.epoch
-    task.stage, task.wanted, task.outcome = Stage.STARTING, False, None
-    task.stopped = task.synced = task.saved = False
-    play.out.append(start_line(play, task))
+        task.epoch = task.epoch or job.epoch
+    task.stage, task.start_requested, task.outcome = Stage.STARTING, False, None
+    task.stop_requested = task.synced = task.saved = False
+    job.actions.append(start_action(job, task))
 
 
-def start_line(play: Play, task: Task) -> Start:
-    """The order to start ``task`` as it stands."""
-    members = play.members
-    moved = task.member is not None and play.cast.get(task.name) is not task.member
-    if moved or task.attempt > 1:
-        # A sidecar, a task that was placed again, or a restart beside tasks that were: running
-        # programs keep the addresses that they were given, this one gets the newest.
-        known = dict(play.cast)
-        for other in play.tasks.values():
+def start_action(job: JobState, task: Task) -> StartTask:
+    """Return the action that starts ``task`` in its present state."""
+    members = job.members
+    new_member = task.member is not None and job.members_by_task.get(task.name) is not task.member
+    if new_member or task.attempt > 1:
+        # A sidecar, a task in a new container, or a restart after another task got one: running
+        # programs keep their addresses, this one receives the newest.
+        known = dict(job.members_by_task)
+        for other in job.tasks.values():
             if other.member is not None and (other is task or other.name in known):
                 known[other.name] = other.member
-        members = tuple(known[name] for name in play.tasks if name in known)
+        members = tuple(known[name] for name in job.tasks if name in known)
         if task.in_gang:
-            play.cast, play.members = known, members
-    restore = restore_state.order_of(play, task)
-    alone = restore_state.alone(play, task)
-    return Start(task.seat, task.epoch, task.attempt, members, restore, alone)
+            job.members_by_task, job.members = known, members
+    restore = restore_state.restore_order(job, task)
+    alone = restore_state.restores_alone(job, task)
+    return StartTask(task.seat, task.epoch, task.attempt, members, restore, alone)
 
 
-def waiting_sentence(play: Play, now: float) -> str:
-    """``5 of 8 containers, waiting 40 s for 3 with 1 GPU each``; empty when nobody waits."""
-    if play.verdict is not None:
+def waiting_sentence(job: JobState, now: float) -> str:
+    """``5 of 8 containers, waiting 40 s for 3 with 1 GPU each``; empty: nothing is missing."""
+    if job.verdict is not None:
         return ""
-    gang = play.gang
-    waiting = [task for task in gang if task.stage is Stage.ASKED]
-    if play.act is Act.RESTING:
-        left = max(0.0, play.rest_until - now)
+    gang = job.gang
+    waiting = [task for task in gang if task.stage is Stage.REQUESTED]
+    if job.phase is JobPhase.BACKOFF:
+        left = max(0.0, job.backoff_until - now)
         return f"The cluster did not give all containers in time; the next try is in {left:.0f} s."
-    localizes = localizing_sentence(play, now)
+    localizes = _localizing_part(job, now)
     waiting = [task for task in waiting if not task.localizing]
     if not waiting:
         return localizes
-    moments = [task.waiting_since for task in waiting if task.waiting_since is not None]
-    since = min(moments, default=now)
+    starts = [task.waiting_since for task in waiting if task.waiting_since is not None]
+    since = min(starts, default=now)
     counts: dict[tuple[int, int, int], int] = {}
     for task in waiting:
         size = (task.orders.memory, task.orders.vcores, task.orders.gpus)
@@ -190,21 +195,21 @@ def waiting_sentence(play: Play, now: float) -> str:
     have = len(gang) - len(waiting)
     what = " and ".join(f"{count} {_size(*size, count)}" for size, count in counts.items())
     passed = f" {now - since:.0f} s" if now - since >= 1.0 else ""
-    words = f"{have} of {len(gang)} containers, waiting{passed} for {what}"
-    return f"{words}; {localizes}" if localizes else words
+    sentence = f"{have} of {len(gang)} containers, waiting{passed} for {what}"
+    return f"{sentence}; {localizes}" if localizes else sentence
 
 
-def localizing_sentence(play: Play, now: float) -> str:
-    """Where YARN brings files of the gang to its nodes, and for how long; empty: nowhere."""
-    gang = play.gang
+def _localizing_part(job: JobState, now: float) -> str:
+    """Return where and for how long YARN localizes files of the gang; empty: nowhere."""
+    gang = job.gang
     found = [task for task in gang if task.localizing]
     if not found:
         return ""
     since = min(task.placed_at for task in found if task.placed_at is not None)
     what = "; ".join(dict.fromkeys(t.orders.localizes for t in found if t.orders.localizes))
-    ready = len(gang) - sum(task.stage is Stage.ASKED for task in gang)
-    told = f"{ready} of {len(gang)} tasks {'is' if ready == 1 else 'are'} ready"
-    return localizing([task.placed_on for task in found], now - since, what, told)
+    ready = len(gang) - sum(task.stage is Stage.REQUESTED for task in gang)
+    progress = f"{ready} of {len(gang)} tasks {'is' if ready == 1 else 'are'} ready"
+    return localizing_sentence([task.placed_on for task in found], now - since, what, progress)
 
 
 def _size(memory: int, vcores: int, gpus: int, count: int) -> str:
@@ -215,58 +220,60 @@ def _size(memory: int, vcores: int, gpus: int, count: int) -> str:
     return f"with {size}{vcores} vcore{'s' if vcores > 1 else ''}{each}"
 
 
-def look_at_patience(play: Play, now: float, why: str = "") -> tuple[Outcome | None, bool]:
-    """Whether the gang has waited for too long: (why the job ends, whether it let go).
+def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | None:
+    """Release all containers after ``gang_timeout``; return the outcome after the last attempt.
 
     Parameters
     ----------
     why
-        What the cluster says of the containers that are missing.
+        What the cluster reports about the missing containers.
     """
-    timeout = play.config.gang_timeout
-    if timeout is None or play.act not in (Act.GATHERING, Act.PLAYING):
-        return None, False
+    timeout = job.config.gang_timeout
+    if timeout is None or job.phase not in (JobPhase.GATHERING, JobPhase.RUNNING):
+        return None
     waits = [
         task.waiting_since
-        for task in play.gang
-        if task.stage is Stage.ASKED and not task.localizing and task.waiting_since is not None
+        for task in job.gang
+        if task.stage is Stage.REQUESTED and not task.localizing and task.waiting_since is not None
     ]
     if not waits or now - min(waits) < timeout:
-        return None, False
-    sentence = waiting_sentence(play, now) + (f": {why}" if why else "")
-    play.gang_tries += 1
-    retries = play.config.gang_retries
-    if retries is not None and play.gang_tries > retries:
-        return Outcome(EndReason.GANG_TIMED_OUT, f"{sentence}."), False
-    _let_go(play, now)
-    # The same orders give the same pauses, so that a journal can be played again.
-    chance = random.Random(f"{play.config.job_id}:{play.config.intent}:{play.gang_tries}")  # noqa: S311
-    base = min(LONGEST_REST, max(1.0, timeout / 4) * 2 ** (play.gang_tries - 1))
-    play.act, play.rest_until = Act.RESTING, now + base * chance.uniform(0.5, 1.5)
-    play.note("gang", f"All containers are given back: {sentence}.", tries=play.gang_tries)
-    return None, True
+        return None
+    sentence = waiting_sentence(job, now) + (f": {why}" if why else "")
+    job.gang_tries += 1
+    retries = job.config.gang_retries
+    if retries is not None and job.gang_tries > retries:
+        return Outcome(EndReason.GANG_TIMED_OUT, f"{sentence}.")
+    _release_gang(job, now)
+    # The same configuration gives the same pauses, so that the journal can be replayed.
+    jitter = random.Random(f"{job.config.job_id}:{job.config.intent}:{job.gang_tries}")  # noqa: S311
+    base = min(MAX_BACKOFF, max(1.0, timeout / 4) * 2 ** (job.gang_tries - 1))
+    job.phase, job.backoff_until = JobPhase.BACKOFF, now + base * jitter.uniform(0.5, 1.5)
+    job.add_event("gang", f"All containers are given back: {sentence}.", tries=job.gang_tries)
+    return None
 
 
-def _let_go(play: Play, now: float) -> None:
-    """Everything of the gang goes; what runs is stopped and ships what it has first."""
-    if any(task.stage in ACTIVE for task in play.gang):
-        play.epoch += 1
-    for task in play.gang:
-        if task.stage in ATTENDED and task.linked:
-            depart(play, task, now)
+def _release_gang(job: JobState, now: float) -> None:
+    """Release all containers; running programs are stopped and save their output first."""
+    if any(task.stage in ACTIVE for task in job.gang):
+        job.epoch += 1
+    for task in job.gang:
+        if task.stage in MONITORED and task.linked:
+            dismiss_agent(job, task, now)
         else:
-            drop(play, task)
-        task.waiting_since, task.wanted = None, False
+            release_container(job, task)
+        task.waiting_since, task.start_requested = None, False
 
 
-def depart(play: Play, task: Task, now: float) -> None:
-    """Send an agent away whose task goes on elsewhere."""
-    seat, grace = task.seat, play.config.kill_grace
+def dismiss_agent(job: JobState, task: Task, now: float) -> None:
+    """Tell an agent to leave whose task will continue in another container."""
+    seat, grace = task.seat, job.config.kill_grace
     if task.stage in ACTIVE:
-        play.out.append(Send(seat, {"type": "stop", "why": "the gang restarts", "grace": grace}))
-        late = now + grace + play.config.lost_after + play.config.lost_margin
-        play.fences[seat] = (late, task.name)
-    # Its task goes on elsewhere: outputs of this container would be written beside the new ones.
-    play.out.append(Send(seat, {"type": "leave", "outputs": False}))
-    play.departing[seat] = now + grace + DEPARTURE
+        job.actions.append(
+            SendMessage(seat, {"type": "stop", "why": "the gang restarts", "grace": grace})
+        )
+        late = now + grace + job.config.lost_after + job.config.lost_margin
+        job.fences[seat] = (late, task.name)
+    # The task continues elsewhere: outputs of this container would mix with the new ones.
+    job.actions.append(SendMessage(seat, {"type": "leave", "outputs": False}))
+    job.release_deadlines[seat] = now + grace + LEAVE_SECONDS
     task.stage, task.linked, task.member = Stage.GONE, False, None

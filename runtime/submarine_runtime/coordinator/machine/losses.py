@@ -1,111 +1,116 @@
-"""Tasks that are lost, containers that are gone, requests that can never be met.
+"""Lost agents, ended containers and refused container requests.
 
-Pure: changes a ``Play`` and adds to its actions.
+The functions change a ``JobState`` and add to its actions.
 """
 
 from __future__ import annotations
 
-from typing import Any, Mapping
+from typing import Any
 
-from submarine_runtime.coordinator.machine import registration as arrivals
-from submarine_runtime.coordinator.machine.faults import fault
-from submarine_runtime.coordinator.machine.gang import drop
+from submarine_runtime.coordinator.machine import registration
+from submarine_runtime.coordinator.machine.faults import handle_fault
+from submarine_runtime.coordinator.machine.gang import release_container
 from submarine_runtime.coordinator.machine.state import (
     ACTIVE,
-    ATTENDED,
-    Act,
+    MONITORED,
+    Event,
+    JobPhase,
+    JobState,
     Outcome,
-    Play,
     Stage,
     Task,
 )
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
 
-#: Seconds from a container's grant to its agent's first word: localising may take long.
-ARRIVAL_PATIENCE = 900.0
-
-Message = Mapping[str, Any]
+#: Seconds from the grant of a container to the registration of its agent; includes localizing.
+REGISTRATION_TIMEOUT = 900.0
 
 
-def look_at(play: Play, task: Task, now: float) -> None:
-    """Notice what did not happen."""
-    if task.stage is Stage.STOPPING and task.stop_by is not None and now >= task.stop_by:
-        _lose(play, task, now, now, "Its program did not end when it was told to.")
-    elif task.stage is Stage.ASKED and now - (task.placed_at or now) > ARRIVAL_PATIENCE:
-        detail = f"Its agent said nothing for {ARRIVAL_PATIENCE:.0f} s after it was placed."
-        drop(play, task)
-        fault(play, task, now, Outcome(EndReason.LAUNCH_FAILED, detail))
+def check_deadlines(job: JobState, task: Task, now: float) -> None:
+    """Handle a task whose program did not stop, or whose agent did not register, in time."""
+    if (
+        task.stage is Stage.STOPPING
+        and task.stop_deadline is not None
+        and now >= task.stop_deadline
+    ):
+        _lose_task(job, task, now, now, "Its program did not end when it was told to.")
+    elif task.stage is Stage.REQUESTED and now - (task.placed_at or now) > REGISTRATION_TIMEOUT:
+        detail = f"Its agent said nothing for {REGISTRATION_TIMEOUT:.0f} s after it was placed."
+        release_container(job, task)
+        handle_fault(job, task, now, Outcome(EndReason.LAUNCH_FAILED, detail))
 
 
-def _lose(play: Play, task: Task, now: float, heard: float, detail: str) -> None:
-    """The container may still run: nothing replaces its program before its agent has ended it.
+def _lose_task(job: JobState, task: Task, now: float, last_contact: float, detail: str) -> None:
+    """Replace a task; its container may still run, so a fence delays the replacement's program.
 
-    Heartbeats are in no journal, so that ``heard`` comes from messages only.
+    Heartbeats are not in the journal, so ``last_contact`` comes from an event.
     """
-    config, was = play.config, task.stage
-    _miss(play, task)
+    config, was = job.config, task.stage
+    _report_missing_log(job, task)
     if was in ACTIVE:
-        late = max(now, heard + config.lost_after) + config.lost_margin
-        play.fences[task.seat] = (late, task.name)
+        late = max(now, last_contact + config.lost_after) + config.lost_margin
+        job.fences[task.seat] = (late, task.name)
     ended_well = was is Stage.ENDED and task.outcome is not None and task.outcome.succeeded
-    drop(play, task)
-    if play.verdict is None and (not ended_well or play.act is Act.GATHERING):
-        fault(play, task, now, Outcome(EndReason.TASK_LOST, detail))
+    release_container(job, task)
+    if job.verdict is None and (not ended_well or job.phase is JobPhase.GATHERING):
+        handle_fault(job, task, now, Outcome(EndReason.TASK_LOST, detail))
 
 
-def _miss(play: Play, task: Task) -> None:
-    """What an agent had not shipped when it was lost is lost too."""
-    if task.stage in ATTENDED and task.epoch:
+def _report_missing_log(job: JobState, task: Task) -> None:
+    """Note in the record that the end of the log may be missing."""
+    if task.stage in MONITORED and task.epoch:
         attempt = attempt_name(task.epoch, task.attempt)
-        play.missing.append(f"{task.name}/{attempt} was lost: its log may lack its end.")
+        job.missing.append(f"{task.name}/{attempt} was lost: its log may lack its end.")
 
 
-def silent(play: Play, now: float) -> list[dict[str, Any]]:
-    """A message for each task whose agent was not heard for too long; changes nothing."""
-    late = now - play.config.lost_after
+def lost_agent_events(job: JobState, now: float) -> list[dict[str, Any]]:
+    """Return an event ``lost`` for each task without a heartbeat for ``lost_after`` seconds."""
+    late = now - job.config.lost_after
     return [
-        {"type": "lost", "seat": task.seat, "t": now, "heard": task.heard}
-        for task in play.tasks.values()
-        if task.stage in ATTENDED and task.heard < late
+        {"type": "lost", "seat": task.seat, "t": now, "heard": task.last_contact}
+        for task in job.tasks.values()
+        if task.stage in MONITORED and task.last_contact < late
     ]
 
 
-def lost(play: Play, message: Message, now: float) -> None:
-    """Nothing was heard of an agent since ``heard``."""
-    task = arrivals.holder(play, message)
-    if task is not None and task.stage in ATTENDED:
-        heard = float(message["heard"])
-        _lose(play, task, now, heard, f"Nothing was heard of it for {now - heard:.0f} s.")
+def agent_lost(job: JobState, event: Event, now: float) -> None:
+    """Handle ``lost``: no heartbeat came since ``heard``."""
+    task = registration.task_of_seat(job, event)
+    if task is not None and task.stage in MONITORED:
+        last_contact = float(event["heard"])
+        _lose_task(
+            job, task, now, last_contact, f"Nothing was heard of it for {now - last_contact:.0f} s."
+        )
 
 
-def gone(play: Play, message: Message, now: float) -> None:
-    """A container has ended for certain: it writes no more."""
-    seat = str(message["seat"])
-    play.fences.pop(seat, None)
-    play.departing.pop(seat, None)
-    task = play.seats.pop(seat, None)
+def container_ended(job: JobState, event: Event, now: float) -> None:
+    """Handle ``gone``: a container has ended and writes nothing more."""
+    seat = str(event["seat"])
+    job.fences.pop(seat, None)
+    job.release_deadlines.pop(seat, None)
+    task = job.seats.pop(seat, None)
     if task is None or task.seat != seat or task.stage in (Stage.NONE, Stage.GONE):
         return
     was = task.stage
-    _miss(play, task)
+    _report_missing_log(job, task)
     task.stage, task.linked, task.member = Stage.GONE, False, None
-    if play.verdict is not None:
+    if job.verdict is not None:
         return
     done = was is Stage.ENDED and task.outcome is not None
-    failed = play.deciding is not None and task.name in dict(play.deciding.failures)
-    if done and play.act is Act.PLAYING and not failed:
-        return  # its program had ended, well or for good
-    reason = EndReason(message.get("reason") or EndReason.AGENT_LOST)
-    detail = str(message.get("detail") or "Its container ended.")
-    fault(play, task, now, Outcome(reason, detail[:1000]))
+    failed = job.pending_decision is not None and task.name in dict(job.pending_decision.failures)
+    if done and job.phase is JobPhase.RUNNING and not failed:
+        return  # The program had ended, and its end is handled already.
+    reason = EndReason(event.get("reason") or EndReason.AGENT_LOST)
+    detail = str(event.get("detail") or "Its container ended.")
+    handle_fault(job, task, now, Outcome(reason, detail[:1000]))
 
 
-def refused(play: Play, message: Message, now: float) -> None:
-    """A request will never be met."""
-    task = arrivals.holder(play, message)
-    if task is not None and task.stage is Stage.ASKED:
+def request_refused(job: JobState, event: Event, now: float) -> None:
+    """Handle ``refused``: a container request can never be satisfied."""
+    task = registration.task_of_seat(job, event)
+    if task is not None and task.stage is Stage.REQUESTED:
         task.stage = Stage.GONE
-        reason = EndReason(message.get("reason") or EndReason.NEVER_FITS)
-        detail = str(message.get("detail") or "")[:1000]
-        fault(play, task, now, Outcome(reason, detail), retry=False)
+        reason = EndReason(event.get("reason") or EndReason.NEVER_FITS)
+        detail = str(event.get("detail") or "")[:1000]
+        handle_fault(job, task, now, Outcome(reason, detail), retry=False)

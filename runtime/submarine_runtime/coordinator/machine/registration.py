@@ -1,175 +1,183 @@
-"""Agents that come, come back, or are not wanted. Pure: changes a ``Play``, adds to its actions."""
+"""Registration of agents: accept an agent, take it back after a disconnect, or refuse it.
+
+The functions change a ``JobState`` and add to its actions.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine import restore_state
-from submarine_runtime.coordinator.machine.actions import Release, Send
-from submarine_runtime.coordinator.machine.faults import NODE_FAULTS
-from submarine_runtime.coordinator.machine.gang import ask, start_line
-from submarine_runtime.coordinator.machine.state import ACTIVE, Outcome, Play, Stage, Task
+from submarine_runtime.coordinator.machine.actions import ReleaseContainer, SendMessage
+from submarine_runtime.coordinator.machine.faults import MAX_NODE_FAULTS
+from submarine_runtime.coordinator.machine.gang import request_container, start_action
+from submarine_runtime.coordinator.machine.state import (
+    ACTIVE,
+    Event,
+    JobState,
+    Outcome,
+    Stage,
+    Task,
+)
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 
-#: Containers of one task that are given back because of their node, before any node will do.
+#: Containers of one task that are released because of their node; then any node is accepted.
 MAX_REFUSALS = 12
 MAX_PORTS = 64
 
-Message = Mapping[str, Any]
+
+def task_of_seat(job: JobState, event: Event) -> Task | None:
+    """Return the task whose current seat the event comes from; None for any other seat."""
+    task = job.seats.get(str(event.get("seat")))
+    return task if task is not None and task.seat == event.get("seat") else None
 
 
-def holder(play: Play, message: Message) -> Task | None:
-    """The task whose present seat speaks."""
-    task = play.seats.get(str(message.get("seat")))
-    return task if task is not None and task.seat == message.get("seat") else None
+def is_current(task: Task, event: Event) -> bool:
+    """Whether an event is about the current attempt of the task."""
+    return event.get("epoch") == task.epoch and event.get("attempt") == task.attempt
 
 
-def current(task: Task, message: Message) -> bool:
-    """Whether a message is about the attempt that counts."""
-    return message.get("epoch") == task.epoch and message.get("attempt") == task.attempt
-
-
-def outcome_of(message: Message) -> Outcome:
-    """How a program ended, in an agent's words; an unknown reason is the program's own error."""
+def outcome_of(event: Event) -> Outcome:
+    """How a program ended, as its agent reports it; an unknown reason is ``program_error``."""
     try:
-        reason = EndReason(message.get("reason"))
+        reason = EndReason(event.get("reason"))
     except ValueError:
         reason = EndReason.PROGRAM_ERROR
-    failure = message.get("failure")
+    failure = event.get("failure")
     return Outcome(
         reason,
-        str(message.get("detail") or "")[:2000],
-        _number(message.get("exit_code")),
-        _number(message.get("signal")),
+        str(event.get("detail") or "")[:2000],
+        _number(event.get("exit_code")),
+        _number(event.get("signal")),
         dict(failure) if isinstance(failure, Mapping) else None,
     )
 
 
-def placed(play: Play, message: Message, now: float) -> None:
-    """A container was granted; its agent may take a while."""
-    task = holder(play, message)
-    if task is not None and task.stage is Stage.ASKED and task.placed_at is None:
-        task.placed_at, task.placed_on = now, str(message.get("node") or "")[:256]
+def container_placed(job: JobState, event: Event, now: float) -> None:
+    """Handle ``placed``: a container was granted; its agent is not there yet."""
+    task = task_of_seat(job, event)
+    if task is not None and task.stage is Stage.REQUESTED and task.placed_at is None:
+        task.placed_at, task.placed_on = now, str(event.get("node") or "")[:256]
 
 
-def unlinked(play: Play, message: Message, now: float) -> None:
-    """A connection broke; its agent has until it is lost to come back."""
-    task = holder(play, message)
+def link_closed(job: JobState, event: Event, now: float) -> None:
+    """Handle ``unlinked``: a link was closed; the agent may connect again until it is lost."""
+    task = task_of_seat(job, event)
     if task is not None:
         task.linked = False
 
 
-def ports(play: Play, message: Message, now: float) -> None:
-    """New ports were reserved."""
-    task = holder(play, message)
+def ports_reserved(job: JobState, event: Event, now: float) -> None:
+    """Handle ``ports``: the agent has reserved new ports."""
+    task = task_of_seat(job, event)
     if task is not None and task.member is not None:
-        task.ports_wanted = False
-        task.member = Member(**{**task.member.to_json(), "ports": port_numbers(message)})
+        task.ports_requested = False
+        task.member = Member(**{**task.member.to_json(), "ports": port_numbers(event)})
 
 
-def register(play: Play, message: Message, now: float) -> None:
-    """An agent says who it is: welcome it, take it back, or refuse it."""
-    seat, nonce = str(message.get("seat")), str(message.get("nonce") or "")
-    task = holder(play, message)
+def register_agent(job: JobState, event: Event, now: float) -> None:
+    """Handle ``register``: accept an agent, take it back, or refuse it."""
+    seat, nonce = str(event.get("seat")), str(event.get("nonce") or "")
+    task = task_of_seat(job, event)
     if task is None or task.stage in (Stage.NONE, Stage.GONE):
-        _refuse(play, seat, "this place was given to another container")
+        _refuse_agent(job, seat, "this place was given to another container")
     elif task.nonce and task.nonce != nonce:
-        _refuse(play, seat, "another agent has this place")
-    elif task.stage is Stage.ASKED:
-        _first(play, task, message, nonce, now)
+        _refuse_agent(job, seat, "another agent has this place")
+    elif task.stage is Stage.REQUESTED:
+        _register_first(job, task, event, nonce, now)
     else:
-        _again(play, task, message, now)
+        _register_again(job, task, event, now)
 
 
-def _refuse(play: Play, seat: str, why: str) -> None:
-    play.out.append(Send(seat, {"type": "refused", "why": why}))
+def _refuse_agent(job: JobState, seat: str, why: str) -> None:
+    job.actions.append(SendMessage(seat, {"type": "refused", "why": why}))
 
 
-def _first(play: Play, task: Task, message: Message, nonce: str, now: float) -> None:
-    node = str(message.get("node") or message.get("host") or "")[:256]
-    host = str(message.get("host") or "")[:256]
-    why = _unwanted(play, task, node, host)
-    if why and task.refusals < MAX_REFUSALS and play.verdict is None:
+def _register_first(job: JobState, task: Task, event: Event, nonce: str, now: float) -> None:
+    node = str(event.get("node") or event.get("host") or "")[:256]
+    host = str(event.get("host") or "")[:256]
+    why = _rejection_reason(job, task, node, host)
+    if why and task.refusals < MAX_REFUSALS and job.verdict is None:
         task.refusals += 1
-        _refuse(play, task.seat, why)
-        play.note("refused", f"{task.name} on {node}: {why}", task.name)
+        _refuse_agent(job, task.seat, why)
+        job.add_event("refused", f"{task.name} on {node}: {why}", task.name)
         old = task.seat
-        ask(play, task, now, elsewhere=True)
-        play.seats.pop(old, None)
-        play.out.append(Release(old))
+        request_container(job, task, now, delayed=True)
+        job.seats.pop(old, None)
+        job.actions.append(ReleaseContainer(old))
         return
-    task.nonce, task.node, task.member = nonce, node, member_of(task, message)
-    task.linked, task.heard, task.stage = True, now, Stage.PREPARING
+    task.nonce, task.node, task.member = nonce, node, member_of(task, event)
+    task.linked, task.last_contact, task.stage = True, now, Stage.PREPARING
     task.waiting_since = None
-    _welcome(play, task)
+    _welcome(job, task)
 
 
-def _welcome(play: Play, task: Task) -> None:
-    config = play.config
+def _welcome(job: JobState, task: Task) -> None:
+    config = job.config
     line = {"type": "welcome", "heartbeat": config.heartbeat, "lost_after": config.lost_after}
-    play.out.append(Send(task.seat, line))
+    job.actions.append(SendMessage(task.seat, line))
 
 
-def _unwanted(play: Play, task: Task, node: str, host: str) -> str:
+def _rejection_reason(job: JobState, task: Task, node: str, host: str) -> str:
     if host in task.orders.avoid or node in task.orders.avoid:
         return "the job avoids this node"
-    if play.blamed.get(node, 0) >= NODE_FAULTS:
+    if job.node_faults.get(node, 0) >= MAX_NODE_FAULTS:
         return "this node has failed twice"
     if task.orders.spread:
-        for other in play.tasks.values():
+        for other in job.tasks.values():
             same = other.orders is task.orders and other is not task
             if same and other.node == node and other.member is not None:
                 return f"{other.name} is there already, and the role is spread out"
     return ""
 
 
-def _again(play: Play, task: Task, message: Message, now: float) -> None:
-    """An agent that we know has come back: both sides may have missed something meanwhile."""
-    task.linked, task.heard = True, now
-    task.member = member_of(task, message)
-    _welcome(play, task)
-    running = message.get("running")
+def _register_again(job: JobState, task: Task, event: Event, now: float) -> None:
+    """Take an agent back and repeat what it may have missed while its link was closed."""
+    task.linked, task.last_contact = True, now
+    task.member = member_of(task, event)
+    _welcome(job, task)
+    running = event.get("running")
     running = running if isinstance(running, Mapping) else None
-    same = running is not None and current(task, running)
-    if task.stage is Stage.STARTING and not same and not play.unchecked:
-        play.out.append(start_line(play, task))
+    same = running is not None and is_current(task, running)
+    if task.stage is Stage.STARTING and not same and not job.claim_unchecked:
+        job.actions.append(start_action(job, task))
     if same and running is not None and running.get("synced"):
         task.synced = True
-    restore_state.again(play, task)
+    restore_state.repeat_requests(job, task)
     if task.stage is Stage.STOPPING:
         if running is None:
-            task.stage, task.stop_by = Stage.ENDED, None
+            task.stage, task.stop_deadline = Stage.ENDED, None
         else:
-            grace = play.config.kill_grace
-            play.out.append(Send(task.seat, {"type": "stop", "why": "", "grace": grace}))
+            grace = job.config.kill_grace
+            job.actions.append(SendMessage(task.seat, {"type": "stop", "why": "", "grace": grace}))
     elif task.stage is Stage.LEAVING:
-        play.out.append(Send(task.seat, {"type": "leave"}))
-    if task.ports_wanted and task.stage not in ACTIVE:
-        play.out.append(Send(task.seat, {"type": "ports"}))
+        job.actions.append(SendMessage(task.seat, {"type": "leave"}))
+    if task.ports_requested and task.stage not in ACTIVE:
+        job.actions.append(SendMessage(task.seat, {"type": "ports"}))
 
 
-def member_of(task: Task, message: Message) -> Member:
-    """What the other tasks learn of this one."""
-    extra = message.get("extra")
-    gpus = message.get("gpus")
+def member_of(task: Task, event: Event) -> Member:
+    """Return the gang member that the other tasks receive."""
+    extra = event.get("extra")
+    gpus = event.get("gpus")
     return Member(
         task=task.name,
         role=task.orders.name,
         index=task.index,
-        host=str(message.get("host") or "")[:256],
-        address=str(message.get("address") or "")[:64],
-        ports=port_numbers(message),
+        host=str(event.get("host") or "")[:256],
+        address=str(event.get("address") or "")[:64],
+        ports=port_numbers(event),
         gpus=len(gpus) if isinstance(gpus, (list, tuple)) else int(gpus or 0),
         kind=task.kind,
-        processes=max(1, int(message.get("processes") or 1)),
+        processes=max(1, int(event.get("processes") or 1)),
         extra=dict(extra) if isinstance(extra, Mapping) else {},
     )
 
 
-def port_numbers(message: Message) -> tuple[int, ...]:
-    """The ports in a message."""
-    numbers = message.get("ports")
+def port_numbers(event: Event) -> tuple[int, ...]:
+    """Return the ports in an event."""
+    numbers = event.get("ports")
     return tuple(int(port) for port in numbers[:MAX_PORTS]) if isinstance(numbers, list) else ()
 
 

@@ -1,8 +1,9 @@
-"""Choose the restore point of a gang from the snapshots of its tasks; pure functions only.
+"""Choose the restore point of a gang from the snapshots of its tasks.
 
-``choose`` applies the rules of ``--restore``: every task restores the chief's snapshot (``chief``),
-or every task restores its own files of one common step or round (``own``). ``progress`` compares
-two choices. This module reads no file and keeps no state; ``survey`` finds the snapshots.
+``choose_restore_point`` applies the rules of ``--restore``: every task restores the chief's
+snapshot (``chief``), or every task restores its own files of one common step or round (``own``).
+``progress`` compares two restore points. This module reads no file and keeps no state;
+``job_directory.snapshot_survey`` finds the snapshots.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from submarine_runtime.protocol.fields import known
 #: Training progress at which a file was written: one number or several, the most significant first.
 Step = Tuple[int, ...]
 
-#: The policy of tasks that restart alone; the others are ``coordination.RESTORE_POLICIES``.
+#: The policy of tasks that restart alone; the others are ``coordinator_config.RESTORE_POLICIES``.
 EACH = "each"
 #: A snapshot that agents take while the program runs, the final checkpoints of an ended job, or a
 #: checkpoint path.
@@ -35,9 +36,9 @@ _STEP_WORD = re.compile(
 _TEMPORARY = re.compile(r"_temp$|^workertemp_\d+$")
 #: TensorFlow's file that names the newest checkpoint; ``restore`` rewrites it for an older step.
 STATE_FILE = "checkpoint"
-#: More names than this are not sent to an agent: such a snapshot offers its newest step only.
+#: A snapshot with more files of later steps than this offers its newest step only.
 MAX_LEFT_OUT = 1000
-#: More shapes of names, and longer ones, are not remembered with a choice.
+#: Limits of the shapes of names that are stored with a restore point, and of their length.
 MAX_SHAPES, MAX_SHAPE = 100, 300
 #: Names and steps that a warning lists for each task.
 _LISTED = 5
@@ -129,7 +130,7 @@ def _step(value: Any) -> Step:
 
 
 @dataclass(frozen=True)
-class Part:
+class TaskRestore:
     """What one task restores: a snapshot, without the files and directories in ``left_out``."""
 
     snapshot: Snapshot
@@ -141,21 +142,21 @@ class Part:
         return {"snapshot": plain, "left_out": list(self.left_out)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Part:
+    def from_json(cls, data: Mapping[str, Any]) -> TaskRestore:
         """Read what ``to_json`` wrote; raises ValueError where it has the wrong form."""
         left_out = tuple(str(name) for name in data.get("left_out") or ())
         return cls(Snapshot.from_json(data["snapshot"]), left_out)
 
 
 @dataclass(frozen=True)
-class Choice:
+class RestorePoint:
     """The restore point of a gang.
 
     Parameters
     ----------
     rule
-        ``chief``, ``own`` (a common step), ``round`` (a common round), ``each`` (see ``choose``),
-        ``beginning`` (nothing is common) or ``none`` (there is no snapshot).
+        ``chief``, ``own`` (a common step), ``round`` (a common round), ``each`` (each task its own
+        newest snapshot), ``beginning`` (nothing is common) or ``none`` (there is no snapshot).
     step, round
         The common step or round; None: there is none.
     source
@@ -175,7 +176,7 @@ class Choice:
     step: Step | None = None
     round: int | None = None
     source: str = ""
-    parts: Mapping[str, Part] = field(default_factory=dict)
+    parts: Mapping[str, TaskRestore] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     failure: str = ""
     changing: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -186,7 +187,7 @@ class Choice:
         return not self.parts
 
     def sentence(self) -> str:
-        """The choice for people, one sentence."""
+        """Return one sentence that describes the restore point."""
         at = f" at step {step_text(self.step)}" if self.step is not None else ""
         first = next(iter(self.parts.values())).snapshot if self.parts else None
         if first is None:
@@ -205,7 +206,7 @@ class Choice:
         return {**asdict(replace(self, parts={})), "parts": parts}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Choice:
+    def from_json(cls, data: Mapping[str, Any]) -> RestorePoint:
         """Read what ``to_json`` wrote; unknown fields are ignored.
 
         Raises
@@ -218,7 +219,9 @@ class Choice:
             step = data.get("step")
             values["step"] = None if step is None else _step(step)
             parts = dict(data.get("parts") or {})
-            values["parts"] = {str(task): Part.from_json(part) for task, part in parts.items()}
+            values["parts"] = {
+                str(task): TaskRestore.from_json(part) for task, part in parts.items()
+            }
             values["warnings"] = tuple(str(words) for words in data.get("warnings") or ())
             changing = dict(data.get("changing") or {})
             values["changing"] = {str(shape): _step(found) for shape, found in changing.items()}
@@ -228,16 +231,16 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Question:
-    """What the choice for one epoch depends on, beside the snapshots.
+class RestoreQuery:
+    """What the choice for one epoch depends on besides the snapshots.
 
     Parameters
     ----------
     tasks
         The tasks that take part, by rank, the chief first.
-    silent
-        Those that need no files of their own.
-    aside
+    optional
+        Tasks that need no files of their own.
+    independent
         Tasks that restore their own newest files only (evaluators).
     damaged
         Keys of snapshots that could not be restored.
@@ -249,8 +252,8 @@ class Question:
     tasks: tuple[str, ...]
     chief: str
     policy: str = "auto"
-    silent: frozenset[str] = frozenset()
-    aside: tuple[str, ...] = ()
+    optional: frozenset[str] = frozenset()
+    independent: tuple[str, ...] = ()
     damaged: frozenset[tuple[Any, ...]] = frozenset()
     completed: Mapping[str, int] = field(default_factory=dict)
     restore_from: str | None = None
@@ -268,7 +271,7 @@ class Progress(Enum):
     STEP = "step"
 
 
-def progress(candidate: Choice, started_from: Choice | None) -> Progress:
+def progress(candidate: RestorePoint, started_from: RestorePoint | None) -> Progress:
     """Whether ``candidate`` is later than the choice that the failed epoch started from.
 
     Parameters
@@ -278,7 +281,7 @@ def progress(candidate: Choice, started_from: Choice | None) -> Progress:
     """
     if candidate.empty:
         return Progress.NONE
-    before = started_from if started_from is not None else Choice()
+    before = started_from if started_from is not None else RestorePoint()
     if candidate.step is not None and (before.empty or before.step is not None):
         later = before.step is None or candidate.step > before.step
         return Progress.STEP if later else Progress.NONE
@@ -299,15 +302,15 @@ def counted_files(files: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-class Names:
-    """Separates the steps in file names from numbers that are part of the name.
+class StepNames:
+    """Separate the steps in file names from numbers that are part of the name.
 
     Parameters
     ----------
     snapshots
         Task -> its snapshots. A number that differs between two snapshots of one task is a step.
     changing
-        What earlier snapshots have shown of this, see ``Choice``.
+        ``changing`` of an earlier restore point.
     """
 
     def __init__(
@@ -336,7 +339,7 @@ class Names:
                 for position in range(len(looks[0])):
                     if any(look[position] != looks[0][position] for look in looks):
                         self._changing.setdefault(skeleton, set()).add(position)
-        self._seen = {
+        self._occurrences = {
             (task, name): sum(name in snapshot.files for snapshot in several)
             for task, several in snapshots.items()
             for name in {name for snapshot in several for name in snapshot.digests}
@@ -349,7 +352,7 @@ class Names:
         return {shape: tuple(sorted(self._changing[shape])) for shape in shapes[:MAX_SHAPES]}
 
     def split(self, name: str) -> tuple[str, Step]:
-        """The name without its steps, and the steps in it (empty: it has none)."""
+        """Return the name without its steps, and the steps in it (empty: none)."""
         found = self._known.get(name)
         if found is None:
             changing = self._changing.get(_NUMBER.sub("#", name), set())
@@ -361,20 +364,20 @@ class Names:
                     shape, end = shape + name[end : match.start()] + "#", match.end()
                     if "." not in match.group():
                         steps.append(int(match.group()))
-                    elif word:  # ``ckpt-12.5``: the step, and another number behind it
+                    elif word:  # ``ckpt-12.5``: the step, followed by another number
                         steps.append(int(match.group().partition(".")[0]))
             found = self._known[name] = (shape + name[end:], tuple(steps))
         return found
 
     def unchanged(self, task: str, name: str) -> bool:
         """Whether a file had the same bytes in several snapshots of a task."""
-        return self._seen.get((task, name), 0) > 1 and len(self._static[task, name]) == 1
+        return self._occurrences.get((task, name), 0) > 1 and len(self._static[task, name]) == 1
 
 
 class _Contents:
     """The files of one snapshot, by shape and step."""
 
-    def __init__(self, snapshot: Snapshot, names: Names) -> None:
+    def __init__(self, snapshot: Snapshot, names: StepNames) -> None:
         self.snapshot = snapshot
         by_directory = {name.rpartition("/")[0]: step for name, step in snapshot.steps.items()}
         self.shapes: set[str] = set()
@@ -434,31 +437,31 @@ class _Contents:
                     break
         return sorted(found)
 
-    def part(self, step: Step | None) -> Part:
+    def part(self, step: Step | None) -> TaskRestore:
         """The snapshot at ``step``; None: all of it."""
         snapshot = self.snapshot
         if step is None or step == self.newest:
             # A snapshot that is restored up to an older step already keeps that limit.
             left_out = self._hidden() if snapshot.until is not None else ()
-            return Part(snapshot, left_out)
+            return TaskRestore(snapshot, left_out)
         hidden = [*self._hidden(), *self._left_out(step)]
-        return Part(replace(snapshot, until=step), tuple(hidden))
+        return TaskRestore(replace(snapshot, until=step), tuple(hidden))
 
     def _hidden(self) -> tuple[str, ...]:
         missing = set(counted_files(self.snapshot.files)) - set(self._files)
         return tuple(sorted(missing))
 
 
-def choose(
+def choose_restore_point(
     snapshots: Mapping[str, Sequence[Snapshot]],
     policy: str = "auto",
     *,
     tasks: Sequence[str],
     chief: str,
-    silent: Collection[str] = (),
+    optional: Collection[str] = (),
     completed: Mapping[str, int] | None = None,
     changing: Mapping[str, Sequence[int]] | None = None,
-) -> Choice:
+) -> RestorePoint:
     """Choose the restore point of a gang.
 
     Parameters
@@ -470,7 +473,7 @@ def choose(
         restores its own newest snapshot.
     tasks
         The tasks that take part, by rank; evaluators and sidecars do not.
-    silent
+    optional
         Tasks that may be without files of their own without a warning (parameter servers).
     completed
         Task -> newest snapshot round that it has answered; without an entry, the round of its
@@ -478,7 +481,7 @@ def choose(
     changing
         ``changing`` of the choice before this one.
     """
-    names = Names(snapshots, changing)
+    names = StepNames(snapshots, changing)
     everything = {
         task: [_Contents(one, names) for one in snapshots.get(task, ()) if counted_files(one.files)]
         for task in tasks
@@ -486,20 +489,20 @@ def choose(
     contents = {task: several for task, several in everything.items() if several}
     writers = list(contents)
     if not writers:
-        return Choice()
+        return RestorePoint()
     source = chief if chief in writers else writers[0]
     newest = contents[source][-1]
     if policy == EACH:
         alone = {task: contents.get(task, contents[source])[-1].part(None) for task in tasks}
-        return Choice(EACH, None, None, source, alone, changing=names.changing)
+        return RestorePoint(EACH, None, None, source, alone, changing=names.changing)
     same = all(contents[task][-1].shapes <= newest.shapes for task in writers)
     if policy == "chief" or (same and policy != "own"):
         part = newest.part(None)
         parts = dict.fromkeys(tasks, part)
-        return Choice("chief", newest.newest, None, source, parts, changing=names.changing)
+        return RestorePoint("chief", newest.newest, None, source, parts, changing=names.changing)
     chosen = replace(_common(contents, writers, completed or {}), changing=names.changing)
     if not chosen.empty:
-        chosen = _share(chosen, tasks, source, silent)
+        chosen = _share(chosen, tasks, source, optional)
     if policy == "strict" and chosen.warnings:
         chosen = replace(chosen, failure=" ".join(chosen.warnings))
     return chosen
@@ -509,21 +512,21 @@ def _common(
     contents: Mapping[str, Sequence[_Contents]],
     writers: Sequence[str],
     completed: Mapping[str, int],
-) -> Choice:
+) -> RestorePoint:
     """Rules 2 and 3: the newest step, or the newest round, that all writing tasks have."""
-    if len(writers) == 1:  # there is nothing to compare
+    if len(writers) == 1:  # There is nothing to compare.
         newest = contents[writers[0]][-1]
-        return Choice("own", newest.newest, None, "", {writers[0]: newest.part(None)})
+        return RestorePoint("own", newest.newest, None, "", {writers[0]: newest.part(None)})
     offers = {task: set().union(*(one.offers() for one in contents[task])) for task in writers}
     if all(offers.values()):
         common = set.intersection(*offers.values())
         if not common:
             listed = "; ".join(f"{task} has {_listed(offers[task])}" for task in writers)
             words = "The tasks' checkpoints have no step in common, so the gang starts from the "
-            return Choice("beginning", warnings=(f"{words}beginning: {listed}.",))
+            return RestorePoint("beginning", warnings=(f"{words}beginning: {listed}.",))
         step = max(common)
         parts = {task: _at_step(contents[task], step) for task in writers}
-        return Choice("own", step, None, "", parts)
+        return RestorePoint("own", step, None, "", parts)
     why = "The tasks' checkpoints carry no steps that can be compared"
     rounds = {task: _rounds(contents[task], completed.get(task)) for task in writers}
     last = min(max(known_rounds, default=0) for known_rounds in rounds.values())
@@ -534,9 +537,9 @@ def _common(
             parts[task] = _in_round(before, last).part(None)
     if last < 1 or len(parts) < len(writers):
         words = "and no snapshot round is complete, so the gang starts from the beginning."
-        return Choice("beginning", warnings=(f"{why}, {words}",))
+        return RestorePoint("beginning", warnings=(f"{why}, {words}",))
     words = "the tasks restore their newest common snapshot round, in which their steps may differ."
-    return Choice("round", None, last, "", parts, (f"{why}: {words}",))
+    return RestorePoint("round", None, last, "", parts, (f"{why}: {words}",))
 
 
 def _listed(steps: Iterable[Step]) -> str:
@@ -545,7 +548,7 @@ def _listed(steps: Iterable[Step]) -> str:
     return f"..., {shown}" if len(ordered) > _LISTED else shown
 
 
-def _at_step(several: Sequence[_Contents], step: Step) -> Part:
+def _at_step(several: Sequence[_Contents], step: Step) -> TaskRestore:
     """The snapshot that ends with ``step``, else the newest that has it among later ones."""
     exact = [one for one in several if one.newest == step]
     if exact:
@@ -563,13 +566,15 @@ def _in_round(before: Sequence[_Contents], last: int) -> _Contents:
     return next((one for one in before if one.snapshot.round == last), before[-1])
 
 
-def _share(chosen: Choice, tasks: Sequence[str], source: str, silent: Collection[str]) -> Choice:
-    """Give the source's files to tasks that never wrote any."""
+def _share(
+    chosen: RestorePoint, tasks: Sequence[str], source: str, optional: Collection[str]
+) -> RestorePoint:
+    """Assign the source's files to tasks that have never written any."""
     parts = dict(chosen.parts)
     without = [task for task in tasks if task not in parts]
     parts.update(dict.fromkeys(without, parts[source]))
     warnings = list(chosen.warnings)
-    named = [task for task in without if task not in silent]
+    named = [task for task in without if task not in optional]
     if named:
         listed = ", ".join(named[:_LISTED]) + (" and others" if len(named) > _LISTED else "")
         have = "has" if len(named) == 1 else "have"

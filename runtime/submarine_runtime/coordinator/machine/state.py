@@ -1,29 +1,32 @@
-"""The state of a distributed job: its tasks, its gang, its verdict. Data and small questions only.
+"""State of a distributed job: its tasks, its gang, its verdict.
 
-What changes it is ``machine`` with ``gang``, ``faults`` and ``leaving``. There is no socket, no
-clock and no chance in here: every moment is an argument, in seconds of a monotonic clock.
+The modules of this package change the state. They use no clock, socket or random number: each time
+is an argument, in seconds of a monotonic clock.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Mapping
 
-from submarine_runtime.coordinator.machine.actions import Action, Note
-from submarine_runtime.coordinator.machine.restore_point import Choice, Snapshot
+from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
+from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
 from submarine_runtime.frameworks.ranks import BESIDE, EVALUATOR
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import CHIEF_ROLES, Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
+#: An event of the state machine: ``type``, ``t`` (time) and the fields of its type.
+Event = Mapping[str, Any]
+
 
 class Stage(str, Enum):
-    """How far one task is."""
+    """Stage of one task."""
 
     NONE = "none"
-    ASKED = "asked"
+    REQUESTED = "requested"
     PREPARING = "preparing"
     READY = "ready"
     STARTING = "starting"
@@ -34,8 +37,8 @@ class Stage(str, Enum):
     GONE = "gone"
 
 
-#: Stages in which an agent must be heard of.
-ATTENDED = frozenset(
+#: Stages in which the agent sends heartbeats.
+MONITORED = frozenset(
     {
         Stage.PREPARING,
         Stage.READY,
@@ -50,14 +53,14 @@ ATTENDED = frozenset(
 ACTIVE = frozenset({Stage.STARTING, Stage.RUNNING, Stage.STOPPING})
 
 
-class Act(str, Enum):
-    """How far the job is."""
+class JobPhase(str, Enum):
+    """Phase of the job."""
 
     GATHERING = "gathering"
-    PLAYING = "playing"
-    RESTING = "resting"  # between a gang that timed out and the next try
+    RUNNING = "running"
+    BACKOFF = "backoff"  # Between a gang that timed out and the next attempt.
     ENDING = "ending"
-    OVER = "over"
+    ENDED = "ended"
 
 
 @dataclass
@@ -72,7 +75,7 @@ class Outcome:
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended well."""
+        """Whether the program succeeded."""
         return self.reason is EndReason.SUCCEEDED
 
 
@@ -83,21 +86,21 @@ class Task:
     Attributes
     ----------
     seat
-        The request for a container that counts; whoever holds another one is refused.
-    wanted
-        Its program is to be started as soon as that is possible.
+        The current request for a container. The agent of any other seat is refused.
+    start_requested
+        Start the program as soon as possible.
     waiting_since
-        When it began to wait for a container; None while it has one.
+        Start of the wait for a container; None while the task has one.
     placed_at, placed_on
-        When its container was granted, and on which node; YARN then localizes its files.
+        When the container was granted, and its node. YARN then localizes the files.
     failed
-        It has failed for good.
-    stopped
-        Its program was told to end, so that how it ends is nobody's fault.
+        The task has failed permanently.
+    stop_requested
+        The program was told to stop, so its exit code is not a fault.
     synced
-        Its last snapshot has been taken since its program ended.
+        The last snapshot was taken after the end of the program.
     saved
-        Its outputs are in the job directory.
+        The outputs are in the job directory.
     faults
         Counted faults of a task that restarts alone although the gang does not.
     """
@@ -107,23 +110,23 @@ class Task:
     kind: str
     stage: Stage = Stage.NONE
     seat: str = ""
-    asks: int = 0
+    request_count: int = 0
     nonce: str = ""
     node: str = ""
     member: Member | None = None
     linked: bool = False
-    heard: float = 0.0
+    last_contact: float = 0.0
     epoch: int = 0
     attempt: int = 0
-    wanted: bool = False
-    ports_wanted: bool = False
+    start_requested: bool = False
+    ports_requested: bool = False
     waiting_since: float | None = None
     placed_at: float | None = None
     placed_on: str = ""
-    stop_by: float | None = None
+    stop_deadline: float | None = None
     outcome: Outcome | None = None
     failed: bool = False
-    stopped: bool = False
+    stop_requested: bool = False
     restarts: int = 0
     refusals: int = 0
     synced: bool = True
@@ -132,46 +135,46 @@ class Task:
 
     @property
     def name(self) -> str:
-        """``worker:0``."""
+        """Name of the task, ``worker:0``."""
         return f"{self.orders.name}:{self.index}"
 
     @property
     def localizing(self) -> bool:
-        """Whether its container was granted and its agent has not registered yet."""
-        return self.stage is Stage.ASKED and self.placed_at is not None
+        """Whether the container was granted and its agent has not registered yet."""
+        return self.stage is Stage.REQUESTED and self.placed_at is not None
 
     @property
     def in_gang(self) -> bool:
-        """Whether the others wait for it."""
+        """Whether the gang waits for this task."""
         return self.kind != "sidecar"
 
     @property
     def in_collective(self) -> bool:
-        """Whether it works in step with others: it trains, and is no server and no evaluator."""
+        """Whether the task trains in step with others, unlike servers and evaluators."""
         return self.kind == "tracked" and self.orders.name not in BESIDE
 
     @property
     def restarts_alone(self) -> bool:
-        """Whether the others go on without it: an evaluator only reads their checkpoints."""
+        """Whether the other tasks continue without it: an evaluator only reads checkpoints."""
         return self.orders.name == EVALUATOR and self.kind == "tracked"
 
     @property
     def startable(self) -> bool:
-        """Whether its agent would start the program now."""
-        fit = self.stage is Stage.READY or (self.stage is Stage.ENDED and self.synced)
-        return fit and self.linked and not self.ports_wanted
+        """Whether the agent can start the program now."""
+        ready = self.stage is Stage.READY or (self.stage is Stage.ENDED and self.synced)
+        return ready and self.linked and not self.ports_requested
 
 
 @dataclass
-class Deciding:
-    """Failures of an epoch of which the cause is not yet known.
+class PendingDecision:
+    """Failures of an epoch whose cause is not known yet.
 
     Attributes
     ----------
     until
-        Moment at which the coordinator decides about a restart at the latest.
+        Latest time of the decision about a restart.
     failures
-        Task and outcome of each, in the order in which they were reported.
+        Task and outcome of each failure, in the order of the reports.
     """
 
     until: float
@@ -180,7 +183,7 @@ class Deciding:
 
 @dataclass
 class Verdict:
-    """What becomes of the job, and because of which task."""
+    """Outcome of the job, and the task that caused it."""
 
     outcome: Outcome
     task: str | None = None
@@ -188,117 +191,119 @@ class Verdict:
 
 @dataclass(eq=False)
 class RestoreState:
-    """What is known of snapshots and restore points; changed by ``restore_state`` only.
+    """Snapshots and restore points; changed by ``restore_state`` only.
 
     Attributes
     ----------
     epoch, choice
-        The restore point from which an epoch starts or started; epoch 0: none was chosen yet.
+        An epoch and its restore point; epoch 0: no restore point was chosen yet.
     surveying
-        The epoch for which a choice is awaited.
+        The epoch whose restore point is being chosen.
     damaged
         Keys of snapshots that could not be restored.
     reports
         Task -> snapshots of this epoch that its agent keeps, the oldest first.
     completed
         Task -> newest snapshot round that it has answered.
-    round, round_at, fresh
-        The newest round that was requested, when, and whether a snapshot was taken since.
-    held, wanted, confirmed
+    round, round_at, new_snapshots
+        The newest round that was requested, its time, and whether a snapshot was taken since.
+    kept_point, next_point, confirmed
         The common point that agents keep, the next one, and the tasks that keep that too.
     pruned
         Whether agents were told to delete the snapshots of earlier epochs.
     """
 
     epoch: int = 0
-    choice: Choice = field(default_factory=Choice)
+    choice: RestorePoint = field(default_factory=RestorePoint)
     surveying: int = 0
     damaged: set[tuple[Any, ...]] = field(default_factory=set)
     reports: dict[str, list[Snapshot]] = field(default_factory=dict)
     completed: dict[str, int] = field(default_factory=dict)
     round: int = 1
     round_at: float = 0.0
-    fresh: bool = False
-    held: Choice | None = None
-    wanted: Choice | None = None
+    new_snapshots: bool = False
+    kept_point: RestorePoint | None = None
+    next_point: RestorePoint | None = None
     confirmed: set[str] = field(default_factory=set)
     pruned: bool = False
 
 
 @dataclass(eq=False)
-class Play:
-    """One job.
+class JobState:
+    """State of one job.
 
     Attributes
     ----------
     fences
-        Seat -> (moment before which no replacement's program may start, task): the container of a
-        lost task of which nobody knows whether it still runs.
-    departing
-        Seat -> moment at which a container that was told to leave is taken away.
-    blamed
-        Node -> faults there.
-    unchecked
-        Whether a restarted coordinator has not yet checked its claim and the job's record; until
+        Seat -> (time, task). The container of a lost task may still run: the program of its
+        replacement starts no earlier than this time.
+    release_deadlines
+        Seat -> time at which the container of an agent that was told to leave is released.
+    node_faults
+        Node -> number of faults on it.
+    claim_unchecked
+        Whether a restarted coordinator has not yet checked its claim and the job's record. Until
         then it starts no program and no epoch.
     allocated, complete
         Whether all tasks of the gang have a container, and whether their agents have registered.
-    members, cast
-        The gang as its tasks were told, in order and by task.
-    met
+    members, members_by_task
+        The gang as it was sent to its tasks, in order and by task.
+    rendezvous_epoch
         The last epoch in which a program has used its rendezvous port.
-    deciding
-        What has failed in this epoch, while the coordinator waits for its cause; None: nothing.
+    pending_decision
+        Failures of this epoch while the coordinator waits for their cause; None: no failure.
     last_cause
-        Identity (``causes.identity``) of what made the gang restart last; empty: it has not.
+        ``causes.cause_key`` of the last restart of the gang; empty: it has not restarted.
+    actions
+        Actions that the event being handled requires.
     """
 
     config: CoordinatorConfig
     tasks: dict[str, Task] = field(default_factory=dict)
     seats: dict[str, Task] = field(default_factory=dict)
-    act: Act = Act.GATHERING
-    unchecked: bool = False
+    phase: JobPhase = JobPhase.GATHERING
+    claim_unchecked: bool = False
     state: State = State.PENDING
     epoch: int = 1
     members: tuple[Member, ...] = ()
-    cast: dict[str, Member] = field(default_factory=dict)
+    members_by_task: dict[str, Member] = field(default_factory=dict)
     restarts: int = 0
     free_restarts: int = 0
     port_renewals: int = 0
     gang_tries: int = 0
-    enough_since: float | None = None
-    rest_until: float = 0.0
-    run_since: float | None = None
+    minimum_since: float | None = None
+    backoff_until: float = 0.0
+    running_since: float | None = None
     allocated: bool = False
     complete: bool = False
-    deciding: Deciding | None = None
+    pending_decision: PendingDecision | None = None
     last_cause: str = ""
     verdict: Verdict | None = None
     linger_until: float | None = None
-    leave_by: float = 0.0
+    leave_deadline: float = 0.0
     fences: dict[str, tuple[float, str]] = field(default_factory=dict)
-    departing: dict[str, float] = field(default_factory=dict)
-    blamed: dict[str, int] = field(default_factory=dict)
+    release_deadlines: dict[str, float] = field(default_factory=dict)
+    node_faults: dict[str, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    met: int = 0
+    rendezvous_epoch: int = 0
     restore: RestoreState = field(default_factory=lambda: RestoreState())
-    out: list[Action] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
 
-    def note(self, kind: str, detail: str = "", task: str | None = None, **data: Any) -> None:
-        """An event."""
-        self.out.append(Note(kind, detail, task, data=data))
+    def add_event(self, kind: str, detail: str = "", task: str | None = None, **data: Any) -> None:
+        """Add an event to the job's events."""
+        self.actions.append(RecordEvent(kind, detail, task, data=data))
 
-    def become(self, state: State, detail: str = "", reason: EndReason | None = None) -> None:
-        """Change the job's state, with its event; nothing when it is that already."""
+    def change_state(self, state: State, detail: str = "", reason: EndReason | None = None) -> None:
+        """Change the job's state and add the event, unless the job is in this state already."""
         if state is not self.state:
             self.state = state
             data = {"epoch": self.epoch, "restarts": self.restarts}
-            self.out.append(Note("state", detail, None, state, reason, data))
+            self.actions.append(RecordEvent("state", detail, None, state, reason, data))
 
     @property
     def gang(self) -> list[Task]:
-        """The tasks that start together, those that have failed for good left out."""
+        """The tasks that start together, without those that have failed permanently."""
         return [task for task in self.tasks.values() if task.in_gang and not task.failed]
 
     @property
@@ -311,29 +316,31 @@ class Play:
         return next((task for task in every if task.kind == "tracked"), every[0])
 
 
-def new_play(config: CoordinatorConfig, epoch: int = 1, asks: int = 0, restarts: int = 0) -> Play:
-    """A job of which nothing has been asked for yet.
+def new_job_state(
+    config: CoordinatorConfig, epoch: int = 1, request_count: int = 0, restarts: int = 0
+) -> JobState:
+    """Return the state of a job that has not requested any container.
 
     Parameters
     ----------
     epoch, restarts
-        From where an earlier attempt of the application left off.
-    asks
-        Number behind which seats are counted, so that no two attempts share one.
+        Values at the end of the previous attempt of the application.
+    request_count
+        Seats are numbered from here, so that no two attempts share a seat.
 
     Raises
     ------
     ValueError
-        If the orders hold no task.
+        If the configuration has no task.
     """
-    play = Play(config, epoch=epoch, restarts=restarts)
-    # A job of nothing but a TensorBoard lives as long as that.
+    job = JobState(config, epoch=epoch, restarts=restarts)
+    # A job with sidecars only ends with its sidecars.
     serving = all(role.kind == "sidecar" for role in config.roles)
     for role in config.roles:
         kind = "tracked" if serving else role.kind
         for index in range(role.instances):
-            task = Task(role, index, kind, asks=asks)
-            play.tasks[task.name] = task
-    if not play.tasks:
+            task = Task(role, index, kind, request_count=request_count)
+            job.tasks[task.name] = task
+    if not job.tasks:
         raise ValueError("coordinator.json names no task: every role has 0 instances")
-    return play
+    return job

@@ -1,244 +1,278 @@
-"""The machine of a job: what it is told in, what it wants done out; same words, same wishes.
+"""Deterministic state machine of a job: events in, actions out.
 
-A message is a plain object with ``type`` and ``t`` (seconds of a monotonic clock), so that a
-journal of them brings a job back after its coordinator was killed. From ``conductor`` and placers:
+An event is a JSON object with ``type`` and ``t`` (seconds of a monotonic clock). The same events
+give the same actions, so a restarted coordinator replays them from its journal.
 
-``begin`` (``again``: why the job starts again, empty for a first start; ``fences``: container of an
-earlier attempt -> seconds) · ``tick`` · ``expired`` (``detail``: the lease is over) · ``resumed``
-(the journal was read; links are away; ``unchecked``: claim and record are not checked yet, so that
-nothing may start) · ``checked`` (now they are) · ``suspended`` (``seconds``: this machine was)
-· ``cancel`` (``by why``) · ``placed`` (``seat node``)
-· ``gone`` (``seat reason detail``: a container ended) · ``unlinked`` (``seat``) · ``lost`` (``seat
-heard``: silent since then) · ``refused`` (``seat detail``: can never be placed) ·
-``restore_point`` (``epoch choice``) · ``survey_failed`` (``epoch detail``)
+Events of the coordinator and of placers:
 
-From agents, as in ``protocol.link``, with ``seat``: ``register``, ``state``, ``ports``, ``left``,
-``snapshot``, ``synced``.
+``begin``
+    Request the gang. ``again``: why the job starts again, empty at the first start; ``fences``:
+    container of an earlier attempt of the application -> seconds.
+``tick``
+    Time has passed. ``why``: what the cluster reports about missing containers.
+``resumed``, ``checked``
+    The journal was replayed and all links are closed. ``unchecked``: no program starts before
+    ``checked``, because claim and record are not checked yet.
+``suspended``
+    This machine was suspended for ``seconds``.
+``cancel``, ``expired``
+    A user cancelled the job (``by``, ``why``); its lease has expired (``detail``).
+``placed``, ``gone``, ``refused``
+    The container of ``seat`` was granted (``node``), has ended (``reason``, ``detail``), or can
+    never be placed (``detail``).
+``unlinked``, ``lost``
+    The link of ``seat`` was closed; no heartbeat came since ``heard``.
+``restore_point``, ``survey_failed``
+    The restore point of ``epoch`` was chosen (``choice``) or could not be (``detail``).
+
+Events of agents, see ``protocol.link``: ``register``, ``state``, ``ports``, ``left``, ``snapshot``
+and ``synced``, each with ``seat``.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping
+from typing import Callable
 
-from submarine_runtime.coordinator.machine import losses, registration as arrivals, restore_state
-from submarine_runtime.coordinator.machine.actions import Action, Release, Send
-from submarine_runtime.coordinator.machine.ending import CANCELLED_GRACE, decide, left, see_off
-from submarine_runtime.coordinator.machine.faults import decide_restart, fault, restart_gang
-from submarine_runtime.coordinator.machine.gang import (
-    advance,
-    ask,
-    gather,
-    look_at_patience,
-    release_starts,
-    start_line,
+from submarine_runtime.coordinator.machine import losses, registration, restore_state
+from submarine_runtime.coordinator.machine.actions import Action, ReleaseContainer, SendMessage
+from submarine_runtime.coordinator.machine.ending import (
+    CANCELLED_GRACE,
+    advance_shutdown,
+    after_success,
+    agent_left,
+    end_job,
 )
-from submarine_runtime.coordinator.machine.state import ACTIVE, Act, Outcome, Play, Stage, Task
-from submarine_runtime.coordinator.machine.success_policy import after_success
+from submarine_runtime.coordinator.machine.faults import decide_restart, handle_fault, restart_gang
+from submarine_runtime.coordinator.machine.gang import (
+    check_gang_timeout,
+    request_container,
+    start_action,
+    start_gang_if_ready,
+    start_gathering,
+    start_pending_tasks,
+)
+from submarine_runtime.coordinator.machine.state import (
+    ACTIVE,
+    Event,
+    JobPhase,
+    JobState,
+    Outcome,
+    Stage,
+    Task,
+)
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import LOCALIZED
 from submarine_runtime.protocol.states import State
 
-Message = Mapping[str, Any]
+
+def handle(job: JobState, event: Event) -> list[Action]:
+    """Change ``job`` by ``event``; return the actions to execute, in order."""
+    now = float(event["t"])
+    handler = _HANDLERS.get(str(event["type"]))
+    if handler is not None and job.phase is not JobPhase.ENDED:
+        handler(job, event, now)
+        if not job.claim_unchecked:
+            decide_restart(job, now)
+            start_gang_if_ready(job, now)
+            start_pending_tasks(job, now)
+        _update_completeness(job)
+        advance_shutdown(job, now)
+    actions, job.actions = job.actions, []
+    return actions
 
 
-def apply(play: Play, message: Message) -> list[Action]:
-    """Tell ``play`` of ``message``; what is to be done now, in order."""
-    now = float(message["t"])
-    act = _HANDLERS.get(str(message["type"]))
-    if act is not None and play.act is not Act.OVER:
-        act(play, message, now)
-        if not play.unchecked:
-            decide_restart(play, now)
-            advance(play, now)
-            release_starts(play, now)
-        _note_completeness(play)
-        see_off(play, now)
-    out, play.out = play.out, []
-    return out
+def record_heartbeat(job: JobState, seat: str, now: float) -> Task | None:
+    """Record a heartbeat; return its task, or None if the seat is not current.
 
-
-def heard(play: Play, seat: str, now: float) -> Task | None:
-    """A heartbeat: too many to be messages. The task, or None when the seat counts no more."""
-    task = play.seats.get(seat)
+    Heartbeats are too frequent for the journal, so they are no events.
+    """
+    task = job.seats.get(seat)
     if task is None or task.seat != seat or not task.linked:
         return None
-    task.heard = now
+    task.last_contact = now
     return task
 
 
-def _note_completeness(play: Play) -> None:
-    gang = play.gang
-    if play.complete or not gang or play.act not in (Act.GATHERING, Act.PLAYING):
+def _update_completeness(job: JobState) -> None:
+    gang = job.gang
+    if job.complete or not gang or job.phase not in (JobPhase.GATHERING, JobPhase.RUNNING):
         return
-    playing = play.act is Act.PLAYING
-    if not play.allocated and (
-        playing or all(task.stage is not Stage.ASKED or task.localizing for task in gang)
+    started = job.phase is JobPhase.RUNNING
+    if not job.allocated and (
+        started or all(task.stage is not Stage.REQUESTED or task.localizing for task in gang)
     ):
-        play.allocated = True
-        if play.state is State.PENDING:
-            play.become(State.STARTING, f"{len(gang)} containers are there.")
-    if playing or all(task.stage is not Stage.ASKED for task in gang):
-        play.complete = True
-        if play.state is State.STARTING:
-            play.note(LOCALIZED)
+        job.allocated = True
+        if job.state is State.PENDING:
+            job.change_state(State.STARTING, f"{len(gang)} containers are there.")
+    if started or all(task.stage is not Stage.REQUESTED for task in gang):
+        job.complete = True
+        if job.state is State.STARTING:
+            job.add_event(LOCALIZED)
 
 
-def _begin(play: Play, message: Message, now: float) -> None:
-    for key, seconds in dict(message.get("fences") or {}).items():
-        play.fences[key] = (now + float(seconds), "")
-    if message.get("again"):
-        play.become(State.RESTARTING, str(message["again"]))
-    for task in play.tasks.values():
+def _begin(job: JobState, event: Event, now: float) -> None:
+    for key, seconds in dict(event.get("fences") or {}).items():
+        job.fences[key] = (now + float(seconds), "")
+    if event.get("again"):
+        job.change_state(State.RESTARTING, str(event["again"]))
+    for task in job.tasks.values():
         if not task.in_gang:
-            task.wanted = True
-            ask(play, task, now)
-    gather(play, now)
+            task.start_requested = True
+            request_container(job, task, now)
+    start_gathering(job, now)
 
 
-def _tick(play: Play, message: Message, now: float) -> None:
-    for seat, (moment, _) in list(play.fences.items()):
-        if moment <= now:
-            del play.fences[seat]
-    for seat, moment in list(play.departing.items()):
-        if moment <= now:
-            del play.departing[seat]
-            play.out.append(Release(seat))
-    for task in list(play.tasks.values()):
-        losses.look_at(play, task, now)
-    if play.act is Act.RESTING and now >= play.rest_until:
-        gather(play, now)
-    restore_state.look_at_rounds(play, now)
-    timeout = play.config.timeout
-    if timeout is not None and play.run_since is not None and now - play.run_since >= timeout:
-        decide(play, now, Outcome(EndReason.TIMED_OUT, f"It ran for {timeout:g} s."))
-    outcome, _ = look_at_patience(play, now, str(message.get("why") or ""))
+def _tick(job: JobState, event: Event, now: float) -> None:
+    for seat, (until, _) in list(job.fences.items()):
+        if until <= now:
+            del job.fences[seat]
+    for seat, deadline in list(job.release_deadlines.items()):
+        if deadline <= now:
+            del job.release_deadlines[seat]
+            job.actions.append(ReleaseContainer(seat))
+    for task in list(job.tasks.values()):
+        losses.check_deadlines(job, task, now)
+    if job.phase is JobPhase.BACKOFF and now >= job.backoff_until:
+        start_gathering(job, now)
+    restore_state.request_round_if_due(job, now)
+    timeout = job.config.timeout
+    if timeout is not None and job.running_since is not None and now - job.running_since >= timeout:
+        end_job(job, now, Outcome(EndReason.TIMED_OUT, f"It ran for {timeout:g} s."))
+    outcome = check_gang_timeout(job, now, str(event.get("why") or ""))
     if outcome is not None:
-        decide(play, now, outcome)
+        end_job(job, now, outcome)
 
 
-def _resumed(play: Play, message: Message, now: float) -> None:
-    play.unchecked = bool(message.get("unchecked"))
-    for task in play.tasks.values():
-        task.linked, task.heard = False, now
+def _resumed(job: JobState, event: Event, now: float) -> None:
+    job.claim_unchecked = bool(event.get("unchecked"))
+    for task in job.tasks.values():
+        task.linked, task.last_contact = False, now
 
 
-def _checked(play: Play, message: Message, now: float) -> None:
-    play.unchecked = False
-    for task in play.tasks.values():
+def _checked(job: JobState, event: Event, now: float) -> None:
+    job.claim_unchecked = False
+    for task in job.tasks.values():
         if task.stage is Stage.STARTING and task.linked:
-            play.out.append(start_line(play, task))  # an agent ignores an order that it knows
+            # An agent ignores an order that it has received already.
+            job.actions.append(start_action(job, task))
 
 
-def _suspended(play: Play, message: Message, now: float) -> None:
-    """Give each agent one ``lost_after``: what it sent meanwhile has not been read yet."""
-    for task in play.tasks.values():
-        task.heard = now
-        if task.stop_by is not None:
-            task.stop_by = max(task.stop_by, now + play.config.lost_after)
-    detail = f"The coordinator's machine was suspended for {float(message['seconds']):.0f} s."
-    play.note("warning", detail)
+def _suspended(job: JobState, event: Event, now: float) -> None:
+    """Give each agent ``lost_after`` seconds: what it has sent meanwhile is not read yet."""
+    for task in job.tasks.values():
+        task.last_contact = now
+        if task.stop_deadline is not None:
+            task.stop_deadline = max(task.stop_deadline, now + job.config.lost_after)
+    detail = f"The coordinator's machine was suspended for {float(event['seconds']):.0f} s."
+    job.add_event("warning", detail)
 
 
-def _cancel(play: Play, message: Message, now: float) -> None:
-    by, why = str(message.get("by") or ""), str(message.get("why") or "")
+def _cancel(job: JobState, event: Event, now: float) -> None:
+    by, why = str(event.get("by") or ""), str(event.get("why") or "")
     detail = "Cancelled" + (f" by {by}" if by else "") + (f": {why}" if why else ".")
-    play.note("cancel_requested", detail)
-    play.leave_by = min(play.leave_by, now + CANCELLED_GRACE)
-    decide(play, now, Outcome(EndReason.CANCELLED, detail))
+    job.add_event("cancel_requested", detail)
+    job.leave_deadline = min(job.leave_deadline, now + CANCELLED_GRACE)
+    end_job(job, now, Outcome(EndReason.CANCELLED, detail))
 
 
-def _expired(play: Play, message: Message, now: float) -> None:
-    decide(play, now, Outcome(EndReason.LEASE_EXPIRED, str(message.get("detail") or "")))
+def _expired(job: JobState, event: Event, now: float) -> None:
+    end_job(job, now, Outcome(EndReason.LEASE_EXPIRED, str(event.get("detail") or "")))
 
 
-def _state(play: Play, message: Message, now: float) -> None:
-    task = arrivals.holder(play, message)
+def _state(job: JobState, event: Event, now: float) -> None:
+    task = registration.task_of_seat(job, event)
     if task is None:
         return
-    task.heard = now
-    word = message.get("state")
+    task.last_contact = now
+    word = event.get("state")
     if word == "ready" and task.stage is Stage.PREPARING:
         task.stage = Stage.READY
-    elif word == "running" and arrivals.current(task, message):
-        _running(play, task, message, now)
-    elif word == "met" and arrivals.current(task, message):
-        play.met = task.epoch
+    elif word == "running" and registration.is_current(task, event):
+        _running(job, task, event, now)
+    elif word == "met" and registration.is_current(task, event):
+        job.rendezvous_epoch = task.epoch
     elif word == "ended":
-        _ended(play, task, message, now)
+        _ended(job, task, event, now)
 
 
-def _running(play: Play, task: Task, message: Message, now: float) -> None:
+def _running(job: JobState, task: Task, event: Event, now: float) -> None:
     if task.stage is Stage.STARTING:
         task.stage = Stage.RUNNING
-        if task.in_gang and play.verdict is None:
-            if play.run_since is None:
-                play.run_since = now
-            if play.act is Act.PLAYING:
-                play.become(State.RUNNING)
+        if task.in_gang and job.verdict is None:
+            if job.running_since is None:
+                job.running_since = now
+            if job.phase is JobPhase.RUNNING:
+                job.change_state(State.RUNNING)
 
 
-def _ended(play: Play, task: Task, message: Message, now: float) -> None:
-    if task.stage is Stage.PREPARING and play.verdict is None:
-        fault(play, task, now, arrivals.outcome_of(message), retry=message.get("retry") != "no")
+def _ended(job: JobState, task: Task, event: Event, now: float) -> None:
+    if task.stage is Stage.PREPARING and job.verdict is None:
+        handle_fault(
+            job, task, now, registration.outcome_of(event), retry=event.get("retry") != "no"
+        )
         return
-    if not (arrivals.current(task, message) and task.stage in ACTIVE):
+    if not (registration.is_current(task, event) and task.stage in ACTIVE):
         return
     expected = task.stage is Stage.STOPPING
-    task.stage, task.stop_by = Stage.ENDED, None
-    outcome = arrivals.outcome_of(message)
-    task.saved = outcome.succeeded and not message.get("missing")
+    task.stage, task.stop_deadline = Stage.ENDED, None
+    outcome = registration.outcome_of(event)
+    task.saved = outcome.succeeded and not event.get("missing")
     if expected:
-        if task.ports_wanted:
-            play.out.append(Send(task.seat, {"type": "ports"}))
-        if outcome.succeeded or play.verdict is None:
+        if task.ports_requested:
+            job.actions.append(SendMessage(task.seat, {"type": "ports"}))
+        if outcome.succeeded or job.verdict is None:
             task.outcome = outcome
         return
     task.outcome = outcome
-    if play.verdict is not None:
+    if job.verdict is not None:
         return
-    if message.get("unrestored") and play.act is Act.PLAYING and restore_state.damaged(play, task):
-        restart_gang(play, now)
+    if (
+        event.get("unrestored")
+        and job.phase is JobPhase.RUNNING
+        and restore_state.exclude_damaged(job, task)
+    ):
+        restart_gang(job, now)
         return
     if not outcome.succeeded:
-        fault(play, task, now, outcome, retry=message.get("retry") != "no")
+        handle_fault(job, task, now, outcome, retry=event.get("retry") != "no")
         return
-    if play.run_since is None:
-        play.run_since = now
-    if play.act is Act.PLAYING:
-        play.become(State.RUNNING)
-    end = after_success(play)
+    if job.running_since is None:
+        job.running_since = now
+    if job.phase is JobPhase.RUNNING:
+        job.change_state(State.RUNNING)
+    end = after_success(job)
     if end is not None:
-        decide(play, now, end, task.name)
+        end_job(job, now, end, task.name)
 
 
-def _snapshot(play: Play, message: Message, now: float) -> None:
-    task = arrivals.holder(play, message)
+def _snapshot(job: JobState, event: Event, now: float) -> None:
+    task = registration.task_of_seat(job, event)
     if task is not None:
-        restore_state.reported(play, task, message, now)
+        restore_state.snapshot_reported(job, task, event, now)
 
 
-def _synced(play: Play, message: Message, now: float) -> None:
-    task = arrivals.holder(play, message)
+def _synced(job: JobState, event: Event, now: float) -> None:
+    task = registration.task_of_seat(job, event)
     if task is not None:
-        restore_state.synced(play, task, message)
+        restore_state.last_snapshot_stored(job, task, event)
 
 
-def _left(play: Play, message: Message, now: float) -> None:
-    seat = str(message["seat"])
-    play.departing.pop(seat, None)
-    play.fences.pop(seat, None)
-    task = arrivals.holder(play, message)
-    missing = message.get("missing") or ""
+def _agent_left(job: JobState, event: Event, now: float) -> None:
+    seat = str(event["seat"])
+    job.release_deadlines.pop(seat, None)
+    job.fences.pop(seat, None)
+    task = registration.task_of_seat(job, event)
+    missing = event.get("missing") or ""
     if isinstance(missing, (list, tuple)):
         missing = " ".join(str(part) for part in missing)
     if task is not None and task.stage is not Stage.GONE:
-        if play.verdict is None:
-            losses.gone(play, {**message, "detail": "Its agent left."}, now)
+        if job.verdict is None:
+            losses.container_ended(job, {**event, "detail": "Its agent left."}, now)
         else:
-            left(play, task, str(missing))
+            agent_left(job, task, str(missing))
 
 
-_HANDLERS: dict[str, Callable[[Play, Message, float], None]] = {
+_HANDLERS: dict[str, Callable[[JobState, Event, float], None]] = {
     "begin": _begin,
     "tick": _tick,
     "resumed": _resumed,
@@ -246,17 +280,17 @@ _HANDLERS: dict[str, Callable[[Play, Message, float], None]] = {
     "suspended": _suspended,
     "cancel": _cancel,
     "expired": _expired,
-    "placed": arrivals.placed,
-    "gone": losses.gone,
-    "lost": losses.lost,
-    "refused": losses.refused,
-    "register": arrivals.register,
-    "unlinked": arrivals.unlinked,
-    "ports": arrivals.ports,
+    "placed": registration.container_placed,
+    "gone": losses.container_ended,
+    "lost": losses.agent_lost,
+    "refused": losses.request_refused,
+    "register": registration.register_agent,
+    "unlinked": registration.link_closed,
+    "ports": registration.ports_reserved,
     "state": _state,
-    "left": _left,
+    "left": _agent_left,
     "snapshot": _snapshot,
     "synced": _synced,
-    "restore_point": restore_state.chosen,
-    "survey_failed": restore_state.failed,
+    "restore_point": restore_state.restore_point_chosen,
+    "survey_failed": restore_state.survey_failed,
 }

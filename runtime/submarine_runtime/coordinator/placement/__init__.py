@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.coordinator.placement.inquiry import (
-        Inquiry as Inquiry,
-        needs_of as needs_of,
-    )
     from submarine_runtime.coordinator.placement.local_placer import LocalPlacer as LocalPlacer
+    from submarine_runtime.coordinator.placement.pending_reason import (
+        PendingReasonThread as PendingReasonThread,
+        missing_containers as missing_containers,
+    )
     from submarine_runtime.coordinator.placement.placer import (
         PlacementThread as PlacementThread,
         Placer as Placer,
@@ -21,9 +21,15 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "inquiry": ("Inquiry", "needs_of"),
             "local_placer": ("LocalPlacer",),
-            "placer": ("PlacementThread", "Placer"),
+            "pending_reason": (
+                "PendingReasonThread",
+                "missing_containers",
+            ),
+            "placer": (
+                "PlacementThread",
+                "Placer",
+            ),
             "yarn_placer": ("YarnPlacer",),
         },
     )

@@ -1,6 +1,6 @@
-"""Containers that are processes of this machine: one directory and one agent a seat.
+"""Place tasks as processes of this machine: one directory and one agent for each seat.
 
-A coordinator that was killed finds them again by what is written in their directories.
+A restarted coordinator finds them by the files in their directories.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from submarine_runtime.protocol.agent_config import (
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 
 SEAT_FILE = "seat.json"
-#: Seconds that agents have to go once the job is over, before they are killed.
-FAREWELL = 1.0
+#: Seconds that agents have to leave after the end of the job, before they are killed.
+LEAVE_SECONDS = 1.0
 
 
 class LocalPlacer(Placer):
-    """Processes below ``<directory>/tasks``.
+    """Places tasks as processes below ``<directory>/tasks``.
 
     Parameters
     ----------
@@ -48,21 +48,21 @@ class LocalPlacer(Placer):
         self._directory, self._runtime, self._address = directory, runtime, address
         self._children: dict[str, subprocess.Popen[bytes]] = {}
         self._alive: dict[str, tuple[int, str]] = {}
-        self._told: set[str] = set()
-        self._find()
+        self._reported: set[str] = set()
+        self._load_seats()
 
     def _path(self, seat: str) -> str:
         return os.path.join(self._directory, "tasks", seat)
 
-    def _find(self) -> None:
-        """Seats that an earlier coordinator has filled."""
+    def _load_seats(self) -> None:
+        """Load the seats of an earlier coordinator process."""
         tasks = os.path.join(self._directory, "tasks")
         for seat in os.listdir(tasks) if os.path.isdir(tasks) else []:
             with suppress(OSError, ValueError, KeyError, TypeError):
                 with open(os.path.join(tasks, seat, SEAT_FILE), encoding="utf-8") as file:
                     found = json.load(file)
                 self._alive[seat] = (int(found["pid"]), str(found["started"]))
-                self._told.add(seat)
+                self._reported.add(seat)
 
     def request(self, task: str, role: RoleOrders, seat: str) -> None:
         """See ``Placer.request``."""
@@ -74,16 +74,16 @@ class LocalPlacer(Placer):
             copy_files(os.path.join(self._directory, role.service), path)
             self._start(task, seat, path)
         except OSError as exc:
-            lasting = isinstance(exc, FileNotFoundError)
-            raise PlacementError(f"{task} cannot be started here: {exc}", lasting) from exc
+            permanent = isinstance(exc, FileNotFoundError)
+            raise PlacementError(f"{task} cannot be started here: {exc}", permanent) from exc
 
     def _start(self, task: str, seat: str, path: str) -> None:
-        words = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
+        variables = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
         with open(os.path.join(path, "agent.log"), "ab") as log:
             child = subprocess.Popen(
                 [sys.executable, "-I", self._runtime, "agent", "--directory", path],
                 cwd=path,
-                env={**os.environ, **words},
+                env={**os.environ, **variables},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -98,32 +98,32 @@ class LocalPlacer(Placer):
         """See ``Placer.release``."""
         self._signal(seat, signal.SIGKILL)
 
-    def look(self) -> list[dict[str, Any]]:
-        """See ``Placer.look``."""
-        messages: list[dict[str, Any]] = []
+    def poll(self) -> list[dict[str, Any]]:
+        """See ``Placer.poll``."""
+        events: list[dict[str, Any]] = []
         for seat, (pid, started) in list(self._alive.items()):
-            if seat not in self._told:
-                self._told.add(seat)
-                messages.append({"type": "placed", "seat": seat, "node": ""})
+            if seat not in self._reported:
+                self._reported.add(seat)
+                events.append({"type": "placed", "seat": seat, "node": ""})
             child = self._children.get(seat)
             code = child.poll() if child is not None else None
             if code is None and (child is not None or start_time(pid) == started):
                 continue
             del self._alive[seat]
-            messages.append({"type": "gone", "seat": seat, **_ending(code)})
-        return messages
+            events.append({"type": "gone", "seat": seat, **_ending(code)})
+        return events
 
     def close(self) -> None:
         """See ``Placer.close``."""
-        deadline = time.monotonic() + FAREWELL
+        deadline = time.monotonic() + LEAVE_SECONDS
         while self._alive and time.monotonic() < deadline:
-            self.look()
+            self.poll()
             time.sleep(0.02)
         for seat in list(self._alive):
             self._signal(seat, signal.SIGKILL)
 
     def terminate(self) -> None:
-        """Tell every agent that it is over; does not wait."""
+        """See ``Placer.terminate``."""
         for seat in list(self._alive):
             self._signal(seat, signal.SIGTERM)
 
@@ -143,7 +143,7 @@ def _ending(code: int | None) -> Mapping[str, str]:
 
 
 def copy_files(source: str, target: str) -> None:
-    """A role's files in a directory of its own: links where possible, secrets stay 0600."""
+    """Copy a role's files to a new directory, as hard links if possible; file modes are kept."""
     os.makedirs(target, mode=0o700)
     for name in os.listdir(source):
         path, there = os.path.join(source, name), os.path.join(target, name)

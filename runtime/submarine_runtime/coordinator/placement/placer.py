@@ -1,7 +1,7 @@
-"""Where containers come from: one small interface, and the thread that talks to it.
+"""The interface that requests and releases containers, and the thread that calls it.
 
-A placer may block for seconds in a call; the coordinator's own thread never waits for it. What a
-placer finds out comes back as messages of ``machine``: ``placed``, ``gone``, ``refused``.
+A placer may block for seconds, so the event loop never calls it. What becomes of containers is
+posted to the loop as events of the state machine: ``placed``, ``gone``, ``refused``.
 """
 
 from __future__ import annotations
@@ -15,120 +15,120 @@ from typing import Any, Callable
 
 from submarine_runtime.protocol.coordinator_config import RoleOrders
 
-LONGEST_BACKOFF = 10.0
+MAX_BACKOFF = 10.0
 CLOSE_SECONDS = 10.0
-#: Node managers report once a second, mostly.
-ELSEWHERE_SECONDS = 1.0
+#: Upper limit in seconds of a random delay; NodeManagers usually report once a second.
+MAX_DELAY = 1.0
 
 
 class PlacementError(Exception):
-    """A request did not get through.
+    """A request failed.
 
     Parameters
     ----------
-    lasting
-        The same request would never get through.
+    permanent
+        The same request would always fail.
     """
 
-    def __init__(self, message: str, lasting: bool = False) -> None:
+    def __init__(self, message: str, permanent: bool = False) -> None:
         super().__init__(message)
-        self.lasting = lasting
+        self.permanent = permanent
 
 
 class Placer(ABC):
-    """A place that has containers. Each method makes one attempt, with a timeout of its own.
+    """Source of containers. Each method makes one attempt, with a timeout of its own.
 
     Attributes
     ----------
     interval
-        Seconds between two looks while anything is uncertain.
+        Seconds between two polls while the state of a container is unknown.
     """
 
     interval = 1.0
 
     @abstractmethod
     def request(self, task: str, role: RoleOrders, seat: str) -> None:
-        """Ask for a container for ``task`` as ``seat``; nothing if that was asked before.
+        """Request a container for ``task`` as ``seat``, unless it was requested already.
 
         Raises
         ------
         PlacementError
-            If that did not get through.
+            If the request failed.
         """
 
     @abstractmethod
     def release(self, seat: str) -> None:
-        """Take the container of ``seat``, or the request for it, away; nothing if there is none."""
+        """Release the container of ``seat``, or cancel the request for it."""
 
     @abstractmethod
-    def look(self) -> list[dict[str, Any]]:
-        """What has become of the seats since the last look, as messages without ``t``."""
+    def poll(self) -> list[dict[str, Any]]:
+        """Return changes of the seats since the last poll, as events without ``t``."""
 
     @abstractmethod
     def close(self) -> None:
-        """The job is over: whatever still runs may go."""
+        """End everything that still runs, because the job is over."""
 
     @abstractmethod
     def terminate(self) -> None:
-        """Somebody ends us from outside: tell whoever would not notice; does not wait."""
+        """Signal the agents when the coordinator is stopped from outside; does not wait."""
 
 
 class PlacementThread:
-    """Does what a placer is asked for, in order, and looks while that is needed.
+    """Call a placer in order, and poll it while the state of a container is unknown.
 
     Parameters
     ----------
-    tell
-        Called from the thread with messages (without ``t``).
+    post
+        Posts an event (without ``t``) to the event loop.
     uncertain
-        Whether any seat's fate is uncertain, so that a look is worth its cost.
-    trouble
-        Called once an outage with a sentence.
+        Whether the state of a container is unknown.
+    on_outage
+        Called once for each outage, with a sentence.
     """
 
     def __init__(
         self,
         placer: Placer,
-        tell: Callable[[dict[str, Any]], None],
+        post: Callable[[dict[str, Any]], None],
         uncertain: Callable[[], bool],
-        trouble: Callable[[str], None],
+        on_outage: Callable[[str], None],
     ) -> None:
         self._placer = placer
-        self._tell, self._uncertain, self._trouble = tell, uncertain, trouble
+        self._post, self._uncertain, self._on_outage = post, uncertain, on_outage
         self._queue: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="placement", daemon=True)
         self._released: set[str] = set()
-        self._in_trouble = False
-        self._next_look = 0.0
+        self._outage = False
+        self._next_poll = 0.0
         self._stopping = False
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
-    def request(self, task: str, role: RoleOrders, seat: str, elsewhere: bool = False) -> None:
-        """Ask for a container; returns at once.
+    def request(self, task: str, role: RoleOrders, seat: str, delayed: bool = False) -> None:
+        """Request a container; returns at once.
 
         Parameters
         ----------
-        elsewhere
-            Ask a moment later, at random: see ``actions.Ask``.
+        delayed
+            Wait for a random time first, see ``machine.RequestContainer``.
         """
-        wish = lambda: self._request(task, role, seat)  # noqa: E731
-        if not elsewhere:
-            self._queue.put(wish)
+        request = lambda: self._request(task, role, seat)  # noqa: E731
+        if not delayed:
+            self._queue.put(request)
             return
-        late = threading.Timer(random.uniform(0.0, ELSEWHERE_SECONDS), self._queue.put, (wish,))  # noqa: S311
+        late = threading.Timer(random.uniform(0.0, MAX_DELAY), self._queue.put, (request,))  # noqa: S311
         late.daemon = True
         late.start()
 
     def release(self, seat: str) -> None:
-        """Take one away; returns at once."""
+        """Release a container; returns at once."""
         self._released.add(seat)
         self._queue.put(lambda: self._placer.release(seat))
 
     def stop(self) -> None:
-        """End the thread, then everything that still runs; bounded."""
+        """End the thread, then everything that still runs; waits a limited time."""
         self._stopping = True
         self._queue.put(None)
         self._thread.join(CLOSE_SECONDS)
@@ -140,9 +140,9 @@ class PlacementThread:
         try:
             self._placer.request(task, role, seat)
         except PlacementError as exc:
-            if not exc.lasting:
+            if not exc.permanent:
                 raise
-            self._tell({"type": "refused", "seat": seat, "detail": str(exc)})
+            self._post({"type": "refused", "seat": seat, "detail": str(exc)})
 
     def _run(self) -> None:
         pending: Callable[[], None] | None = None
@@ -157,19 +157,19 @@ class PlacementThread:
                 if pending is not None:
                     pending()
                     pending = None
-                self._look()
-                pause, self._in_trouble = 0.5, False
+                self._poll_if_due()
+                pause, self._outage = 0.5, False
             except PlacementError as exc:
-                if not self._in_trouble:
-                    self._trouble(str(exc))
-                self._in_trouble = True
+                if not self._outage:
+                    self._on_outage(str(exc))
+                self._outage = True
                 time.sleep(pause)
-                pause = min(LONGEST_BACKOFF, pause * 2)
+                pause = min(MAX_BACKOFF, pause * 2)
 
-    def _look(self) -> None:
+    def _poll_if_due(self) -> None:
         now = time.monotonic()
-        if now < self._next_look or not self._uncertain():
+        if now < self._next_poll or not self._uncertain():
             return
-        self._next_look = now + self._placer.interval
-        for message in self._placer.look():
-            self._tell(message)
+        self._next_poll = now + self._placer.interval
+        for message in self._placer.poll():
+            self._post(message)

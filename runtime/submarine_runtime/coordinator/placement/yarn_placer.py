@@ -1,7 +1,7 @@
-"""Containers from YARN through skein's application master; every call has a timeout.
+"""Place tasks in YARN containers through skein's application master; every call has a timeout.
 
-``add_container`` is remembered in a file of the working directory before anything else is done,
-so that a restarted coordinator knows which container is whose.
+Each new container is written to a file of the working directory, so that a restarted coordinator
+knows the container of each seat.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MEMORY = re.compile(r"([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory us
 
 
 class YarnPlacer(Placer):
-    """skein's services, one container at a time.
+    """Requests containers as instances of skein's services.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class YarnPlacer(Placer):
 
     def __init__(self, config: CoordinatorConfig, directory: str, address: str) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
-            os.environ.pop(name, None)  # the master is never behind one
+            os.environ.pop(name, None)  # The master is never behind a proxy.
         import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from skein import proto
 
@@ -52,27 +52,25 @@ class YarnPlacer(Placer):
         self._client = skein.ApplicationClient.from_current()
         self._seats: dict[str, str] = {}
         self._placed: set[str] = set()
-        self._released: set[str] = set()
         self._preempted = 0
-        self._kept = Journal(os.path.join(directory, SEATS_FILE))
-        if not self._kept.fresh:
-            self._seats = {str(e["seat"]): str(e["container"]) for e in self._kept.entries()}
+        self._journal = Journal(os.path.join(directory, SEATS_FILE))
+        if not self._journal.is_new:
+            self._seats = {str(e["seat"]): str(e["container"]) for e in self._journal.entries()}
 
     def request(self, task: str, role: RoleOrders, seat: str) -> None:
         """See ``Placer.request``."""
         if seat in self._seats:
             return
-        words = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
-        request = self._proto.AddContainerRequest(service_name=role.service, env=words)
+        variables = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
+        request = self._proto.AddContainerRequest(service_name=role.service, env=variables)
         answer = self._call("addContainer", request)
         name = f"{answer.service_name}_{answer.instance}"
-        self._kept.append({"seat": seat, "container": name})
+        self._journal.append({"seat": seat, "container": name})
         self._seats[seat] = name
 
     def release(self, seat: str) -> None:
         """See ``Placer.release``."""
         name = self._seats.get(seat)
-        self._released.add(seat)
         if name is None:
             return
         service, _, instance = name.rpartition("_")
@@ -80,12 +78,12 @@ class YarnPlacer(Placer):
         with suppress(KeyError):
             self._call("killContainer", request)
 
-    def look(self) -> list[dict[str, Any]]:
-        """See ``Placer.look``."""
+    def poll(self) -> list[dict[str, Any]]:
+        """See ``Placer.poll``."""
         states = ["WAITING", "REQUESTED", "RUNNING", *_OVER]
         answer = self._call("getContainers", self._proto.ContainersRequest(states=states))
         found = {f"{item.service_name}_{item.instance}": item for item in answer.containers}
-        messages = []
+        events = []
         for seat, name in list(self._seats.items()):
             item = found.get(name)
             if item is None:
@@ -93,23 +91,23 @@ class YarnPlacer(Placer):
             state = self._proto.Container.State.Name(item.state)
             if state in _OVER:
                 del self._seats[seat]
-                messages.append({"type": "gone", "seat": seat, **self._ending(state, item)})
+                events.append({"type": "gone", "seat": seat, **self._ending(state, item)})
             elif state == "RUNNING" and seat not in self._placed:
                 self._placed.add(seat)
                 node = str(item.yarn_node_http_address)
-                messages.append({"type": "placed", "seat": seat, "node": node})
-        return messages
+                events.append({"type": "placed", "seat": seat, "node": node})
+        return events
 
     def _ending(self, state: str, item: Any) -> dict[str, str]:
-        said = str(item.exit_message or "").strip()
-        if self._was_preempted(said):
+        message = str(item.exit_message or "").strip()
+        if self._was_preempted(message):
             detail = "The scheduler took its container back for another queue."
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
-        return ending_of(state, said)
+        return ending_of(state, message)
 
-    def _was_preempted(self, said: str) -> bool:
-        """By YARN's words, or by its count: as many as that says beyond those already known."""
-        named = "preempt" in said.lower()
+    def _was_preempted(self, message: str) -> bool:
+        """Whether YARN's message says so, or its count of preempted containers has grown."""
+        named = "preempt" in message.lower()
         count = 0
         if self._config.resourcemanagers:
             app = application(self._config, REST_SECONDS)
@@ -119,10 +117,10 @@ class YarnPlacer(Placer):
         return preempted
 
     def close(self) -> None:
-        """See ``Placer.close``: the master takes its containers with it."""
+        """See ``Placer.close``: YARN ends the containers with the application master."""
 
     def terminate(self) -> None:
-        """See ``Placer.terminate``: YARN tells them itself."""
+        """See ``Placer.terminate``: YARN signals the agents itself."""
 
     def _call(self, method: str, request: Any) -> Any:
         try:
@@ -130,19 +128,19 @@ class YarnPlacer(Placer):
         except KeyError:
             raise
         except ValueError as exc:
-            raise PlacementError(f"YARN refused: {exc}", lasting=True) from exc
+            raise PlacementError(f"YARN refused: {exc}", permanent=True) from exc
         except Exception as exc:
-            # grpc and skein have errors of their own; the master may be busy, or going away.
+            # grpc and skein raise errors of their own; the master may be busy or ending.
             time.sleep(0.1)
             sentence = f"the application master does not answer: {type(exc).__name__}: {exc}"
             raise PlacementError(sentence[:300]) from exc
 
 
-def ending_of(state: str, said: str) -> dict[str, str]:
-    """Why a container ended, by YARN's own words."""
-    words = said.lower()
-    detail = said[-500:] if said else f"YARN says {state} and nothing else."
-    memory = _MEMORY.search(said)
+def ending_of(state: str, message: str) -> dict[str, str]:
+    """Return why a container ended, from YARN's message."""
+    words = message.lower()
+    detail = message[-500:] if message else f"YARN says {state} and nothing else."
+    memory = _MEMORY.search(message)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in words or "beyond physical memory" in words:
         reason = EndReason.OUT_OF_MEMORY

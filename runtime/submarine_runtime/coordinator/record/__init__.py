@@ -18,6 +18,10 @@ else:
         __name__,
         {
             "job_status": ("JobStatus",),
-            "journal": ("Journal", "SEATS_FILE", "is_complete"),
+            "journal": (
+                "Journal",
+                "SEATS_FILE",
+                "is_complete",
+            ),
         },
     )

@@ -1,7 +1,7 @@
-"""The record of a distributed job while it grows, under one lock; writes nothing but its events.
+"""The record of a distributed job while the job runs, under one lock.
 
-Every event is also a line of a file in the working directory, so that a restarted coordinator
-goes on with the same numbers. Does not decide anything.
+Each event is also a line of a file in the working directory, so that a restarted coordinator
+continues with the same event numbers.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.agent.outputs import MAX_UNSAVED, unsaved_sentences
 from submarine_runtime.coordinator.record.journal import Journal
-from submarine_runtime.coordinator.record.resource_hints import advice
+from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.layout import attempt_name
@@ -28,75 +28,78 @@ from submarine_runtime.protocol.record import (
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import Status
 
-#: Events beyond changes of state; 1,000 tasks may each start, end and be lost once.
+#: Limit of the events, except changes of state: 1,000 tasks may each start, end and be lost once.
 MAX_EVENTS = 5000
 MAX_OUTPUTS = 5000
-#: Tasks that are named where several of them wrote one file.
+#: Tasks that are named in a sentence about a file that several tasks wrote.
 _NAMED_TASKS = 3
-#: What a heartbeat may say of a task.
-MEASURED = ("memory_now", "memory_peak", "cpu_seconds", "gpu_percent", "gpu_memory", "progress")
+#: Fields of a task that a heartbeat may contain.
+MEASUREMENTS = ("memory_now", "memory_peak", "cpu_seconds", "gpu_percent", "gpu_memory", "progress")
 
 
 class JobStatus(Status):
-    """One job's record, of any number of tasks.
+    """The record of a job with any number of tasks.
 
     Parameters
     ----------
     writer
-        Who writes these events: ``coordinator-1``.
-    kept
+        Writer of the events, ``coordinator-1``.
+    event_file
         The file of events so far.
     shipped
-        Events of this writer in the job directory; for a file that is not complete.
+        Events of this writer in the job directory, for a file that is incomplete.
     arrived
         When this container was on its node; None: not known.
 
     Attributes
     ----------
-    remembered
-        Number of events that an earlier process of this writer had noted.
+    earlier_events
+        Number of events of earlier attempts of the application, which come first in the record.
+    restored_events
+        Number of events that an earlier process of this writer had added.
+    unpublished
+        Whether there are events that the job directory does not have.
     """
 
     def __init__(
         self,
         record: JobRecord,
         writer: str,
-        kept: Journal,
+        event_file: Journal,
         shipped: Sequence[Event] = (),
         arrived: float | None = None,
     ) -> None:
         super().__init__(record)
         self._writer = writer
-        self._kept = kept
+        self._event_file = event_file
         self._arrived = arrived
-        #: Events of earlier attempts of the application, which come first in the record.
-        self.inherited = len(record.events)
+        self.earlier_events = len(record.events)
         for event in record.events:
-            self._enter(event.state, event.time, event.kind)
+            self._update_phases(event.state, event.time, event.kind)
         self._by_name = {task.task: task for task in record.tasks}
         self._hints: dict[str, list[str]] = {}
-        #: Task -> files and bytes that it has saved, and what it has not saved.
+        # Task -> number and bytes of its saved files, and its files that were not saved.
         self._saved: dict[str, tuple[int, int]] = {}
         self._unsaved: dict[str, dict[str, Any]] = {}
-        self.wanted = False
-        self.remembered = 0
-        if not kept.fresh:
-            self._remember(shipped)
+        self.unpublished = False
+        self.restored_events = 0
+        if not event_file.is_new:
+            self._restore_events(shipped)
 
-    def _remember(self, shipped: Sequence[Event]) -> None:
-        events = [Event.from_json(entry) for entry in self._kept.entries()]
+    def _restore_events(self, shipped: Sequence[Event]) -> None:
+        events = [Event.from_json(entry) for entry in self._event_file.entries()]
         for event in shipped[len(events) :]:
-            self._kept.append(event_json(event))
+            self._event_file.append(event_json(event))
             events.append(event)
-        self.remembered = len(events)
+        self.restored_events = len(events)
         for event in events:
             self._record.events.append(event)
             if event.state is not None:
                 self._record.state = event.state
-            self._enter(event.state, event.time, event.kind)
+            self._update_phases(event.state, event.time, event.kind)
 
-    def _enter(self, state: State | None, moment: float, kind: str = "state") -> None:
-        """Phases follow from events, so that a restarted coordinator finds them again."""
+    def _update_phases(self, state: State | None, moment: float, kind: str = "state") -> None:
+        """Derive the phases from the events, so that a restarted coordinator has them too."""
         if kind == "claimed" and any(p.name == "queue" and not p.end for p in self._record.phases):
             arrived = moment if self._arrived is None else min(self._arrived, moment)
             self.end_phases(arrived)
@@ -118,7 +121,7 @@ class JobStatus(Status):
         elif state is State.RESTARTING:
             self.end_phases(moment)
 
-    def note(
+    def add_event(
         self,
         kind: str,
         detail: str = "",
@@ -135,7 +138,7 @@ class JobStatus(Status):
             self.version += 1
             if len(record.events) >= MAX_EVENTS and state is None:
                 return
-            seq, now = len(record.events) - self.inherited, time.time()
+            seq, now = len(record.events) - self.earlier_events, time.time()
             event = Event(
                 seq,
                 now,
@@ -148,37 +151,37 @@ class JobStatus(Status):
                 dict(data or {}),
             )
             record.events.append(event)
-            self._kept.append(event_json(event))
-            self.wanted = True
-        self._enter(state, now, kind)
+            self._event_file.append(event_json(event))
+            self.unpublished = True
+        self._update_phases(state, now, kind)
 
     def task_record(self, name: str) -> TaskRecord:
-        """The record of one task; change it with ``set_task_of`` only."""
+        """Return the record of one task; change it with ``set_task_fields`` only."""
         return self._by_name[name]
 
-    def set_task_of(self, name: str, **fields: Any) -> None:
-        """Set fields of a task; only a real change counts as one."""
+    def set_task_fields(self, name: str, **fields: Any) -> None:
+        """Set fields of a task; equal values are no change."""
         self._set(self._by_name[name], fields)
 
-    def measure(self, name: str, heartbeat: Mapping[str, Any]) -> None:
-        """Take over what a heartbeat says."""
+    def set_measurements(self, name: str, heartbeat: Mapping[str, Any]) -> None:
+        """Set the measurements of a heartbeat."""
         changed = {
             key: heartbeat[key]
-            for key in MEASURED
+            for key in MEASUREMENTS
             if isinstance(heartbeat.get(key), (int, float, type(None))) and key in heartbeat
         }
         if changed:
             self._set(self._by_name[name], changed)
 
     def task_json(self, name: str) -> dict[str, Any]:
-        """A task's record as plain JSON values."""
+        """Return a task's record as JSON values."""
         with self._lock:
             record = JobRecord("x-20200101-0000", "x", State.PENDING, tasks=[self._by_name[name]])
             plain: dict[str, Any] = record.to_json()["tasks"][0]
             return plain
 
-    def logs_of(self, name: str, message: Mapping[str, Any]) -> dict[str, int]:
-        """The lengths of an attempt's logs, by their keys in the record."""
+    def log_lengths(self, name: str, message: Mapping[str, Any]) -> dict[str, int]:
+        """Return the lengths of an attempt's logs, by their keys in the record."""
         task, logs = self._by_name[name], message.get("logs")
         epoch, attempt = message.get("epoch", task.epoch), message.get("attempt", task.attempt)
         lengths = {}
@@ -187,10 +190,10 @@ class JobStatus(Status):
             lengths[str(whole)[:200]] = int(length)
         return lengths
 
-    def absorb_ending(self, name: str, message: Mapping[str, Any]) -> None:
-        """Logs, outputs, failure and what is missing, as an agent reports them with ``ended``."""
+    def add_end_report(self, name: str, message: Mapping[str, Any]) -> None:
+        """Add logs, outputs and missing or unsaved files that an agent reports at its end."""
         with self._lock:
-            self._record.logs.update(self.logs_of(name, message))
+            self._record.logs.update(self.log_lengths(name, message))
             for output in _list(message.get("outputs")):
                 if isinstance(output, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
                     made = Output(**known(Output, output))
@@ -214,7 +217,7 @@ class JobStatus(Status):
             counts = {"count": int(unsaved["count"]), "size": int(unsaved["size"])}
             self._unsaved[name] = {"files": files, **counts}
 
-    def conclude(
+    def set_outcome(
         self,
         reason: EndReason,
         detail: str,
@@ -222,7 +225,7 @@ class JobStatus(Status):
         signal: int | None,
         failure: Mapping[str, Any] | None,
     ) -> None:
-        """How the job ended; the state follows by ``note``."""
+        """Set how the job ended; ``add_event`` changes the state."""
         parsed = None
         if failure:
             try:
@@ -237,8 +240,8 @@ class JobStatus(Status):
             failure=parsed,
         )
 
-    def sum_up(self) -> None:
-        """``resources["used"]`` over all tasks, and what to do better next time."""
+    def summarize(self) -> None:
+        """Set ``resources["used"]`` over all tasks, warnings on unsaved files, and hints."""
         with self._lock:
             tasks = self._record.tasks
             peak = sum(task.memory_peak or 0 for task in tasks)
@@ -250,12 +253,12 @@ class JobStatus(Status):
             self.use(saved_files=files, saved_bytes=size)
         for sentence in self._unsaved_sentences():
             self.warn(sentence)
-        self.set_record(hints=advice(self._record, self._hints))
+        self.set_record(hints=job_hints(self._record, self._hints))
 
     def _unsaved_sentences(self) -> list[str]:
-        """The files of all tasks that were not saved: at most twenty, then a count.
+        """Return sentences on files that were not saved: at most twenty, then a count.
 
-        A file that several tasks wrote under one name is one sentence, with its size in all.
+        A file that several tasks wrote under one name gives one sentence, with its total size.
         """
         written: dict[str, list[tuple[str, int]]] = {}
         for name, found in sorted(self._unsaved.items()):
@@ -276,7 +279,7 @@ class JobStatus(Status):
 
 
 def sentence(text: str) -> str:
-    """``text`` with one full stop at its end where two were put together; cut to 2,000."""
+    """Return ``text`` without a doubled full stop at its end, at most 2,000 characters."""
     doubled = text.endswith("..") and not text.endswith("...")
     return (text[:-1] if doubled else text)[:2000]
 

@@ -1,7 +1,6 @@
-"""What the owner of a distributed job could do better next time: memory by role, GPUs by task.
+"""Hints on the resources of the next run of a distributed job: memory by role, GPUs by task.
 
-Memory is asked for by role, so only what the hungriest task of a role used counts. Measures
-nothing.
+Memory is requested by role, so the task with the highest use decides.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import TELLING, hints
 
-#: Sentences of one record; a job of a thousand idle GPUs is idle in few words.
+#: Sentences in one record.
 MAX_HINTS = 10
 
 
-def advice(record: JobRecord, told: Mapping[str, Sequence[str]]) -> list[str]:
-    """The sentences for a job that has ended.
+def job_hints(record: JobRecord, reported: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the sentences for a job that has ended.
 
     Parameters
     ----------
-    told
-        Task -> what its agent said of its own program; only what it says of devices is taken.
+    reported
+        Task -> hints of its agent; those on memory are ignored.
     """
     requested = record.resources.get("requested")
     roles: dict[str, list[TaskRecord]] = {}
@@ -30,11 +29,11 @@ def advice(record: JobRecord, told: Mapping[str, Sequence[str]]) -> list[str]:
         roles.setdefault(task.role, []).append(task)
     found = []
     for role, tasks in roles.items():
-        asked = _memory(requested.get(role) if isinstance(requested, Mapping) else None)
-        found += [f"{role}: {sentence}" for sentence in _of_role(asked, tasks, record.state)]
+        memory = _memory(requested.get(role) if isinstance(requested, Mapping) else None)
+        found += [f"{role}: {sentence}" for sentence in _of_role(memory, tasks, record.state)]
     devices = [
         f"{task}: {sentence}"
-        for task, sentences in told.items()
+        for task, sentences in reported.items()
         for sentence in sentences
         if not sentence.startswith("Memory:")
     ]
@@ -44,14 +43,14 @@ def advice(record: JobRecord, told: Mapping[str, Sequence[str]]) -> list[str]:
     return found
 
 
-def _of_role(asked: float | None, tasks: Sequence[TaskRecord], state: State) -> list[str]:
+def _of_role(memory: float | None, tasks: Sequence[TaskRecord], state: State) -> list[str]:
     peaks = [task.memory_peak for task in tasks if task.memory_peak]
     if len(peaks) < len(tasks):
-        return []  # of one of them nobody knows what it needed
+        return []  # The use of one task is unknown.
     ran = min(_seconds(task) for task in tasks)
     if ran < TELLING:
         return []
-    return hints(asked=asked, peak=max(peaks), seconds=ran, succeeded=state is State.SUCCEEDED)
+    return hints(asked=memory, peak=max(peaks), seconds=ran, succeeded=state is State.SUCCEEDED)
 
 
 def _seconds(task: TaskRecord) -> float:

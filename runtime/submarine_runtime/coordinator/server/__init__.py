@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.coordinator.server.agent_stream import Source as Source
-    from submarine_runtime.coordinator.server.client_requests import Viewers as Viewers
+    from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint as AgentEndpoint
+    from submarine_runtime.coordinator.server.client_requests import (
+        ClientRequests as ClientRequests,
+    )
     from submarine_runtime.coordinator.server.link_server import (
+        Connection as Connection,
         LinkServer as LinkServer,
-        Peer as Peer,
     )
     from submarine_runtime.coordinator.server.tls_channel import client_context as client_context
 else:
@@ -18,9 +20,12 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "agent_stream": ("Source",),
-            "client_requests": ("Viewers",),
-            "link_server": ("LinkServer", "Peer"),
+            "agent_stream": ("AgentEndpoint",),
+            "client_requests": ("ClientRequests",),
+            "link_server": (
+                "Connection",
+                "LinkServer",
+            ),
             "tls_channel": ("client_context",),
         },
     )

@@ -1,4 +1,4 @@
-"""The live stream of one task's agent, as a viewer's thread reads it; never blocks."""
+"""Read the live stream of one task's agent without blocking."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import socket
 import ssl
 from typing import Iterator, NamedTuple
 
-from submarine_runtime.coordinator.server.tls_channel import Channel
+from submarine_runtime.coordinator.server.tls_channel import TlsChannel
 from submarine_runtime.protocol import wire
 
-#: Lines of an agent; larger ones are not its own.
+#: Longest line of an agent.
 MAX_LINE = 1 << 20
 
 
-class AgentError(Exception):
-    """The agent's side broke; the viewer's is fine."""
+class AgentStreamError(Exception):
+    """The agent has closed the stream or sent invalid data."""
 
 
-class Source(NamedTuple):
-    """Where a task's agent listens, and the attempt that it runs."""
+class AgentEndpoint(NamedTuple):
+    """Address of a task's agent, and the attempt that it runs."""
 
     host: str
     port: int
@@ -27,75 +27,75 @@ class Source(NamedTuple):
     attempt: int
 
 
-class Feed:
+class AgentStream:
     """One connection to an agent.
 
     Parameters
     ----------
     query
-        Of its ``GET /v1/stream``.
+        Query of ``GET /v1/stream``.
 
     Raises
     ------
-    AgentError
-        If its address makes no sense.
+    AgentStreamError
+        If the address is invalid.
     """
 
     def __init__(
-        self, task: str, source: Source, context: ssl.SSLContext, token: str, query: str
+        self, task: str, endpoint: AgentEndpoint, context: ssl.SSLContext, token: str, query: str
     ) -> None:
-        self.task, self.source = task, source
+        self.task, self.endpoint = task, endpoint
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:
-            connection.connect((source.host, source.port))
+            connection.connect((endpoint.host, endpoint.port))
         except BlockingIOError:
             pass
         except OSError as exc:
             connection.close()
-            raise AgentError from exc
-        except (ValueError, OverflowError) as exc:  # no address
+            raise AgentStreamError from exc
+        except (ValueError, OverflowError) as exc:  # Not an address.
             connection.close()
-            raise AgentError from exc
-        self.channel = Channel(connection, context, server_side=False)
+            raise AgentStreamError from exc
+        self.channel = TlsChannel(connection, context, server_side=False)
         self.channel.send(
             f"GET {wire.STREAM}?{query} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         )
         self.mask = selectors.EVENT_READ | selectors.EVENT_WRITE
         self._buffer = bytearray()
-        self._headed = False
+        self._head_read = False
 
     def serve(self, mask: int) -> Iterator[bytes]:
-        """Lines that have come.
+        """Yield the received lines.
 
         Raises
         ------
-        AgentError
-            If the agent is gone, refuses, or makes no sense.
+        AgentStreamError
+            If the agent has closed the stream, refuses it or sends invalid data.
         """
         try:
-            if self.channel.shake():
+            if self.channel.handshake():
                 if mask & selectors.EVENT_WRITE:
                     self.channel.flush()
                 self._buffer += self.channel.receive()
         except OSError as exc:
-            raise AgentError from exc
-        if self._headed or self._head():
+            raise AgentStreamError from exc
+        if self._head_read or self._read_head():
             yield from self._lines()
 
     def new_mask(self) -> bool:
-        """Set ``mask`` to what the connection waits for now; whether that is something new."""
+        """Set ``mask`` to the events that the connection waits for; return whether it changed."""
         write = selectors.EVENT_WRITE if self.channel.wants_write else 0
         before, self.mask = self.mask, selectors.EVENT_READ | write
         return before != self.mask
 
-    def _head(self) -> bool:
+    def _read_head(self) -> bool:
         head, gap, rest = bytes(self._buffer).partition(b"\r\n\r\n")
         if not gap:
             return False
         if b" 200 " not in head.split(b"\r\n", 1)[0]:
-            raise AgentError
-        self._headed, self._buffer = True, bytearray(rest)
+            raise AgentStreamError
+        self._head_read, self._buffer = True, bytearray(rest)
         return True
 
     def _lines(self) -> Iterator[bytes]:
@@ -103,7 +103,7 @@ class Feed:
             end = self._buffer.find(b"\n")
             if end < 0:
                 if len(self._buffer) > MAX_LINE:
-                    raise AgentError
+                    raise AgentStreamError
                 return
             line = bytes(self._buffer[:end])
             del self._buffer[: end + 1]

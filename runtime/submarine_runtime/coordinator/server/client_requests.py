@@ -1,7 +1,7 @@
-"""Viewers' requests: status, logs, the stream, cancel, save; each in a thread, of which few.
+"""Handle clients' requests: status, logs, streams, tunnels, cancel, save.
 
-The token was checked by the link server. Logs are fetched from the agents' own ports, and only
-while somebody asks for them. Sizes are bounded.
+Each request has a thread of its own; their number and all sizes are limited. The link server has
+checked the token. Logs are fetched from the agents' ports on request.
 """
 
 from __future__ import annotations
@@ -19,69 +19,74 @@ from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from submarine_runtime.coordinator.record import JobStatus
-from submarine_runtime.coordinator.server.agent_stream import Source
-from submarine_runtime.coordinator.server.http_messages import Request
-from submarine_runtime.coordinator.server.http_replies import body_of, head_of, reply
-from submarine_runtime.coordinator.server.job_stream import Follow, positions_of
+from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
+from submarine_runtime.coordinator.server.http_messages import (
+    Request,
+    read_body,
+    response_head,
+    send_response,
+)
+from submarine_runtime.coordinator.server.job_stream import JobStream, parse_offsets
 from submarine_runtime.coordinator.server.tls_channel import client_context
-from submarine_runtime.coordinator.server.tunnel_relay import Tunnelling
+from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
 
 MAX_THREADS = 32
 MAX_STREAMS = 16
 SOCKET_SECONDS = 20.0
-#: Agents that are told that somebody looks; in larger gangs few tasks write for TensorBoard.
-MAX_TOLD = 64
-#: Seconds that an agent has to answer a request for its log.
+#: Agents that are notified of a client's look at TensorBoard files; in larger gangs few tasks write
+#: such files.
+MAX_NOTIFIED = 64
+#: Seconds for an agent's answer to a request for its log.
 FETCH_SECONDS = 5.0
-#: Seconds that uploading the model may take before the viewer is told to look later.
+#: Seconds for the upload of the model.
 SAVE_SECONDS = 300.0
 
 
-class Viewers:
-    """Answers requests.
+class ClientRequests:
+    """Handle requests in threads.
 
     Parameters
     ----------
-    sources
-        Task -> where its agent listens and what it runs, of those that have an agent now.
-    tell
-        Passes a message on to the coordinator's thread.
+    endpoints
+        Returns task -> address of its agent, for the tasks whose agent is connected.
+    post
+        Posts a message to the event loop.
     renew
-        Who started the job is still there.
+        Renews the lease of the job.
     """
 
     def __init__(
         self,
         status: JobStatus,
         secret: Mapping[str, str],
-        sources: Callable[[], dict[str, Source]],
-        tell: Callable[[dict[str, Any]], None],
+        endpoints: Callable[[], dict[str, AgentEndpoint]],
+        post: Callable[[dict[str, Any]], None],
         renew: Callable[[], None],
     ) -> None:
         self._status, self._secret = status, secret
         self._renew = renew
-        self._sources, self._tell = sources, tell
+        self._endpoints, self._post = endpoints, post
         self._context = client_context(secret)
-        self._tunnels = Tunnelling(secret["token"], self._context, sources)
+        self._tunnels = TunnelRelay(secret["token"], self._context, endpoints)
         self._threads = threading.BoundedSemaphore(MAX_THREADS)
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
         self.ended = threading.Event()
 
-    def take(self, request: Request) -> None:
-        """Answer in a thread, or close the connection where there are too many."""
+    def accept(self, request: Request) -> None:
+        """Handle a request in a thread; close its connection if there are too many threads."""
         if not self._threads.acquire(blocking=False):
             request.channel.close()
             return
         try:
             threading.Thread(target=self._answer, args=(request,), daemon=True).start()
-        except RuntimeError:  # no thread to be had
+        except RuntimeError:  # No thread can be started.
             self._threads.release()
             request.channel.close()
 
     def finish(self, timeout: float) -> None:
-        """The job has ended: let those who follow read to the end, but not for ever."""
+        """Let open streams end after the end of the job; waits at most ``timeout`` seconds."""
         self.ended.set()
         deadline = time.monotonic() + timeout
         for _ in range(MAX_STREAMS):
@@ -90,110 +95,112 @@ class Viewers:
 
     def _answer(self, request: Request) -> None:
         sock = request.channel.sock
-        carried = False
+        tunnelled = False
         try:
             sock.settimeout(SOCKET_SECONDS)
-            carried = self._route(request, sock)
-            if not carried:
+            tunnelled = self._route(request, sock)
+            if not tunnelled:
                 sock.shutdown(socket.SHUT_WR)
         except (OSError, HTTPException):
-            pass  # the viewer has gone
+            pass  # The client has disconnected.
         finally:
-            if not carried:
+            if not tunnelled:
                 request.channel.close()
             self._threads.release()
 
     def _route(self, request: Request, sock: ssl.SSLSocket) -> bool:
-        """Answer; whether the connection has become a tunnel, which closes it itself."""
+        """Handle a request; return whether its connection is a tunnel now, which closes it."""
         parts = urlsplit(request.target)
         try:
             query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
             if request.method == "GET" and parts.path == wire.STATUS:
-                reply(sock, 200, json.dumps(self._status.to_json()).encode())
+                send_response(sock, 200, json.dumps(self._status.to_json()).encode())
             elif request.method == "GET" and parts.path in (wire.LOG, wire.TIMES):
                 self._log(sock, parts.path, query)
             elif request.method == "GET" and parts.path == wire.STREAM:
                 self._stream(sock, query)
             elif request.method == "GET" and parts.path == wire.TUNNEL:
-                refused = self._tunnels.begin(sock, query, request.channel.close)
+                refused = self._tunnels.open(sock, query, request.channel.close)
                 if not refused:
                     return True
-                reply(sock, refused)
+                send_response(sock, refused)
             elif request.method == "POST":
-                self._post(sock, parts.path, body_of(request, sock))
+                self._handle_post(sock, parts.path, read_body(request, sock))
             else:
-                reply(sock, 404)
+                send_response(sock, 404)
         except ValueError:
-            reply(sock, 400)
+            send_response(sock, 400)
         return False
 
-    def _post(self, sock: socket.socket, path: str, body: Mapping[str, Any]) -> None:
-        words = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
+    def _handle_post(self, sock: socket.socket, path: str, body: Mapping[str, Any]) -> None:
+        fields = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
         if path == wire.CANCEL:
-            self._tell({"type": "cancel", "by": words["by"], "why": words["why"]})
-            reply(sock, 202)
+            self._post({"type": "cancel", "by": fields["by"], "why": fields["why"]})
+            send_response(sock, 202)
         elif path == wire.RENEW:
             self._renew()
-            reply(sock, 202)
+            send_response(sock, 202)
         elif path == wire.STAND_DOWN:
-            self._tell({"type": "superseded"})
-            reply(sock, 202)
+            self._post({"type": "superseded"})
+            send_response(sock, 202)
         elif path == wire.SAVE:
-            self._save(sock, words["name"])
+            self._save(sock, fields["name"])
         elif path == wire.LOOK:
-            reply(sock, 202)
-            self._pass_look_on()
+            send_response(sock, 202)
+            self._notify_agents()
         else:
-            reply(sock, 404)
+            send_response(sock, 404)
 
     def _save(self, sock: socket.socket, name: str) -> None:
         answer: deque[dict[str, Any]] = deque()
         identity = os.urandom(8).hex()
-        self._tell({"type": "save", "id": identity, "name": name, "answer": answer})
+        self._post({"type": "save", "id": identity, "name": name, "answer": answer})
         deadline = time.monotonic() + SAVE_SECONDS
         while not answer and time.monotonic() < deadline and not self.ended.wait(0.05):
             pass
-        said = answer[0] if answer else {"error": "the model was not saved in time"}
-        version = said.get("version")
+        result = answer[0] if answer else {"error": "the model was not saved in time"}
+        version = result.get("version")
         if isinstance(version, dict):
-            reply(sock, 200, json.dumps(version).encode())
+            send_response(sock, 200, json.dumps(version).encode())
         else:
-            error = str(said.get("error") or "the agent could not save")
-            reply(sock, 409, json.dumps({"error": error[:500]}).encode())
+            error = str(result.get("error") or "the agent could not save")
+            send_response(sock, 409, json.dumps({"error": error[:500]}).encode())
 
     def _log(self, sock: socket.socket, path: str, query: Mapping[str, str]) -> None:
-        """Bytes of a task's log, or when they were written, as its agent tells."""
-        source = self._sources().get(query.get("task", ""))
-        if source is None:
-            reply(sock, 404)
+        """Return bytes of a task's log, or the times of its lines, from the agent."""
+        endpoint = self._endpoints().get(query.get("task", ""))
+        if endpoint is None:
+            send_response(sock, 404)
             return
-        wanted = query.get("attempt") or attempt_name(source.epoch, source.attempt)
+        attempt = query.get("attempt") or attempt_name(endpoint.epoch, endpoint.attempt)
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
         try:
-            status, headers, data = self._fetch(source, path, {**passed, "attempt": wanted})
+            status, headers, data = self._fetch(endpoint, path, {**passed, "attempt": attempt})
         except (OSError, HTTPException):
-            reply(sock, 502)
+            send_response(sock, 502)
             return
-        kept = {
+        response_headers = {
             name: str(headers.get(name) or 0) for name in (wire.OFFSET_HEADER, wire.LENGTH_HEADER)
         }
         if status == 200:
-            reply(sock, 200, data, "application/octet-stream", kept)
+            send_response(sock, 200, data, "application/octet-stream", response_headers)
         else:
-            reply(sock, 404 if status == 404 else 502)
+            send_response(sock, 404 if status == 404 else 502)
 
-    def _pass_look_on(self) -> None:
-        """Tell the agents, one after the other, that somebody looks."""
-        for source in list(self._sources().values())[:MAX_TOLD]:
+    def _notify_agents(self) -> None:
+        """Notify the agents that a client looks at TensorBoard files."""
+        for endpoint in list(self._endpoints().values())[:MAX_NOTIFIED]:
             with suppress(OSError, HTTPException):
-                self._ask(source, "POST", wire.LOOK)
+                self._request(endpoint, "POST", wire.LOOK)
 
-    def _fetch(self, source: Source, path: str, query: Mapping[str, str]) -> tuple[int, Any, bytes]:
-        return self._ask(source, "GET", f"{path}?{urlencode(query)}")
+    def _fetch(
+        self, endpoint: AgentEndpoint, path: str, query: Mapping[str, str]
+    ) -> tuple[int, Any, bytes]:
+        return self._request(endpoint, "GET", f"{path}?{urlencode(query)}")
 
-    def _ask(self, source: Source, method: str, target: str) -> tuple[int, Any, bytes]:
+    def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> tuple[int, Any, bytes]:
         connection = HTTPSConnection(
-            source.host, source.port, timeout=FETCH_SECONDS, context=self._context
+            endpoint.host, endpoint.port, timeout=FETCH_SECONDS, context=self._context
         )
         try:
             headers = {"Authorization": "Bearer " + self._secret["token"]}
@@ -206,20 +213,20 @@ class Viewers:
     def _stream(self, sock: socket.socket, query: Mapping[str, str]) -> None:
         events = max(0, int(query.get("events", 0)))
         tail = int(query["tail"]) if "tail" in query else None
-        wanted, at = query.get("tasks", "*"), positions_of(query.get("at", ""))
+        tasks, at = query.get("tasks", "*"), parse_offsets(query.get("at", ""))
         if not self._streams.acquire(blocking=False):
-            reply(sock, 503)
+            send_response(sock, 503)
             return
         try:
-            sock.sendall(head_of(200, "application/x-ndjson", {}))
-            follow = Follow(
+            sock.sendall(response_head(200, "application/x-ndjson", {}))
+            stream = JobStream(
                 sock.sendall,
                 self._status,
-                self._sources,
+                self._endpoints,
                 self._secret["token"],
                 self._context,
                 self.ended,
             )
-            follow.run(events, wanted, at, tail)
+            stream.run(events, tasks, at, tail)
         finally:
             self._streams.release()

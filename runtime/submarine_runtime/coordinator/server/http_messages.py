@@ -1,33 +1,37 @@
-"""The head of an HTTP request, and whether its sender knows the token. No sockets."""
+"""HTTP messages of the coordinator's port: request heads, token, bounded bodies, responses."""
 
 from __future__ import annotations
 
 import hmac
-from typing import Mapping, NamedTuple
+import json
+import socket
+from typing import Any, Mapping, NamedTuple
 
-from submarine_runtime.coordinator.server.tls_channel import Channel
+from submarine_runtime.coordinator.server.tls_channel import TlsChannel
 
-REFUSED = b"HTTP/1.0 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-BAD = b"HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+UNAUTHORIZED = b"HTTP/1.0 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+BAD_REQUEST = b"HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+MAX_BODY = 4096
+_PHRASES = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Not Allowed"}
 
 
 class Request(NamedTuple):
-    """A viewer's request: its connection, still non-blocking, and the first bytes of its body."""
+    """A client's request: its connection, still non-blocking, and the first bytes of its body."""
 
-    channel: Channel
+    channel: TlsChannel
     method: str
     target: str
     headers: Mapping[str, str]
     body: bytes
 
 
-def parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
-    """Method, target and headers (names in lower case).
+def parse_request_head(head: bytes) -> tuple[str, str, dict[str, str]]:
+    """Return method, target and headers (names in lower case).
 
     Raises
     ------
     ValueError
-        If it is no request.
+        If it is not an HTTP request.
     """
     lines = head.decode("latin-1").split("\r\n")
     words = lines[0].split(" ")
@@ -40,8 +44,54 @@ def parse_head(head: bytes) -> tuple[str, str, dict[str, str]]:
     return words[0], words[1], headers
 
 
-def knows_token(headers: Mapping[str, str], token: bytes) -> bool:
-    """Compare in constant time."""
+def has_token(headers: Mapping[str, str], token: bytes) -> bool:
+    """Return whether the request has the job's token; compares in constant time."""
     scheme, _, presented = headers.get("authorization", "").partition(" ")
     given = presented.strip().encode("utf-8", "replace")
     return scheme.lower() == "bearer" and hmac.compare_digest(given, token)
+
+
+def read_body(request: Request, sock: socket.socket) -> dict[str, Any]:
+    """Return the JSON object in the body of a request.
+
+    Raises
+    ------
+    ValueError
+        If there is none or it is too large.
+    """
+    length = request.headers.get("content-length", "")
+    if not length.isdigit() or int(length) > MAX_BODY:
+        raise ValueError("no length, or too long")
+    body = request.body
+    while len(body) < int(length):
+        data = sock.recv(MAX_BODY)
+        if not data:
+            raise ValueError("cut off")
+        body += data
+    try:
+        content = json.loads(body or b"{}")
+    except RecursionError as exc:
+        raise ValueError("too deep") from exc
+    if not isinstance(content, dict):
+        raise ValueError("not an object")
+    return content
+
+
+def response_head(code: int, content_type: str, headers: Mapping[str, str]) -> bytes:
+    """Return status line and headers of a response."""
+    every = {**headers, "Content-Type": content_type, "Connection": "close"}
+    lines = [f"HTTP/1.0 {code} {_PHRASES.get(code, 'Error')}"]
+    lines += [f"{name}: {value}" for name, value in every.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def send_response(
+    sock: socket.socket,
+    code: int,
+    body: bytes = b"",
+    content_type: str = "application/json",
+    headers: Mapping[str, str] | None = None,
+) -> None:
+    """Send a complete response."""
+    length = {**(headers or {}), "Content-Length": str(len(body))}
+    sock.sendall(response_head(code, content_type, length) + body)

@@ -1,8 +1,8 @@
-"""One follower of a distributed job: its record, its events, and the logs of many tasks.
+"""Stream the record, the events and the logs of a distributed job to one client.
 
-Opens one connection to each watched agent's own stream and passes its lines on, at the pace of
-the reader: while that is slow nothing is read from the agents, which then skip. So memory is
-bounded by one buffer a task. Runs in the viewer's thread, while somebody listens and only then.
+The stream opens one connection to each requested agent and forwards its lines. While the client
+reads slowly nothing is read from the agents, which then skip, so memory is bounded by one buffer
+for each task. The stream runs in the thread of the client's request.
 """
 
 from __future__ import annotations
@@ -16,81 +16,85 @@ from typing import Any, Callable, Mapping
 from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.record import JobStatus
-from submarine_runtime.coordinator.server.agent_stream import AgentError, Feed, Source
+from submarine_runtime.coordinator.server.agent_stream import (
+    AgentEndpoint,
+    AgentStream,
+    AgentStreamError,
+)
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.link_validation import read_line
 
 POLL = 0.1
 STATUS_INTERVAL = 0.5
-#: Most tasks that one viewer follows at once; of the others it sees what is shipped.
-MAX_FOLLOWED = 256
+#: Maximal number of tasks in one stream; clients read shipped logs of the others.
+MAX_STREAMS = 256
 RETRY_SECONDS = 2.0
-#: Seconds that agents' last lines may take once the job has ended.
-LAST_LINES = 1.0
+#: Seconds for the agents' last lines after the end of the job.
+LAST_LINES_SECONDS = 1.0
 
 
-class Follow:
-    """One follower.
+class JobStream:
+    """Stream to one client.
 
     Parameters
     ----------
     write
-        Sends bytes; blocks, and raises OSError when the reader is gone.
+        Sends bytes; blocks, and raises OSError when the client has disconnected.
     ended
-        Set once the final record is published.
+        Set when the final record is published.
     """
 
     def __init__(
         self,
         write: Callable[[bytes], Any],
         status: JobStatus,
-        sources: Callable[[], dict[str, Source]],
+        endpoints: Callable[[], dict[str, AgentEndpoint]],
         token: str,
         context: ssl.SSLContext,
         ended: threading.Event,
     ) -> None:
-        self._write, self._status, self._sources = write, status, sources
+        self._write, self._status, self._endpoints = write, status, endpoints
         self._token, self._context, self._ended = token, context, ended
         self._selector = selectors.DefaultSelector()
-        self._feeds: dict[str, Feed] = {}
-        self._at: dict[str, int] = {}
+        self._streams: dict[str, AgentStream] = {}
+        self._offsets: dict[str, int] = {}
         self._retry: dict[str, float] = {}
-        self._version, self._next_status, self._next_feeds = -1, 0.0, 0.0
+        self._version, self._next_status, self._next_open = -1, 0.0, 0.0
         self._last_sent = time.monotonic()
 
     def run(self, events: int, tasks: str, at: Mapping[str, int], tail: int | None) -> None:
-        """Send until the job has ended.
+        """Send until the end of the job.
 
         Parameters
         ----------
         tasks
-            A comma list, or ``*`` for all.
+            Comma-separated names, or ``*`` for all.
         at
-            ``worker:0/e1-a1/stdout`` -> offset from which that log is wanted.
+            ``worker:0/e1-a1/stdout`` -> offset at which the log begins.
         tail
-            For logs not in ``at``: begin so many bytes before the end; None: at the beginning.
+            Logs that are not in ``at`` begin this many bytes before their end; None: at the start.
         """
-        self._events, self._tail, self._at = events, tail, dict(at)
-        self._wanted = None if tasks == "*" else frozenset(tasks.split(","))
+        self._events, self._tail, self._offsets = events, tail, dict(at)
+        self._tasks = None if tasks == "*" else frozenset(tasks.split(","))
         try:
             until: float | None = None
-            while until is None or (self._feeds and time.monotonic() < until):
+            while until is None or (self._streams and time.monotonic() < until):
                 self._send_status()
                 self._send_events()
                 if until is None:
-                    self._open_feeds()
-                self._pass_on(POLL)
+                    self._open_streams()
+                self._forward(POLL)
                 if self._ended.is_set() and until is None:
-                    until = time.monotonic() + LAST_LINES
+                    until = time.monotonic() + LAST_LINES_SECONDS
             self._send_events()
-            self._line({"type": "end", "record": self._status.to_json()})
+            self._send_line({"type": "end", "record": self._status.to_json()})
         finally:
-            for feed in list(self._feeds.values()):
-                self._drop(feed)
+            for stream in list(self._streams.values()):
+                self._drop(stream)
             self._selector.close()
 
-    def _line(self, content: Mapping[str, Any]) -> None:
+    def _send_line(self, content: Mapping[str, Any]) -> None:
         self._write(json.dumps(content).encode() + b"\n")
         self._last_sent = time.monotonic()
 
@@ -98,105 +102,105 @@ class Follow:
         now, version = time.monotonic(), self._status.version
         if version != self._version and now >= self._next_status:
             record = self._status.to_json(events=False)
-            # A record of a thousand tasks is no small thing to say twice a second.
+            # The record of a thousand tasks is too large for two updates a second.
             pause = max(STATUS_INTERVAL, len(record["tasks"]) / 100)
             self._version, self._next_status = version, now + pause
-            self._line({"type": "status", "record": record})
+            self._send_line({"type": "status", "record": record})
         if now - self._last_sent >= wire.PING_SECONDS:
-            self._line({"type": "ping"})
+            self._send_line({"type": "ping"})
 
     def _send_events(self) -> None:
         if self._events < self._status.event_count:
             for event in self._status.events_after(self._events):
-                self._line({"type": "event", "event": event})
+                self._send_line({"type": "event", "event": event})
                 self._events += 1
 
-    def _open_feeds(self) -> None:
+    def _open_streams(self) -> None:
         now = time.monotonic()
-        if now < self._next_feeds:
+        if now < self._next_open:
             return
-        self._next_feeds = now + 0.2
-        sources = self._sources()
-        for feed in list(self._feeds.values()):
-            if sources.get(feed.task, feed.source) != feed.source:
-                # Another attempt: what the old one still had to say is in its shipped log. An
-                # agent that only goes is heard to its end.
-                self._drop(feed)
-        for task, source in sources.items():
-            wanted = self._wanted is None or task in self._wanted
-            if not wanted or task in self._feeds or len(self._feeds) >= MAX_FOLLOWED:
+        self._next_open = now + 0.2
+        endpoints = self._endpoints()
+        for stream in list(self._streams.values()):
+            if endpoints.get(stream.task, stream.endpoint) != stream.endpoint:
+                # Another attempt: the rest of the old log is in the job directory. The stream of an
+                # agent that leaves is read to its end.
+                self._drop(stream)
+        for task, endpoint in endpoints.items():
+            requested = self._tasks is None or task in self._tasks
+            if not requested or task in self._streams or len(self._streams) >= MAX_STREAMS:
                 continue
-            if source.attempt and now >= self._retry.get(task, 0.0):
+            if endpoint.attempt and now >= self._retry.get(task, 0.0):
                 self._retry[task] = now + RETRY_SECONDS
-                self._open(task, source)
+                self._open(task, endpoint)
 
-    def _open(self, task: str, source: Source) -> None:
-        attempt = attempt_name(source.epoch, source.attempt)
+    def _open(self, task: str, endpoint: AgentEndpoint) -> None:
+        attempt = attempt_name(endpoint.epoch, endpoint.attempt)
         query: dict[str, Any] = {"events": 1 << 30, "attempt": attempt}
-        for stream in ("stdout", "stderr"):
-            offset = self._at.get(f"{task}/{attempt}/{stream}")
+        for name in ("stdout", "stderr"):
+            offset = self._offsets.get(f"{task}/{attempt}/{name}")
             if offset is None and self._tail is not None:
-                offset = -self._tail  # so far from its end
-            query[stream] = offset or 0
+                offset = -self._tail  # Counted from the end.
+            query[name] = offset or 0
         try:
-            feed = Feed(task, source, self._context, self._token, urlencode(query))
-        except AgentError:
+            stream = AgentStream(task, endpoint, self._context, self._token, urlencode(query))
+        except AgentStreamError:
             return
-        self._feeds[task] = feed
-        self._selector.register(feed.channel.sock, feed.mask, feed)
+        self._streams[task] = stream
+        self._selector.register(stream.channel.sock, stream.mask, stream)
 
-    def _drop(self, feed: Feed) -> None:
-        if self._feeds.get(feed.task) is feed:
-            del self._feeds[feed.task]
-            self._selector.unregister(feed.channel.sock)
-            feed.channel.close()
+    def _drop(self, stream: AgentStream) -> None:
+        if self._streams.get(stream.task) is stream:
+            del self._streams[stream.task]
+            self._selector.unregister(stream.channel.sock)
+            stream.channel.close()
 
-    def _pass_on(self, seconds: float) -> None:
-        if not self._feeds:
+    def _forward(self, seconds: float) -> None:
+        if not self._streams:
             self._ended.wait(seconds)
             return
         for key, mask in self._selector.select(seconds):
-            feed: Feed = key.data
+            stream: AgentStream = key.data
             try:
-                self._serve(feed, mask)
-            except AgentError:
-                self._drop(feed)
+                self._serve(stream, mask)
+            except AgentStreamError:
+                self._drop(stream)
 
-    def _serve(self, feed: Feed, mask: int) -> None:
-        for line in feed.serve(mask):
-            self._pass_line(feed, line)
-        if feed.new_mask() and feed.channel.open:
-            self._selector.modify(feed.channel.sock, feed.mask, feed)
+    def _serve(self, stream: AgentStream, mask: int) -> None:
+        for line in stream.serve(mask):
+            self._forward_line(stream, line)
+        if stream.new_mask() and stream.channel.open:
+            self._selector.modify(stream.channel.sock, stream.mask, stream)
 
-    def _pass_line(self, feed: Feed, data: bytes) -> None:
+    def _forward_line(self, stream: AgentStream, data: bytes) -> None:
         try:
             line = read_line(data)
             kind = line["type"]
             if kind not in ("log", "skip"):
                 return
-            own = attempt_name(feed.source.epoch, feed.source.attempt)
+            own = attempt_name(stream.endpoint.epoch, stream.endpoint.attempt)
             attempt = str(line.setdefault("attempt", own))
-            line["task"] = feed.task
+            line["task"] = stream.task
             size = (
                 len(line["data"]) * 3 // 4 - line["data"][-2:].count("=") if "data" in line else 0
             )
             end = int(line["to"]) if kind == "skip" else int(line["offset"]) + size
-            self._at[f"{feed.task}/{attempt}/{line['stream']}"] = end
+            self._offsets[f"{stream.task}/{attempt}/{line['stream']}"] = end
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
-            raise AgentError from exc
-        self._line(line)
+            raise AgentStreamError from exc
+        self._send_line(line)
 
 
-def positions_of(text: str) -> dict[str, int]:
-    """``worker:0/e1-a1/stdout=17,...`` as a mapping.
+def parse_offsets(text: str) -> dict[str, int]:
+    """Parse ``worker:0/e1-a1/stdout=17,...``.
 
     Raises
     ------
     ValueError
-        If it is nothing of the kind.
+        If the text has another form.
     """
-    positions = {}
+    offsets = {}
     for part in filter(None, text.split(",")):
         key, _, offset = part.rpartition("=")
-        positions[key] = max(0, int(offset))
-    return positions
+        offsets[key] = max(0, int(offset))
+    return offsets

@@ -1,7 +1,7 @@
-"""The coordinator's port: one thread, non-blocking TLS, agents' links and viewers' requests.
+"""The coordinator's port: agents' links and clients' requests over non-blocking TLS, in one thread.
 
-Whoever has no token gets no further than 401 and no longer than ten seconds; a link's lines go to
-``on_line``, any other request, with its socket, to ``on_request``. Decides nothing.
+A connection without the job's token is closed after ten seconds at the latest. The lines of a link
+go to ``on_line``, any other request goes with its socket to ``on_request``.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ import traceback
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.server.http_messages import (
-    BAD,
-    REFUSED,
+    BAD_REQUEST,
+    UNAUTHORIZED,
     Request,
-    knows_token,
-    parse_head,
+    has_token,
+    parse_request_head,
 )
-from submarine_runtime.coordinator.server.tls_channel import Channel, link_context
+from submarine_runtime.coordinator.server.tls_channel import TlsChannel, link_context
 from submarine_runtime.network import ConnectionLimit
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
 from submarine_runtime.protocol.link_validation import read_line
 from submarine_runtime.suspend import monotonic
 
-#: Seconds within which a connection must have shown the token.
-GREETING_SECONDS = 10.0
+#: Seconds within which a connection must present the token.
+AUTHENTICATION_SECONDS = 10.0
 MAX_HEAD = 8192
 ACCEPTS_AT_ONCE = 32
-#: Connections from one address that have not shown the token, at least: all tasks of a job may run
-#: on one node. In all there may be twice as many.
+#: Minimal limit of unauthenticated connections from one address: all tasks of a job may run on one
+#: node. The limit of all addresses is twice as high.
 MIN_UNAUTHENTICATED = 128
-#: Malformed messages that are written to the log; later ones only end their connection.
+#: Malformed messages that are written to the log; later ones only close their connection.
 MAX_REPORTS = 20
 _SWITCH = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
 
 
-class Peer:
-    """One connection; a link once ``linked``. ``seat`` is set by whoever hears its lines."""
+class Connection:
+    """One connection; a link of an agent if ``linked``. ``AgentLinks`` sets ``seat``."""
 
     __slots__ = ("buffer", "channel", "linked", "mask", "seat", "since")
 
-    def __init__(self, channel: Channel, now: float) -> None:
+    def __init__(self, channel: TlsChannel, now: float) -> None:
         self.channel = channel
         self.buffer = bytearray()
         self.linked = False
@@ -54,42 +54,31 @@ class Peer:
 
 
 class LinkServer:
-    """The port.
+    """Listen on the port and serve its connections.
 
     Parameters
     ----------
     port
-        0: any free one.
-    on_line
-        Called with a link's peer and a JSON object.
-    on_closed
-        Called once with the peer of a link that broke.
-    on_request
-        Takes a viewer's request over, socket and all.
-    most
-        Most tasks of the job: so many may knock at once.
+        0: any free port.
+    max_tasks
+        Number of tasks of the job, which may all connect at once.
 
     Raises
     ------
     OSError
-        If the port is taken.
+        If the port is in use.
     """
 
-    def __init__(
-        self,
-        listen: str,
-        port: int,
-        secret: Mapping[str, str],
-        on_line: Callable[[Peer, dict[str, Any]], None],
-        on_closed: Callable[[Peer], None],
-        on_request: Callable[[Request], None],
-        most: int,
-    ) -> None:
+    def __init__(self, listen: str, port: int, secret: Mapping[str, str], max_tasks: int) -> None:
         self._token = secret["token"].encode()
         self._context = link_context(secret)
-        self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
-        per_address = max(MIN_UNAUTHENTICATED, 2 * most)
-        self._unauthenticated: ConnectionLimit[Peer] = ConnectionLimit(per_address, 2 * per_address)
+        self._on_line: Callable[[Connection, dict[str, Any]], None] = _ignore
+        self._on_closed: Callable[[Connection], None] = _ignore
+        self._on_request: Callable[[Request], None] = _ignore
+        per_address = max(MIN_UNAUTHENTICATED, 2 * max_tasks)
+        self._unauthenticated: ConnectionLimit[Connection] = ConnectionLimit(
+            per_address, 2 * per_address
+        )
         self._reports = 0
         self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -108,9 +97,28 @@ class LinkServer:
         self._selector.register(self._listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_reader, selectors.EVENT_READ, self._wake_reader)
 
+    def set_handlers(
+        self,
+        on_line: Callable[[Connection, dict[str, Any]], None],
+        on_closed: Callable[[Connection], None],
+        on_request: Callable[[Request], None],
+    ) -> None:
+        """Set the handlers; call this before ``poll``.
+
+        Parameters
+        ----------
+        on_line
+            Called with the connection of a link and a JSON object.
+        on_closed
+            Called once with the connection of a link that was closed.
+        on_request
+            Called with a client's request; takes over its socket.
+        """
+        self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
+
     @property
     def wake_fd(self) -> int:
-        """For ``signal.set_wakeup_fd``."""
+        """File descriptor for ``signal.set_wakeup_fd``."""
         return self._wake_writer.fileno()
 
     def wake(self) -> None:
@@ -118,10 +126,10 @@ class LinkServer:
         try:
             self._wake_writer.send(b"\0")
         except OSError:
-            pass  # awake many times over, or closed
+            pass  # The loop is awake already, or the server is closed.
 
     def poll(self, seconds: float) -> None:
-        """Serve what there is to serve for at most ``seconds``, then return."""
+        """Serve connections; wait at most ``seconds`` for the first one."""
         for key, mask in self._selector.select(max(0.0, seconds)):
             if key.data is None:
                 self._accept()
@@ -130,38 +138,38 @@ class LinkServer:
             else:
                 self._serve(key.data, mask)
 
-    def expel(self, now: float) -> None:
-        """Close what has been connected for long without showing the token."""
-        for peer in self._unauthenticated.older_than(now - GREETING_SECONDS):
-            self.close(peer)
+    def close_unauthenticated(self, now: float) -> None:
+        """Close connections that have not presented the token in time."""
+        for connection in self._unauthenticated.older_than(now - AUTHENTICATION_SECONDS):
+            self.close(connection)
 
-    def send(self, peer: Peer, line: Mapping[str, Any]) -> None:
-        """Send one line on a link; a link that takes nothing is closed."""
-        self.send_bytes(peer, json.dumps(line).encode() + b"\n")
+    def send(self, connection: Connection, line: Mapping[str, Any]) -> None:
+        """Send one line on a link; a link that cannot be written is closed."""
+        self.send_bytes(connection, json.dumps(line).encode() + b"\n")
 
-    def send_bytes(self, peer: Peer, data: bytes) -> None:
-        """The same, ready made."""
+    def send_bytes(self, connection: Connection, data: bytes) -> None:
+        """Send an encoded line on a link."""
         try:
-            peer.channel.send(data)
+            connection.channel.send(data)
         except (OSError, BufferError):
-            self.close(peer)
+            self.close(connection)
             return
-        self._watch(peer)
+        self._watch(connection)
 
-    def close(self, peer: Peer) -> None:
-        """Close a connection; ``on_closed`` is told of a link."""
-        if not peer.channel.open:
+    def close(self, connection: Connection) -> None:
+        """Close a connection; calls ``on_closed`` for a link."""
+        if not connection.channel.open:
             return
-        self._unauthenticated.remove(peer)
-        self._selector.unregister(peer.channel.sock)
-        peer.channel.close()
-        if peer.linked:
-            self._on_closed(peer)
+        self._unauthenticated.remove(connection)
+        self._selector.unregister(connection.channel.sock)
+        connection.channel.close()
+        if connection.linked:
+            self._on_closed(connection)
 
     def stop(self) -> None:
-        """Close the port and every connection, without a word to anybody."""
+        """Close the port and every connection without a message."""
         for key in list(self._selector.get_map().values()):
-            if isinstance(key.data, Peer):
+            if isinstance(key.data, Connection):
                 key.data.channel.close()
         self._selector.close()
         for end in (self._listener, self._wake_reader, self._wake_writer):
@@ -177,42 +185,42 @@ class LinkServer:
     def _accept(self) -> None:
         for _ in range(ACCEPTS_AT_ONCE):
             try:
-                connection, address = self._listener.accept()
+                sock, address = self._listener.accept()
             except OSError:
-                return  # nobody is left, or no descriptor
+                return  # No connection waits, or no file descriptor is left.
             now = monotonic()
             try:
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                peer = Peer(Channel(connection, self._context), now)
-            except (OSError, ValueError):  # the client has reset the connection already
-                connection.close()
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                connection = Connection(TlsChannel(sock, self._context), now)
+            except (OSError, ValueError):  # The client has reset the connection already.
+                sock.close()
                 continue
-            self._selector.register(peer.channel.sock, peer.mask, peer)
-            for replaced in self._unauthenticated.add(peer, address[0], now):
+            self._selector.register(connection.channel.sock, connection.mask, connection)
+            for replaced in self._unauthenticated.add(connection, address[0], now):
                 self.close(replaced)
 
-    def _serve(self, peer: Peer, mask: int) -> None:
-        channel = peer.channel
+    def _serve(self, connection: Connection, mask: int) -> None:
+        channel = connection.channel
         try:
-            if not channel.ready and not channel.shake():
-                self._watch(peer)
+            if not channel.ready and not channel.handshake():
+                self._watch(connection)
                 return
             if mask & selectors.EVENT_WRITE:
                 channel.flush()
-            self._hear(peer, channel.receive())
+            self._read(connection, channel.receive())
         except (OSError, BufferError):
-            self.close(peer)
+            self.close(connection)
             return
-        except Exception as exc:  # one malformed message must not end the job
-            self._report(peer, exc)
-            self.close(peer)
+        except Exception as exc:  # One malformed message must not end the job.
+            self._report(connection, exc)
+            self.close(connection)
             return
         if channel.open:
-            self._watch(peer)
+            self._watch(connection)
 
-    def _report(self, peer: Peer, error: Exception) -> None:
-        """Write to the log why a connection is closed; strangers' requests are not reported."""
-        if not peer.linked or self._reports >= MAX_REPORTS:
+    def _report(self, connection: Connection, error: Exception) -> None:
+        """Write to the log why a link is closed; unauthenticated connections are not reported."""
+        if not connection.linked or self._reports >= MAX_REPORTS:
             return
         self._reports += 1
         if isinstance(error, ValueError):
@@ -222,60 +230,68 @@ class LinkServer:
                 -4000:
             ]
         sys.stderr.write(
-            f"submarine coordinator: the connection of {peer.seat[:100] or 'an agent'} is closed "
-            f"after a malformed message: {why}\n"
+            f"submarine coordinator: the connection of {connection.seat[:100] or 'an agent'} is "
+            f"closed after a malformed message: {why}\n"
         )
         sys.stderr.flush()
 
-    def _hear(self, peer: Peer, data: bytes) -> None:
-        peer.buffer += data
-        if not peer.linked and not self._greet(peer):
+    def _read(self, connection: Connection, data: bytes) -> None:
+        connection.buffer += data
+        if not connection.linked and not self._read_head(connection):
             return
-        while peer.channel.open:
-            end = peer.buffer.find(b"\n")
+        while connection.channel.open:
+            end = connection.buffer.find(b"\n")
             if end < 0:
-                if len(peer.buffer) > MAX_LINE:
+                if len(connection.buffer) > MAX_LINE:
                     raise ValueError("the line is too long")
                 return
-            line = read_line(bytes(peer.buffer[:end]))
-            del peer.buffer[: end + 1]
-            self._on_line(peer, line)
+            line = read_line(bytes(connection.buffer[:end]))
+            del connection.buffer[: end + 1]
+            self._on_line(connection, line)
 
-    def _greet(self, peer: Peer) -> bool:
-        """Read the request's head; True once the peer is a link."""
-        head, gap, rest = bytes(peer.buffer).partition(b"\r\n\r\n")
+    def _read_head(self, connection: Connection) -> bool:
+        """Read the request's head; return whether the connection is a link."""
+        head, gap, rest = bytes(connection.buffer).partition(b"\r\n\r\n")
         if not gap:
-            if len(peer.buffer) > MAX_HEAD:
+            if len(connection.buffer) > MAX_HEAD:
                 raise ValueError("the head is too long")
             return False
-        method, target, headers = parse_head(head)
-        if not knows_token(headers, self._token):
-            self._answer(peer, REFUSED)
+        method, target, headers = parse_request_head(head)
+        if not has_token(headers, self._token):
+            self._answer(connection, UNAUTHORIZED)
             return False
         if target != wire.LINK:
-            self._hand_over(peer, Request(peer.channel, method, target, headers, rest))
+            self._pass_request(
+                connection, Request(connection.channel, method, target, headers, rest)
+            )
             return False
         if headers.get("upgrade", "").lower() != PROTOCOL:
-            self._answer(peer, BAD)
+            self._answer(connection, BAD_REQUEST)
             return False
-        self._unauthenticated.remove(peer)
-        peer.linked, peer.buffer = True, bytearray(rest)
-        peer.channel.send(_SWITCH.encode())
+        self._unauthenticated.remove(connection)
+        connection.linked, connection.buffer = True, bytearray(rest)
+        connection.channel.send(_SWITCH.encode())
         return True
 
-    def _answer(self, peer: Peer, data: bytes) -> None:
-        peer.channel.send(data)
-        self.close(peer)
+    def _answer(self, connection: Connection, data: bytes) -> None:
+        connection.channel.send(data)
+        self.close(connection)
 
-    def _hand_over(self, peer: Peer, request: Request) -> None:
-        self._unauthenticated.remove(peer)
-        self._selector.unregister(peer.channel.sock)
+    def _pass_request(self, connection: Connection, request: Request) -> None:
+        self._unauthenticated.remove(connection)
+        self._selector.unregister(connection.channel.sock)
         self._on_request(request)
 
-    def _watch(self, peer: Peer) -> None:
-        if not peer.channel.open or (not peer.linked and peer not in self._unauthenticated):
+    def _watch(self, connection: Connection) -> None:
+        if not connection.channel.open or (
+            not connection.linked and connection not in self._unauthenticated
+        ):
             return
-        write = selectors.EVENT_WRITE if peer.channel.wants_write else 0
-        if peer.mask != selectors.EVENT_READ | write:
-            peer.mask = selectors.EVENT_READ | write
-            self._selector.modify(peer.channel.sock, peer.mask, peer)
+        write = selectors.EVENT_WRITE if connection.channel.wants_write else 0
+        if connection.mask != selectors.EVENT_READ | write:
+            connection.mask = selectors.EVENT_READ | write
+            self._selector.modify(connection.channel.sock, connection.mask, connection)
+
+
+def _ignore(*arguments: object) -> None:
+    """Handle nothing, before ``set_handlers``."""

@@ -1,7 +1,4 @@
-"""One TLS connection that never blocks: bytes in, bytes out, bounded memory.
-
-For the link server and for following agents; knows no protocol.
-"""
+"""A non-blocking TLS connection: bytes in, bytes out, bounded memory."""
 
 from __future__ import annotations
 
@@ -12,12 +9,12 @@ from typing import Mapping
 from submarine_runtime.network import server_context
 
 READ_BYTES = 16384
-#: A reader that lets this much wait is no reader.
+#: Bytes that may wait to be sent; with more the connection is closed.
 MAX_OUT = 8 << 20
 
 
-class Channel:
-    """A socket in TLS; ``receive`` and ``send`` return at once.
+class TlsChannel:
+    """A TLS socket; ``receive`` and ``send`` return at once.
 
     Parameters
     ----------
@@ -40,16 +37,16 @@ class Channel:
         self.wants_write = not server_side
 
     def fileno(self) -> int:
-        """For a selector."""
+        """Return the file descriptor, for a selector."""
         return self.sock.fileno()
 
-    def shake(self) -> bool:
-        """Go on with the handshake; True once it is done, False as long as it needs more.
+    def handshake(self) -> bool:
+        """Continue the handshake; return whether it is complete.
 
         Raises
         ------
         OSError
-            If the other side speaks no TLS, or not with our certificate.
+            If the peer does not use TLS or the job's certificate.
         """
         if not self.ready:
             try:
@@ -62,16 +59,16 @@ class Channel:
         return self.ready
 
     def receive(self, limit: int = 1 << 18) -> bytes:
-        """All that has come, at most about ``limit`` bytes; empty when nothing has.
+        """Return the received data, at most about ``limit`` bytes; empty if there is none.
 
         Raises
         ------
         OSError
-            If the other side is gone.
+            If the peer has closed the connection.
         """
         pieces: list[bytes] = []
         size = 0
-        # What TLS has decrypted already would never show in a selector again.
+        # A selector does not report data that is already decrypted.
         while size < limit or self.sock.pending():
             try:
                 data = self.sock.recv(READ_BYTES)
@@ -79,8 +76,8 @@ class Channel:
                 break
             if not data:
                 if pieces:
-                    break  # the end is met again at the next call
-                raise ConnectionResetError("the other side closed the connection")
+                    break  # The next call finds the end again.
+                raise ConnectionResetError("the peer closed the connection")
             pieces.append(data)
             size += len(data)
             if len(data) < READ_BYTES and not self.sock.pending():
@@ -88,21 +85,21 @@ class Channel:
         return b"".join(pieces)
 
     def send(self, data: bytes) -> None:
-        """Send now or, what cannot go now, with later calls of ``flush``.
+        """Send now; what cannot be sent now is sent by later calls of ``flush``.
 
         Raises
         ------
         OSError
-            If the other side is gone, or does not read.
+            If the peer has closed the connection or does not read.
         """
         if len(self._out) + len(data) > MAX_OUT:
-            raise BufferError("the other side does not read")
+            raise BufferError("the peer does not read")
         self._out += data
         if self.ready:
             self.flush()
 
     def flush(self) -> None:
-        """Send what waits, as far as that goes."""
+        """Send as much of the waiting data as possible."""
         while self._out:
             try:
                 sent = self.sock.send(self._out[:READ_BYTES])
@@ -119,17 +116,17 @@ class Channel:
 
 
 def link_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """TLS with the job's certificate, for very many agents."""
+    """Return a server context with the job's certificate, for many agents."""
     context = server_context(secret)
-    # An agent that comes back brings no ticket; tickets would only cost memory and bytes.
+    # Agents do not reuse session tickets; tickets would only cost memory.
     context.num_tickets = 0
     return context
 
 
 def client_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """TLS that accepts the job's certificate and no other."""
+    """Return a client context that accepts the job's certificate only."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # the certificate itself is pinned
+    context.check_hostname = False  # The certificate itself is pinned.
     context.load_verify_locations(cadata=secret["certificate"])
     return context

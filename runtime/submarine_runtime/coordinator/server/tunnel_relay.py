@@ -1,7 +1,7 @@
-"""A tunnel of a viewer through the coordinator's port: passed on to the agent of the one task.
+"""Tunnels of clients through the coordinator's port to the agent of a task.
 
-The agent connects it with what the program has declared (``agent.tunnel``). One thread each, of
-which there are few; nothing of what goes through is looked at.
+The agent connects a tunnel with the port that the program has declared (``network.tunnel``). Each
+tunnel has a thread of its own; their number is limited.
 """
 
 from __future__ import annotations
@@ -13,60 +13,60 @@ from contextlib import suppress
 from typing import Callable, Mapping
 from urllib.parse import urlencode
 
-from submarine_runtime.coordinator.server.agent_stream import Source
+from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
 from submarine_runtime.network import MAX_TUNNELS, Carrier, keep_alive
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 
-#: Seconds that an agent has to answer.
+#: Seconds for an agent's answer.
 OPEN_SECONDS = 10.0
 _MAX_HEAD = 1 << 14
 
 
-class Tunnelling:
+class TunnelRelay:
     """Opens tunnels to agents.
 
     Parameters
     ----------
     context
         Accepts the job's certificate.
-    sources
-        As in ``viewers.Viewers``.
+    endpoints
+        As in ``ClientRequests``.
     """
 
     def __init__(
         self,
         token: str,
         context: ssl.SSLContext,
-        sources: Callable[[], dict[str, Source]],
+        endpoints: Callable[[], dict[str, AgentEndpoint]],
     ) -> None:
-        self._token, self._context, self._sources = token, context, sources
+        self._token, self._context, self._endpoints = token, context, endpoints
         self._slots = threading.BoundedSemaphore(MAX_TUNNELS)
 
-    def begin(
-        self, viewer: ssl.SSLSocket, query: Mapping[str, str], done: Callable[[], None]
+    def open(
+        self, client: ssl.SSLSocket, query: Mapping[str, str], done: Callable[[], None]
     ) -> int:
-        """Pass a request on, and its bytes in a thread that calls ``done`` at its end.
+        """Open a tunnel; a thread relays its bytes and calls ``done`` at the end.
 
         Returns
         -------
         int
-            0: it has begun, and the answer was given. Else the status to answer with.
+            0 if the tunnel is open and the response was sent; otherwise the status of the response.
         """
-        source = self._source(query.get("task", ""))
-        if source is None:
+        endpoint = self._endpoint(query.get("task", ""))
+        if endpoint is None:
             return 404
         if not self._slots.acquire(blocking=False):
             return 503
         agent = None
         try:
-            agent, head, rest = self._ask(source, query.get("name", ""))
+            agent, head, rest = self._connect(endpoint, query.get("name", ""))
             status = _status(head)
             if status != 101:
                 raise _RefusedError(status)
-            viewer.sendall(head + b"\r\n\r\n")
+            client.sendall(head + b"\r\n\r\n")
             threading.Thread(
-                target=self._carry, args=(viewer, agent, rest, done), daemon=True
+                target=self._relay, args=(client, agent, rest, done), daemon=True
             ).start()
         except _RefusedError as exc:
             self._end(agent)
@@ -76,14 +76,14 @@ class Tunnelling:
             return 503
         return 0
 
-    def _source(self, task: str) -> Source | None:
-        sources = self._sources()
+    def _endpoint(self, task: str) -> AgentEndpoint | None:
+        endpoints = self._endpoints()
         if task:
-            return sources.get(task)
-        return next(iter(sources.values())) if len(sources) == 1 else None
+            return endpoints.get(task)
+        return next(iter(endpoints.values())) if len(endpoints) == 1 else None
 
-    def _ask(self, source: Source, name: str) -> tuple[ssl.SSLSocket, bytes, bytes]:
-        plain = socket.create_connection((source.host, source.port), OPEN_SECONDS)
+    def _connect(self, endpoint: AgentEndpoint, name: str) -> tuple[ssl.SSLSocket, bytes, bytes]:
+        plain = socket.create_connection((endpoint.host, endpoint.port), OPEN_SECONDS)
         try:
             agent = self._context.wrap_socket(plain)
         except BaseException:
@@ -107,14 +107,14 @@ class Tunnelling:
         head, _, rest = bytes(answer).partition(b"\r\n\r\n")
         return agent, head, rest
 
-    def _carry(
-        self, viewer: ssl.SSLSocket, agent: ssl.SSLSocket, rest: bytes, done: Callable[[], None]
+    def _relay(
+        self, client: ssl.SSLSocket, agent: ssl.SSLSocket, rest: bytes, done: Callable[[], None]
     ) -> None:
         try:
             with suppress(OSError):
-                keep_alive(viewer)
+                keep_alive(client)
                 keep_alive(agent)
-                Carrier(viewer, agent, rest).run()
+                Carrier(client, agent, rest).run()
         finally:
             self._end(agent)
             done()

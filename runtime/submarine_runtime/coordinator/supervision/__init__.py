@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.coordinator.supervision.liveness import Pulse as Pulse
+    from submarine_runtime.coordinator.supervision.liveness import LivenessFile as LivenessFile
     from submarine_runtime.coordinator.supervision.process_identity import (
-        Master as Master,
+        ProcessIdentity as ProcessIdentity,
         start_time as start_time,
     )
     from submarine_runtime.coordinator.supervision.supervisor import CRASHED as CRASHED
@@ -17,8 +17,11 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "liveness": ("Pulse",),
-            "process_identity": ("Master", "start_time"),
+            "liveness": ("LivenessFile",),
+            "process_identity": (
+                "ProcessIdentity",
+                "start_time",
+            ),
             "supervisor": ("CRASHED",),
         },
     )

@@ -1,7 +1,7 @@
-"""The coordinator's pulse: a file whose time says that its loop still turns.
+"""The coordinator's liveness file: its modification time shows that the event loop runs.
 
-Beaten by the loop, felt by the supervisor. Before the loop begins and after it has ended there is
-none: claiming and saving may wait for the job directory for minutes.
+The loop touches the file; the supervisor checks its mtime. There is no file before the loop starts
+and after it ends, because claiming and saving may wait for the job directory for minutes.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from submarine_runtime.suspend import monotonic
 _NAME = "pulse"
 
 
-class Pulse:
-    """The pulse of the coordinator that works in ``directory``."""
+class LivenessFile:
+    """The liveness file of the coordinator that works in ``directory``."""
 
     def __init__(self, directory: str) -> None:
         self._path = os.path.join(directory, _NAME)
-        self._seen: tuple[int, float] | None = None
+        self._last_change: tuple[int, float] | None = None
 
-    def beat(self) -> None:
-        """The loop turns."""
-        with suppress(OSError):  # a full disk is no reason to stop
+    def touch(self) -> None:
+        """Set the modification time to now."""
+        with suppress(OSError):  # A full disk is no reason to stop.
             os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600))
             os.utime(self._path)
 
-    def stop(self) -> None:
-        """There is no loop."""
+    def remove(self) -> None:
+        """Remove the file: no loop runs."""
         with suppress(OSError):
             os.unlink(self._path)
 
-    def silence(self) -> float:
-        """Seconds for which this process has seen no new beat; 0 where no loop runs.
+    def seconds_unchanged(self) -> float:
+        """Return the seconds for which this process has seen no change; 0 if no loop runs.
 
-        Measured with a clock that stops during a suspend of the machine, as the loop does.
+        The clock stops during a suspend of the machine, as the loop does.
         """
         try:
-            beat = os.stat(self._path).st_mtime_ns
+            modified = os.stat(self._path).st_mtime_ns
         except OSError:
-            self._seen = None
+            self._last_change = None
             return 0.0
-        if self._seen is None or self._seen[0] != beat:
-            self._seen = (beat, monotonic())
-        return monotonic() - self._seen[1]
+        if self._last_change is None or self._last_change[0] != modified:
+            self._last_change = (modified, monotonic())
+        return monotonic() - self._last_change[1]

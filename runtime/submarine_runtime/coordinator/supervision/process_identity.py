@@ -33,14 +33,14 @@ def parent_identity() -> str:
     return f"{pid}:{started}" if started else ""
 
 
-class Master:
-    """The process with the given identity (see ``parent_identity``)."""
+class ProcessIdentity:
+    """A process, identified by the result of ``parent_identity``."""
 
     def __init__(self, identity: str) -> None:
         match = _IDENTITY.match(identity)
         self._pid = int(match[1]) if match else 0
         self._started = match[2] if match else ""
 
-    def gone(self) -> bool:
+    def has_ended(self) -> bool:
         """Return whether the process has ended; False if it is unknown."""
         return bool(self._pid) and start_time(self._pid) != self._started

@@ -1,7 +1,7 @@
-"""The verb ``supervise``: starts the coordinator, and starts it again when it is killed or hangs.
+"""The verb ``supervise``: start the coordinator, and start it again when it is killed or hangs.
 
-Dies with its parent, the application master, without which nothing can be placed. A SIGTERM is
-passed on, so that the coordinator can publish its last words.
+The supervisor ends with its parent, the application master, because only that can place containers.
+It forwards SIGTERM, so that the coordinator can publish what it knows.
 """
 
 from __future__ import annotations
@@ -16,94 +16,94 @@ from contextlib import suppress
 from types import FrameType
 from typing import Sequence
 
-from submarine_runtime.coordinator.supervision.liveness import Pulse
+from submarine_runtime.coordinator.supervision.liveness import LivenessFile
 from submarine_runtime.coordinator.supervision.process_identity import parent_identity
 
 USAGE = "usage: python -I runtime.zip supervise --directory DIR"
-#: Most restarts; and the seconds after which an earlier one is forgiven.
+#: Maximal number of restarts within a window of seconds.
 MAX_RESTARTS = 8
-FORGIVEN_SECONDS = 600.0
-#: Seconds between two looks at the parent.
-LOOK_SECONDS = 0.25
-#: Seconds without a pulse after which a coordinator hangs: long for a loop of half a second, and
-#: so short that a new one is there before agents that are not answered end their programs.
+RESTART_WINDOW = 600.0
+#: Seconds between two checks of the parent.
+POLL_SECONDS = 0.25
+#: Seconds without a turn of the event loop after which the coordinator is killed. A new one must
+#: answer the agents before they end their programs.
 HANG_SECONDS = 10.0
-LONGEST_BACKOFF = 10.0
-#: Exit code of a coordinator that failed in itself; its journal serves the next one.
+MAX_BACKOFF = 10.0
+#: Exit code of a coordinator after an internal error; the next one continues from its journal.
 CRASHED = 70
-#: Seconds that a coordinator has for its last words once the parent is gone.
-LAST_WORDS = 5.0
+#: Seconds that a coordinator has after the end of the parent.
+LAST_SECONDS = 5.0
 
 
-class Supervise:
-    """Keeps one coordinator running in ``directory``."""
+class Supervisor:
+    """Keep one coordinator running in ``directory``."""
 
     def __init__(self, directory: str) -> None:
         self._command = [sys.executable, "-I", sys.argv[0], "coordinator"]
         self._command += ["--master", parent_identity(), "--directory", directory]
-        self._pulse = Pulse(directory)
+        self._liveness = LivenessFile(directory)
         self._parent = os.getppid()
         self._child: subprocess.Popen[bytes] | None = None
-        self._told = False
+        self._stop_requested = False
 
     def run(self) -> int:
-        """Until the coordinator ends by itself; its exit code."""
+        """Run until the coordinator ends by itself; return its exit code."""
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, self._pass_on)
+            signal.signal(number, self._forward_signal)
         restarts: list[float] = []
         while True:
-            self._pulse.stop()  # that of one who was killed
-            self._child = subprocess.Popen(self._command, preexec_fn=_die_with_us)
+            self._liveness.remove()  # A killed coordinator leaves its file.
+            self._child = subprocess.Popen(self._command, preexec_fn=_signal_at_parent_death)
             code = self._wait(self._child)
-            if self._told or (code >= 0 and code != CRASHED):
+            if self._stop_requested or (code >= 0 and code != CRASHED):
                 return code if code >= 0 else 1
             now = time.monotonic()
-            restarts = [moment for moment in restarts if now - moment < FORGIVEN_SECONDS]
+            restarts = [at for at in restarts if now - at < RESTART_WINDOW]
             if len(restarts) >= MAX_RESTARTS:
-                _say(f"the coordinator ended {MAX_RESTARTS + 1} times; it is not started again")
+                _log(f"the coordinator ended {MAX_RESTARTS + 1} times; it is not started again")
                 return 1
-            _say(f"the coordinator ended with {code}; it is started again")
-            # At once the first time: agents are waiting.
-            time.sleep(min(LONGEST_BACKOFF, 0.5 * (2 ** len(restarts) - 1)))
+            _log(f"the coordinator ended with {code}; it is started again")
+            # No pause before the first restart: agents are waiting.
+            time.sleep(min(MAX_BACKOFF, 0.5 * (2 ** len(restarts) - 1)))
             restarts.append(now)
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         orphaned: float | None = None
         while True:
             with suppress(subprocess.TimeoutExpired):
-                return child.wait(LOOK_SECONDS)
-            silence = self._pulse.silence()
-            if silence > HANG_SECONDS:
-                _say(f"the coordinator has hung for {silence:.0f} s; it is killed")
+                return child.wait(POLL_SECONDS)
+            unchanged = self._liveness.seconds_unchanged()
+            if unchanged > HANG_SECONDS:
+                _log(f"the coordinator has hung for {unchanged:.0f} s; it is killed")
                 child.kill()
             if os.getppid() != self._parent:
                 if orphaned is None:
                     orphaned = time.monotonic()
-                    self._told = True
+                    self._stop_requested = True
                     child.send_signal(signal.SIGUSR1)
-                elif time.monotonic() - orphaned > LAST_WORDS:
+                elif time.monotonic() - orphaned > LAST_SECONDS:
                     child.kill()
 
-    def _pass_on(self, number: int, frame: FrameType | None) -> None:
-        self._told = True
+    def _forward_signal(self, number: int, frame: FrameType | None) -> None:
+        self._stop_requested = True
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(signal.SIGTERM)
 
 
-def _die_with_us() -> None:
-    """A coordinator without supervisor would be nobody's: the kernel tells it."""
+def _signal_at_parent_death() -> None:
+    """Let the kernel signal the coordinator when the supervisor dies."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(1, signal.SIGUSR1)  # PR_SET_PDEATHSIG
 
 
-def _say(sentence: str) -> None:
-    with suppress(OSError):  # a full disk must not end the supervisor
+def _log(sentence: str) -> None:
+    with suppress(OSError):  # A full disk must not end the supervisor.
         os.write(2, f"submarine supervisor: {sentence}\n".encode())
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until the job is over; 2 for orders that make no sense."""
+    """Run until the job is over; return 2 for invalid arguments."""
     if len(arguments) != 2 or arguments[0] != "--directory":
         sys.stderr.write(USAGE + "\n")
         return 2
-    return Supervise(os.path.abspath(arguments[1])).run()
+    return Supervisor(os.path.abspath(arguments[1])).run()

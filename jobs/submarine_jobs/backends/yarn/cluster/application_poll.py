@@ -26,7 +26,7 @@ from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, GOING_ON, NO
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits, needs_of
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import TAG, tag_of
-from submarine_runtime.yarn import Need
+from submarine_runtime.yarn import ContainerRequest
 
 #: So many tags go into one question.
 _TAGS = 100
@@ -52,7 +52,7 @@ class Survey:
         self._untagged: set[str] = set()
         #: Those that had all their containers, and what others still asked for, as last seen.
         self._placed: frozenset[str] = frozenset()
-        self._needs: dict[str, Sequence[Need]] = {}
+        self._needs: dict[str, Sequence[ContainerRequest]] = {}
         self._passed_over = False
 
     def look(

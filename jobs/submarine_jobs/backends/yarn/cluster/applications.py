@@ -20,7 +20,7 @@ from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManage
 from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.yarn import localizing
+from submarine_runtime.yarn import localizing_sentence
 
 #: Up to so many jobs are asked for by name; more are asked for by the common tag.
 _BY_NAME = 40
@@ -159,7 +159,7 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
             # YARN localizes the files of the master's container, where a single task runs as well.
             stage = Stage.STARTING if needed == 1 else Stage.WAITING
             what = "" if needed > 1 else str(handle.get("localizing") or "")
-            words = localizing([common["host"] or ""], _launched_for(app), what)
+            words = localizing_sentence([common["host"] or ""], _launched_for(app), what)
             words = words if needed == 1 else f"the application master is {words}"
             return Observation(stage, pending=words, **common)
         return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
@@ -187,7 +187,7 @@ def localizing_on(rm: ResourceManager, handle: Handle) -> tuple[str, float | Non
     nodes = [str(one.get("nodeId") or "") for one in found]
     times = [began for one in found if (began := _seconds(one.get("startedTime")))]
     passed = max(time.time() - max(times), 0.0) if times else 0.0
-    words = localizing(nodes, passed, str(handle.get("localizing") or ""))
+    words = localizing_sentence(nodes, passed, str(handle.get("localizing") or ""))
     return words, max(times, default=None)
 
 

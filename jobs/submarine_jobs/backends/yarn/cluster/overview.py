@@ -11,7 +11,7 @@ from typing import Any
 
 from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
 from submarine_jobs.backends.yarn.cluster.scheduler import Size, children, node_total, size
-from submarine_runtime.yarn import job_of
+from submarine_runtime.yarn import job_id_of
 
 _MAX = 10_000
 Json = Mapping[str, Any]
@@ -63,7 +63,7 @@ def _holders(apps: Any) -> Iterator[Holder]:
                 name=str(raw.get("name") or ""),
                 user=str(raw.get("user") or ""),
                 queue=str(raw.get("queue") or "").removeprefix("root."),
-                job_id=job_of(raw),
+                job_id=job_id_of(raw),
                 gpus={label: count for label, count in gpus.items() if count},
             )
 

@@ -12,7 +12,7 @@ from typing import Any
 from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES, SCHEDULER, Answers
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_runtime.yarn import Need, Size, explain, size
+from submarine_runtime.yarn import ContainerRequest, Size, explain_pending, parse_size
 
 _ACTIVE = "ACCEPTED,RUNNING"
 #: So many applications are asked for what they still request, by their tags.
@@ -59,7 +59,7 @@ class Waits:
             found[identity] = self._explain(needs, queue, identity, answers)
         return {identity: sentence for identity, sentence in found.items() if sentence}
 
-    def would_wait(self, needs: Sequence[Need], queue: str) -> str:
+    def would_wait(self, needs: Sequence[ContainerRequest], queue: str) -> str:
         """Why containers of this size would not be there at once; empty if they would.
 
         Raises
@@ -76,7 +76,7 @@ class Waits:
     def judged(
         self,
         waiting: Sequence[Mapping[str, Any]],
-        needs: Mapping[str, Sequence[Need]],
+        needs: Mapping[str, Sequence[ContainerRequest]],
         apps: Sequence[Mapping[str, Any]],
     ) -> dict[str, str]:
         """As ``sentences``, from what was said last: asks nothing.
@@ -99,7 +99,7 @@ class Waits:
                 found[identity] = sentence
         return found
 
-    def _requests(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, list[Need]]:
+    def _requests(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, list[ContainerRequest]]:
         """Application id -> what it still asks for."""
         tags = [tag for app in waiting if (tag := _own_tag(app))]
         if not tags:
@@ -109,28 +109,32 @@ class Waits:
         return {str(app.get("id")): needs_of(app) for app in apps}
 
     def _explain(
-        self, needs: Sequence[Need], queue: str, identity: str, answers: Mapping[str, Any]
+        self,
+        needs: Sequence[ContainerRequest],
+        queue: str,
+        identity: str,
+        answers: Mapping[str, Any],
     ) -> str:
         try:
-            return explain(
-                needs, queue, user=self._user, application_id=identity, guess=False, **answers
+            return explain_pending(
+                needs, queue, user=self._user, application_id=identity, always=False, **answers
             )
         except (TypeError, ValueError, AttributeError, KeyError):
             return ""  # an answer of another form than any that we know
 
 
-def needs_of(app: Mapping[str, Any]) -> list[Need]:
+def needs_of(app: Mapping[str, Any]) -> list[ContainerRequest]:
     """What an application still asks for, one entry a size."""
     raw = app.get("resourceRequests") or []
     entries = [raw] if isinstance(raw, Mapping) else [one for one in raw if one]
     counted: dict[tuple[Size, str], int] = {}
     for entry in entries:
         if entry.get("resourceName") == "*":
-            kind = size(entry.get("capability")), str(entry.get("nodeLabelExpression") or "")
+            kind = parse_size(entry.get("capability")), str(entry.get("nodeLabelExpression") or "")
             counted[kind] = counted.get(kind, 0) + int(entry.get("numContainers") or 0)
     master = app.get("state") == "ACCEPTED"
     return [
-        Need(count, each.memory, each.vcores, each.gpus, label=label, master=master)
+        ContainerRequest(count, each.memory, each.vcores, each.gpus, label=label, master=master)
         for (each, label), count in counted.items()
     ]
 

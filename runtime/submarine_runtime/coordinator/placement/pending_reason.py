@@ -1,7 +1,7 @@
-"""Asks the ResourceManager why containers are missing, in a thread of its own and seldom.
+"""Ask the ResourceManager why containers are missing.
 
-Three questions every ``INTERVAL`` seconds, only while something has waited for ``PATIENCE``. No
-answer costs nothing but the sentence: the job goes on.
+A thread sends three requests every ``INTERVAL`` seconds while containers have been missing for
+``PATIENCE`` seconds. If the ResourceManager does not answer, the sentence is missing.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from urllib.error import URLError
 from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
-from submarine_runtime.coordinator.machine import Play, Stage
+from submarine_runtime.coordinator.machine import JobState, Stage
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.yarn import Need, explain
+from submarine_runtime.yarn import ContainerRequest, explain_pending
 
 PATIENCE = 2.0
 INTERVAL = 10.0
 TIMEOUT = 5.0
 MAX_ANSWER = 32 << 20
-#: What applications are asked for; their requests and time-outs are long and say nothing here.
+#: Query for applications; their resource requests and timeouts are long and not needed.
 _APPS = {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 
 
-def needs_of(play: Play) -> list[Need]:
-    """The containers that a job waits for at present."""
-    tasks = list(play.tasks.values())
-    waiting = [t.orders.name for t in tasks if t.stage is Stage.ASKED and not t.localizing]
+def missing_containers(job: JobState) -> list[ContainerRequest]:
+    """Return the containers for which a job waits."""
+    tasks = list(job.tasks.values())
+    waiting = [t.orders.name for t in tasks if t.stage is Stage.REQUESTED and not t.localizing]
     return [
-        Need(
+        ContainerRequest(
             waiting.count(role.name),
             role.memory,
             role.vcores,
@@ -40,63 +40,63 @@ def needs_of(play: Play) -> list[Need]:
             nodes=tuple(role.nodes),
             racks=tuple(role.racks),
         )
-        for role in play.config.roles
+        for role in job.config.roles
         if role.name in waiting
     ]
 
 
-class Inquiry(threading.Thread):
-    """Keeps one sentence on why a job waits.
+class PendingReasonThread(threading.Thread):
+    """Thread that keeps a sentence on why containers are missing.
 
     Parameters
     ----------
-    needs
-        What is waited for at present; called from this thread.
-    answer
-        Gets the sentence, empty where nothing is known or needed; called from this thread.
+    missing
+        Returns the missing containers; called from this thread.
+    show
+        Receives the sentence, empty if nothing is known or missing; called from this thread.
     """
 
     def __init__(
         self,
         config: CoordinatorConfig,
         application_id: str,
-        needs: Callable[[], Sequence[Need]],
-        answer: Callable[[str], None],
+        missing: Callable[[], Sequence[ContainerRequest]],
+        show: Callable[[str], None],
     ) -> None:
         super().__init__(name="why-pending", daemon=True)
         self._config, self._id = config, application_id
-        self._needs, self._answer = needs, answer
+        self._missing, self._show = missing, show
         self._ended = threading.Event()
         self._active = 0
 
     def stop(self) -> None:
-        """Ask no more; an answer under way is thrown away."""
+        """End the thread; an answer under way is ignored."""
         self._ended.set()
 
     def run(self) -> None:
-        """Until ``stop``."""
+        """Query the ResourceManager until ``stop``."""
         since: float | None = None
-        asked = float("-inf")
+        queried = float("-inf")
         while not self._ended.wait(1.0) and self._config.resourcemanagers:
-            needs, now = self._needs(), time.monotonic()
-            if not needs:
+            requests, now = self._missing(), time.monotonic()
+            if not requests:
                 if since is not None:
-                    self._answer("")
-                since, asked = None, float("-inf")
+                    self._show("")
+                since, queried = None, float("-inf")
                 continue
             since = now if since is None else since
-            if now - since >= PATIENCE and now - asked >= INTERVAL:
-                sentence = self.ask(needs)
-                asked = time.monotonic()
+            if now - since >= PATIENCE and now - queried >= INTERVAL:
+                sentence = self.query(requests)
+                queried = time.monotonic()
                 if not self._ended.is_set():
-                    self._answer(sentence)
+                    self._show(sentence)
 
-    def ask(self, needs: Sequence[Need]) -> str:
-        """Ask now; empty if the ResourceManager does not answer."""
+    def query(self, requests: Sequence[ContainerRequest]) -> str:
+        """Return the sentence; empty if the ResourceManager does not answer."""
         config = self._config
         try:
-            return explain(
-                needs,
+            return explain_pending(
+                requests,
                 config.queue or "default",
                 scheduler=self._get("scheduler", {}),
                 nodes=self._get("nodes", {}),
@@ -108,15 +108,15 @@ class Inquiry(threading.Thread):
             return ""
 
     def _get(self, what: str, query: dict[str, str]) -> Any:
-        """One answer of the active ResourceManager."""
+        """Return one answer of the active ResourceManager."""
         urls = self._config.resourcemanagers
-        words = urlencode({**query, "user.name": self._config.user})
+        parameters = urlencode({**query, "user.name": self._config.user})
         failure: Exception = ValueError("no ResourceManager answers with JSON")
         for _ in urls:
-            url = f"{urls[self._active % len(urls)].rstrip('/')}/ws/v1/cluster/{what}?{words}"
+            url = f"{urls[self._active % len(urls)].rstrip('/')}/ws/v1/cluster/{what}?{parameters}"
             try:
                 return _fetch(url)
-            except (OSError, ValueError) as exc:  # down, or the standby, which writes no JSON
+            except (OSError, ValueError) as exc:  # Down, or the standby, which sends no JSON.
                 failure = exc
                 self._active += 1
         raise failure
