@@ -27,7 +27,7 @@ def test_a_gang_whose_owner_is_gone_ends_and_gives_its_containers_back(submit: S
     until("a sign", lambda: job.directory.read_json(layout.LEASE))
     until("running", lambda: job.record().state is State.RUNNING)
     assert job.id in leases().held
-    leases().let_go(job.id)
+    leases().stop_renewing(job.id)
     record = job.wait(120)
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.LEASE_EXPIRED)
     assert record.detail == "The job's lease was not renewed for 8 s."

@@ -136,7 +136,7 @@ def test_cancel_during_an_outage_ends_the_job(
     try:
         if way == "port":  # this process knows the address
             record = job.cancel("not needed")
-            assert "Its program was told to end" in record.missing[0]
+            assert "The agent is stopping its program" in record.missing[0]
         else:
             text = execute(["cancel", job.id, "--yes"], shell).text
             assert "was ended through yarn" in text

@@ -1,6 +1,6 @@
-"""End a job at any point of its life: by its agent, by the cluster, or before anything has run.
+"""Cancel a job in any state: through its agent, through the cluster, or before it has started.
 
-Does not ask anybody whether that is meant; a front end does.
+Front ends ask the user for confirmation; this module does not.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from submarine_runtime.protocol.states import State
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
 
-#: Seconds for the agent to end the program and save, and then for the cluster to confirm.
+#: Seconds for the agent to stop the program and save, and then for the cluster to confirm.
 PATIENCE = 30.0
-#: Seconds for the file system to take the wish, and then to tell where the agent listens.
+#: Seconds to write the cancel request, and then to read the address of the agent.
 STORAGE_SECONDS = 5.0
-#: Seconds between looks at the cluster.
+#: Seconds between polls of the cluster.
 PAUSE = 0.5
-_NO_ANSWER = "The job directory does not answer, so the wish to cancel is not written there."
+_NO_ANSWER = "The job directory does not answer, so the cancel request was not written there."
 _LATER = "its record follows when the file system answers again."
 
 
 def cancel(job: Job, why: str) -> JobRecord:
     """Cancel ``job``; see ``Job.cancel``.
 
-    The wish is in the job directory before the agent or the cluster is asked, so whatever is lost
-    on the way, a program that has not started never will, and the end is known to have been
-    wished. A job directory that is full or does not answer holds no wish; then only what runs, or
-    what the cluster knows of, is ended.
+    The cancel request is written to the job directory before the agent or the cluster is called.
+    So a program that has not started does not start, even if the calls fail, and the end reason is
+    known. If the directory is full or does not answer, only a running job, or a job that is known
+    to the cluster, can be cancelled.
     """
     record = job.record()
     if record.state.ended and record.state is not State.LOST:
@@ -54,11 +54,13 @@ def cancel(job: Job, why: str) -> JobRecord:
     except NoAccessError:
         raise
     except StorageError as error:
-        write_error = error  # what runs can be ended all the same
+        write_error = error  # a running job can still be cancelled
     no_answer = write_error if not isinstance(write_error, NoRoomError) else None
-    if _ask_agent(job, by, why):
+    if _cancel_by_agent(job, by, why):
         if no_answer is not None:
-            return _with_note(job.record(), f"{_NO_ANSWER} Its program was told to end; {_LATER}")
+            return _with_note(
+                job.record(), f"{_NO_ANSWER} The agent is stopping its program; {_LATER}"
+            )
         with contextlib.suppress(TimeoutError):
             record = job.wait(PATIENCE)
             _end_application(job)
@@ -69,7 +71,7 @@ def cancel(job: Job, why: str) -> JobRecord:
             raise ClusterError(
                 f"{job.id} was not cancelled: {write_error.message}", write_error.fix
             )
-        # The wish keeps anything from starting. Without a claim nothing runs: the job ends here.
+        # The request prevents a start. Without a claim nothing runs, so the job is closed here.
         never = Observation(Stage.ENDED, EndReason.CANCELLED)
         closed = close_unsubmitted(job.directory, never)
         if closed is not None:
@@ -99,7 +101,7 @@ def _stop(job: Job, handle: Handle, write_error: StorageError | None) -> None:
 
 
 def _ended_on_cluster(job: Job, handle: Handle, no_answer: StorageError) -> JobRecord:
-    """What the cluster says once the job has ended there, or after a while."""
+    """Return the record from the cluster when the job has ended there, or after a timeout."""
     deadline = time.monotonic() + PATIENCE
     while True:
         seen = job.backend.observe({job.id: handle}).get(job.id)
@@ -113,14 +115,14 @@ def _with_note(record: JobRecord, words: str) -> JobRecord:
 
 
 def _end_application(job: Job) -> None:
-    """YARN would start the master of a distributed job again, which has nothing left to do."""
+    """Stop the application, because YARN would restart the master of a distributed job."""
     if job.handle is None or int(job.handle.get("containers") or 1) < 2:
         return
     with contextlib.suppress(ClusterError):
         job.backend.stop(job.handle)
 
 
-def _ask_agent(job: Job, by: str, why: str) -> bool:
+def _cancel_by_agent(job: Job, by: str, why: str) -> bool:
     try:
         with patience(STORAGE_SECONDS):
             agent = job.agent()

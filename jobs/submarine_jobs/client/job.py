@@ -1,7 +1,7 @@
-"""The handle of one job: look, wait, cancel, read its log, fetch what it left behind.
+"""The handle of one job: status, waiting, cancelling, logs and outputs.
 
-Cheap to make and to throw away: the job belongs to nobody's process. Everything that it tells comes
-from the job's agent, its directory or the cluster at the moment of asking.
+A handle is cheap, and the job does not depend on it. Each call reads from the agent of the job, its
+directory or the cluster.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Job:
-    """One job; made by ``Session.submit`` and ``Session.job``."""
+    """One job, returned by ``Session.submit`` and ``Session.job``."""
 
     def __init__(
         self,
@@ -62,21 +62,21 @@ class Job:
 
     @property
     def state(self) -> State:
-        """The state right now; asks the cluster."""
+        """The current state; queries the cluster."""
         return self.record().state
 
     def record(self) -> JobRecord:
-        """The job record right now: final, from the agent, or as far as the cluster tells."""
+        """Return the current record: final, from the agent, or from the cluster."""
         return self.view().record
 
     def view(self) -> JobView:
-        """The record and the end of the log, for display."""
+        """Return the record and the end of the log, for display."""
         return view_job(self)
 
     def agent(self) -> AgentClient | None:
-        """A client of the job's agent, or None where it does not listen (yet).
+        """Return a client of the agent, or None if the agent is not listening.
 
-        While the file system does not answer, the address that it gave last is used.
+        If the file system does not answer, the last known address is used.
         """
         try:
             self._address = self.directory.address()
@@ -93,35 +93,35 @@ class Job:
         Parameters
         ----------
         timeout
-            Seconds to wait; None: as long as it takes. The job goes on when it passes.
+            Seconds to wait; None: no limit. The job continues after a timeout.
         on_interrupt
-            What Ctrl-C does to the job: ``detach`` (nothing) or ``cancel``.
+            Effect of Ctrl-C on the job: ``detach`` (none) or ``cancel``.
 
         Raises
         ------
         TimeoutError
             If the job has not ended within ``timeout``.
         KeyboardInterrupt
-            After an interrupt, once the job is cancelled where that was asked for.
+            After an interrupt; with ``cancel``, after the job was cancelled.
         """
         return wait_for_end(self, timeout, on_interrupt)
 
     def wait_success(self, timeout: float | None = None) -> JobRecord:
-        """Wait, and raise JobFailedError unless the job succeeded."""
+        """Wait for the end, and raise JobFailedError unless the job succeeded."""
         return wait_for_success(self, timeout)
 
     def cancel(self, why: str = "") -> JobRecord:
-        """End the job and keep what it has written; no error when it has ended already.
+        """Cancel the job and keep its outputs; no error if it has ended already.
 
-        The wish is written to the job directory first, so it holds even when neither agent nor
-        cluster hears of it now: a program that has not started never will. Where the directory
-        cannot be written, the job is ended through its port or the cluster; a sentence in
-        ``missing`` of the record says so.
+        The request is first written to the job directory. So a program that has not started does
+        not start, even if neither agent nor cluster can be reached. If the directory cannot be
+        written, the job is stopped through its port or the cluster, and ``missing`` of the record
+        contains a note.
 
         Raises
         ------
         ClusterError
-            If the job could not be told to end in any way.
+            If the request reached neither directory, agent nor cluster.
         """
         started.job_settled(self.id)
         return cancel(self, why)
@@ -135,25 +135,25 @@ class Job:
 
     @property
     def distributed(self) -> bool:
-        """Whether it may have more than one task or attempt."""
+        """Whether the job may have more than one task or attempt."""
         return self._spec is not None and self._spec.distributed
 
     @property
     def chief(self) -> str:
-        """The task whose outputs are the job's, and whose log is meant where none is named."""
+        """The task whose outputs are those of the job, and whose log is the default."""
         return tasks.chief_of(self._spec) if self._spec else tasks.ONLY_TASK
 
     @property
     def task_names(self) -> list[str]:
-        """All tasks that were asked for, in order of role and index."""
+        """The requested tasks, by role and index."""
         return tasks.names_of(self._spec) if self._spec else [tasks.ONLY_TASK]
 
     def tasks(self) -> list[TaskRecord]:
-        """The tasks right now: state, container, attempt, restarts, progress, what they use."""
+        """Return the current tasks: state, container, attempt, restarts, progress, resource use."""
         return self.record().tasks
 
     def attempts(self, task: str | None = None) -> list[str]:
-        """Attempts of a task, ``e1-a1``, that have a log; oldest first."""
+        """Return the attempts of a task, such as ``e1-a1``, that have a log; oldest first."""
         return job_logs.attempts(self, task or self.chief, self.record())
 
     def log(
@@ -165,34 +165,34 @@ class Job:
         task: str | None = None,
         attempt: str | None = None,
     ) -> LogChunk:
-        """Bytes of the log from ``offset`` (negative: from the end), while running and after.
+        """Return bytes of the log from ``offset`` (negative: from the end), also after the end.
 
         Parameters
         ----------
         task
-            For example ``worker:1``; None: the chief, or the only one.
+            For example ``worker:1``; None: the chief or only task.
         attempt
-            For example ``e1-a1``; None: the newest.
+            For example ``e1-a1``; None: the newest one.
         """
         return job_logs.read(self, stream, offset, limit, task or self.chief, attempt)
 
     def read_log(
         self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
     ) -> Iterator[LogChunk]:
-        """The whole log as it stands now, in order, a piece at a time."""
+        """Iterate over the current log from its beginning."""
         return job_logs.read_through(self, stream, task or self.chief, attempt)
 
     def follow(
         self, *, stdout: int = 0, stderr: int = 0, tasks: Sequence[str] | str | None = None
     ) -> Iterator[LogChunk]:
-        """Both streams, live, until the job has ended.
+        """Follow both streams until the job has ended.
 
         Parameters
         ----------
         stdout, stderr
-            Offsets in the newest attempt to begin at; only for one task.
+            Start offsets in the newest attempt; only for one task.
         tasks
-            Names of tasks, or ``"*"`` for all; None: the chief, or the only one.
+            Names of tasks, or ``"*"`` for all; None: the chief or only task.
         """
         from submarine_jobs.logs import follow_newest
 
@@ -200,12 +200,12 @@ class Job:
         return follow_newest(self, chosen, {"stdout": stdout, "stderr": stderr})
 
     def metrics(self, task: str | None = None) -> Any:
-        """What was measured of each task, while the job runs and after, as a pandas DataFrame.
+        """Return the measurements of each task as a pandas DataFrame, also while the job runs.
 
         Raises
         ------
         SubmarineError
-            If pandas is not installed; the message names the list of rows.
+            If pandas is not installed; the message names an alternative.
         """
         from submarine_jobs.outputs import metrics_frame
 
@@ -213,60 +213,60 @@ class Job:
 
     @property
     def result(self) -> Result:
-        """Values of ``--return``; ``.ranks`` has those of every rank.
+        """The values of ``--return``; ``.ranks`` has those of every rank.
 
         Raises
         ------
         SubmarineError
-            If the job has not succeeded or returned nothing.
+            If the job has not succeeded or has returned nothing.
         """
         from submarine_jobs.outputs import read_result
 
         return read_result(self)
 
     def outputs(self) -> list[tuple[str, int]]:
-        """Files that the tasks left: (path in the job directory, bytes)."""
+        """Return the output files as (path in the job directory, bytes)."""
         return job_files.outputs(self.directory)
 
     def download(self, target: str | Path, part: str = layout.MODEL) -> Path:
-        """Copy ``model``, ``checkpoints`` or ``tensorboard`` to a directory of this machine."""
+        """Copy ``model``, ``checkpoints`` or ``tensorboard`` to a local directory."""
         return job_files.download(self.directory, Path(target), part)
 
     def save_model(self, name: str = "") -> ModelVersion:
-        """Save the model directory as it is now as a named version; training goes on."""
+        """Save the current model directory as a named version; training continues."""
         from submarine_jobs.client.model_saving import save_model
 
         return save_model(self, name)
 
     def models(self) -> list[ModelVersion]:
-        """Versions of the model that were saved, the oldest first."""
+        """Return the saved versions of the model, oldest first."""
         from submarine_jobs.outputs import versions
 
         return versions(self.directory)
 
     def rerun(self, *, resume: bool = False, yes: bool = False) -> Job:
-        """Submit the same bundle and spec again; with ``resume`` from its newest checkpoint.
+        """Submit the same bundle and spec again; with ``resume``, from the newest checkpoint.
 
         Parameters
         ----------
         yes
-            Also a job of another user, whose code then runs as this one.
+            Allow a job of another user; its code then runs as this user.
 
         Raises
         ------
         RefusedError
-            If it is a job of another user and ``yes`` is not given.
+            If the job belongs to another user and ``yes`` is not given.
         """
         from submarine_jobs.client.repetition import rerun
 
         return rerun(self, resume=resume, yes=yes)
 
     def index_entry(self) -> IndexEntry | None:
-        """Row of the job in this machine's index."""
+        """Return the entry of the job in the local index."""
         return self.session.store.get(self.id)
 
     @property
     def final(self) -> bool:
-        """Whether this machine knows the job's last word."""
+        """Whether the local index has the final record."""
         entry = self.index_entry()
         return entry is not None and entry.final

@@ -1,4 +1,4 @@
-"""Find the owner of a job: in the index of this machine, else from the file system."""
+"""Find the owner of a job in the local index, or else from the file system."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 def user_of(job: Job) -> str:
-    """The user as whom this process talks to the job's cluster."""
+    """Return the user name of this process on the cluster of the job."""
     return hadoop_user(job.session.profile.user)
 
 
 def noted_owner(job: Job) -> Owner | None:
-    """The owner of a job as the index of this machine has it; asks no file system."""
+    """Return the owner of a job from the local index, without access to the file system."""
     return job.session.store.owner(job.id)
 
 
 def owner_of(job: Job) -> Owner:
-    """The owner of a job; asks the file system where the index does not know.
+    """Return the owner of a job from the index, or else from the file system.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def owner_of(job: Job) -> Owner:
 
 
 def foreign_owner(job: Job) -> str:
-    """Name of another user whose job it is; empty for a job of one's own.
+    """Return the owner of a job if it is another user; empty for the user's own job.
 
     Raises
     ------

@@ -1,4 +1,8 @@
-"""What the agents of a job are told, and its record so far, made from the spec; no secret in it."""
+"""Make the configurations of agents and coordinator, and the first record, from the spec.
+
+None of them holds a secret. Values that the spec leaves open come from the framework; the backend
+adds the addresses of the cluster.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +23,7 @@ from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
 
 
-def agent_orders(
+def agent_config(
     spec: JobSpec,
     directory: JobDirectory,
     record: JobRecord,
@@ -28,20 +32,20 @@ def agent_orders(
     role: Role | None = None,
     reached: Reached = NOTHING,
 ) -> AgentConfig:
-    """Orders for the agents of one role.
+    """Return the configuration of the agents of one role.
 
     Parameters
     ----------
     record
-        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+        The record so far: id, owner, phases, requested resources.
     intent
-        The submit that this agent works for.
+        Identifier of the submission.
     python
-        Interpreter where the spec names none.
+        Interpreter, unless the spec names one.
     role
-        None: the job's only one.
+        None: the only role of the job.
     reached
-        What it takes from the store.
+        Inputs that the agent reads from the storage.
     """
     role = role or spec.worker
     return AgentConfig(
@@ -104,7 +108,7 @@ def first_record(
     created: float,
     phases: Sequence[Phase],
 ) -> JobRecord:
-    """What is known of a job on this side, before its agent speaks."""
+    """Return the record of a job before its agent has reported."""
     return JobRecord(
         job_id,
         spec.name,
@@ -125,7 +129,7 @@ def first_record(
 
 
 def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
-    """Which paths the program writes by itself, because the agents do not reach them."""
+    """Return notes on the paths that the program writes itself: agents have no access to them."""
     paths = {"checkpoint_path": spec.checkpoint_path, "saved_model_path": spec.saved_model_path}
     return [
         f"{without_user(uri)} (--{name}) is written by the program."
@@ -135,18 +139,18 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
 
 
 def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
-    """Role -> size of its tasks, with what agent and master need on top (MiB)."""
+    """Return role -> resources of its tasks; ``overhead`` (MiB) is for agent and master."""
     return {
         role.name: {**vars(role.resources), "overhead": plan.overhead, "instances": role.instances}
         for role in spec.roles
     }
 
 
-#: Fields of a spec that replace the coordinator's default where they are given.
+#: Fields of a spec that replace the default of the coordinator, if set.
 _CHOSEN = ("max_restarts", "gang_retries", "heartbeat", "lost_after")
 
 
-def coordinator_orders(
+def coordinator_config(
     spec: JobSpec,
     directory: JobDirectory,
     record: JobRecord,
@@ -154,22 +158,22 @@ def coordinator_orders(
     checkpoint_path: str | None = None,
     restore_from: str | None = None,
 ) -> CoordinatorConfig:
-    """Orders for the coordinator of a distributed job.
+    """Return the configuration of the coordinator of a distributed job.
 
     Parameters
     ----------
     record
-        What the notebook's side knows of the job so far: id, owner, phases, what was requested.
+        The record so far: id, owner, phases, requested resources.
     intent
-        The submit that this coordinator works for.
+        Identifier of the submission.
     checkpoint_path, restore_from
-        See ``launch.AgentConfig``.
+        See ``AgentConfig``.
     """
     chosen: dict[str, Any] = {
         name: getattr(spec, name) for name in _CHOSEN if getattr(spec, name) is not None
     }
     if spec.gang_timeout is not None:
-        chosen["gang_timeout"] = spec.gang_timeout or None  # 0: for ever
+        chosen["gang_timeout"] = spec.gang_timeout or None  # 0: no limit
     return CoordinatorConfig(
         job_id=record.job_id,
         name=spec.name,
@@ -179,7 +183,7 @@ def coordinator_orders(
         created=record.created or 0.0,
         store=directory.storage.job_store(directory.path),
         job_dir=directory.url,
-        roles=[_role_orders(role, spec.framework) for role in spec.roles],
+        roles=[_role_config(role, spec.framework) for role in spec.roles],
         framework=spec.framework,
         policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
         allowed_failures=spec.allowed_failures,
@@ -203,7 +207,7 @@ def coordinator_orders(
     )
 
 
-def _role_orders(role: Role, framework: str) -> RoleOrders:
+def _role_config(role: Role, framework: str) -> RoleOrders:
     size = role.resources
     return RoleOrders(
         name=role.name,
@@ -237,23 +241,23 @@ def make_submission(
     hdfs_wait: float | None = None,
     on_step: Callable[[str], None] | None = None,
 ) -> Submission:
-    """The submission of a job whose directory is complete up to its intent.
+    """Return the submission of a job whose directory is complete.
 
     Parameters
     ----------
     hdfs_wait
         Seconds that the job waits for the file system of its directory; None: the default.
     on_step
-        Told what the backend does with it.
+        Called with each step of the backend, in words.
     """
     agents = {
-        role.name: agent_orders(spec, directory, record, intent, python, role, reached)
+        role.name: agent_config(spec, directory, record, intent, python, role, reached)
         for role in spec.roles
     }
     coordinator = None
     if spec.distributed:
         path, job = reached.checkpoint_path, reached.restore_from
-        coordinator = coordinator_orders(spec, directory, record, intent, path, job)
+        coordinator = coordinator_config(spec, directory, record, intent, path, job)
     if hdfs_wait is not None:
         for agent in agents.values():
             agent.save_grace = hdfs_wait

@@ -1,4 +1,10 @@
-"""Job ids: readable, unique, safe as a path, a host name and a YARN tag."""
+"""Create the directory of a new job: choose the id, publish the intent, upload the files.
+
+A job id is readable, unique, and safe as a path, a host name and a YARN tag. The intent describes
+the job and is the first file of its directory, published by exclusive create. The client publishes
+it again every few seconds until the backend has accepted or refused the job. It identifies a job
+without a record, and its age tells whether the submission is still in progress. It holds no secret.
+"""
 
 from __future__ import annotations
 
@@ -26,18 +32,18 @@ MAX_SLUG = 40
 
 
 def slug(name: str) -> str:
-    """``name`` as lower-case letters, digits and single dashes; ``job`` when nothing is left."""
+    """Return ``name`` as lower-case letters, digits and single dashes; ``job`` if none are left."""
     return _UNSAFE.sub("-", name.lower()).strip("-")[:MAX_SLUG].strip("-") or "job"
 
 
 def new_job_id(name: str, now: float | None = None) -> str:
-    """A fresh id such as ``digits-20261120-7f3a``; the date is UTC, the end is random."""
+    """Return a new id such as ``digits-20261120-7f3a``: name, date in UTC, random suffix."""
     day = time.strftime("%Y%m%d", time.gmtime(now))
     return f"{slug(name)}-{day}-{secrets.token_hex(2)}"
 
 
 def free_job_id(storage: Storage, root: str, name: str, now: float) -> str:
-    """A new id that has no job directory below ``root`` yet."""
+    """Return a new id that has no job directory below ``root``."""
     for _ in range(20):
         job_id = new_job_id(name, now)
         if storage.stat(layout.job_directory(root, job_id)) is None:
@@ -45,8 +51,8 @@ def free_job_id(storage: Storage, root: str, name: str, now: float) -> str:
     raise StorageError(f"No free job id for the name {name!r} under {root}.")
 
 
-#: Seconds between two publications of an intent while its submission is in progress; a third of
-#: the least grace that ``submit_grace`` allows.
+#: Seconds between two publications of an intent during a submission: a third of the minimum of
+#: the setting ``submit_grace``.
 RENEW_EVERY = 2.0
 #: Seconds to wait for a publication in progress when the submission ends.
 _LAST_RENEWAL = 5.0
@@ -63,28 +69,28 @@ def published_intent(
     created: float,
     environments: Mapping[str, str],
 ) -> Iterator[str]:
-    """Make the job directory, publish the intent in it, and renew it inside the ``with`` block.
+    """Create the job directory, publish the intent, and renew it inside the ``with`` block.
 
-    Other clients see by the age of the intent whether a submission is still in progress.
+    Other clients use the age of the intent to tell whether the submission is in progress.
 
     Parameters
     ----------
     backend
-        The name of the backend that the job is going to be handed to.
+        The name of the backend of the job.
     created
-        When the submit began.
+        When the submission began.
     environments
-        Role -> URL of the Python environment that it brings along.
+        Role -> URL of its packed Python environment.
 
     Yields
     ------
     str
-        What tells this submit from any other; the job's agents are told it.
+        Identifier of this submission; part of the agents' configuration.
 
     Raises
     ------
     StorageError
-        If the directory has an intent already.
+        If the directory already has an intent.
     """
     intent = uuid.uuid4().hex
     content: Mapping[str, Any] = {
@@ -110,7 +116,9 @@ def published_intent(
 
     def renew() -> None:
         while not over.wait(RENEW_EVERY):
-            with suppress(ClusterError, OSError):  # a file system that is away ages nothing
+            with suppress(
+                ClusterError, OSError
+            ):  # the age does not grow while the file system is unreachable
                 directory.publish_json(layout.INTENT, content)
 
     renewing = threading.Thread(target=renew, daemon=True, name="submarine-intent")

@@ -1,8 +1,8 @@
-"""Builds the zip that travels into containers: ``submarine_runtime`` and a ``__main__.py``.
+"""Build the zip that containers run: ``submarine_runtime`` and a ``__main__.py``.
 
-The same sources give the same bytes, so its digest names it. Besides each source lies its byte
-code for this interpreter's version, which another version ignores: that spares a container with
-the same Python the compiling. Does not upload anything.
+The same sources give the same bytes, and the file is named by its digest. The zip also contains
+byte code for the version of this interpreter, so that a container with the same version does not
+compile; other versions ignore it.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class RuntimeZip(NamedTuple):
 
     @property
     def name(self) -> str:
-        """File name in the job root's cache."""
+        """File name in the cache of the job root."""
         return f"runtime-{self.digest}.zip"
 
 
 @cache
 def runtime_zip() -> RuntimeZip:
-    """The zip of the runtime that is installed here; built once a process."""
+    """Return the zip of the installed runtime; it is built once per process."""
     root = Path(submarine_runtime.__file__).parent
     files: dict[str, bytes] = {"__main__.py": _MAIN}
     for path in root.rglob("*.py"):
@@ -67,7 +67,7 @@ def runtime_zip() -> RuntimeZip:
 
 
 def write_runtime_zip(directory: Path) -> Path:
-    """The zip as a file in ``directory``, written unless it is there."""
+    """Write the zip to ``directory`` unless it exists, and return its path."""
     built = runtime_zip()
     path = directory / built.name
     if not path.exists():
@@ -79,10 +79,10 @@ def write_runtime_zip(directory: Path) -> Path:
 
 
 def _byte_code(name: str, source: bytes) -> bytes:
-    # PEP 552: bound to the source's hash, not to a time, and not checked, as both come in one zip.
-    # Without docstrings and assertions: a third less to bring and to read.
+    # PEP 552, unchecked hash: source and byte code come in one zip. optimize=2 removes docstrings
+    # and assertions, which makes the byte code a third smaller.
     code = compile(source, name, "exec", dont_inherit=True, optimize=2)
     header = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little")
-    # Version 2 has no back references: whether a later one writes them hangs on reference counts,
-    # that is, on what else this process has loaded, and the bytes would not always be the same.
+    # Marshal version 2 has no back references. Later versions write them depending on reference
+    # counts, so the bytes would depend on what else this process has loaded.
     return header + importlib.util.source_hash(source) + marshal.dumps(code, 2)

@@ -1,9 +1,9 @@
-"""Turn a spec and a bundle into a job: directory, intent, hand-over to the backend.
+"""Submit a job: create the job directory, publish the intent, upload the files, call the backend.
 
-The order is what makes a submit safe to interrupt: the intent is the first file of the job
-directory, so a killed client leaves a job that is listed and closed as never submitted; everything
-the job needs is in the directory before the backend hears of it. Does not check the program
-(``checks``) and does not wait for anything but the cluster's yes or no.
+The order makes an interrupted submission safe. The intent is the first file of the job directory,
+so the job of a killed client is listed, and closed as never submitted. All files are in the
+directory before the backend is called. ``submit`` returns once the cluster has accepted or refused
+the job. Checks of the program are in ``checks``.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ if TYPE_CHECKING:
     from submarine_jobs.model import JobSpec, Profile
     from submarine_jobs.tracking import JobStore
 
-#: Jobs that have not ended, of which the intents are read to find environments in use.
+#: Maximum number of unfinished jobs whose intents are read to find the environments in use.
 MAX_GOING_ON = 1000
 
 
 class StartTakenError(SubmarineError):
-    """Another attempt of the run was first, a moment ago; nothing was submitted."""
+    """Another attempt of the run has registered this start first; nothing was submitted."""
 
 
 class SubmittedJob(JobHandle, Protocol):
-    """A job that this module hands over; implemented by ``client.Job``."""
+    """The job object that a submission returns; implemented by ``client.Job``."""
 
     handle: Handle | None
 
@@ -65,7 +65,7 @@ JobT_co = TypeVar("JobT_co", bound=SubmittedJob, covariant=True)
 
 
 class SubmitContext(Protocol[JobT_co]):
-    """What a submit needs of its session; implemented by ``client.Session``."""
+    """The part of a session that a submission uses; implemented by ``client.Session``."""
 
     profile: Profile
     store: JobStore
@@ -80,7 +80,7 @@ class SubmitContext(Protocol[JobT_co]):
     def begin_job(
         self, job_id: str, name: str, backend: Backend, directory: JobDirectory
     ) -> JobT_co:
-        """Return the object of a job that this process is about to hand to its backend."""
+        """Return the object of a job that is about to be submitted to its backend."""
 
     def refuse_job(self, job_id: str) -> None:
         """Note that the backend did not take the job."""
@@ -104,7 +104,7 @@ def submit(
     bundle, values
         The bundle's zip and the zip of ``--with``; None where there is none.
     plan
-        The backend's judgement of ``spec`` where the caller has it already.
+        The plan of the backend for ``spec``, if the caller has it.
     progress
         Told each step, ``progress("Submitting the application", 0, 0)``, and how far an environment
         that comes along is: ``progress("packing", bytes, of_bytes)``.
@@ -129,7 +129,7 @@ def submit(
 
 
 class _Submit(Generic[JobT]):
-    """One submit on its way; its methods are the steps, in order."""
+    """One submission in progress; its methods are the steps, in order."""
 
     def __init__(
         self,
@@ -150,19 +150,19 @@ class _Submit(Generic[JobT]):
         self.directory = JobDirectory(self.storage, layout.job_directory(self.root, self.job_id))
         self.events = ClientEvents()
         self.phases: list[Phase] = []
-        #: Whether the job directory is there and holds less than a job needs.
+        #: Whether the job directory exists but does not hold all files of the job yet.
         self.incomplete = False
-        #: Whether the backend has refused the job and the directory has the record that says so.
+        #: Whether the backend has refused the job and the record of that is published.
         self.refused = False
 
     def run(
         self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
     ) -> JobT:
-        """Submit; after a failure leave a record or nothing."""
+        """Submit; after a failure, leave either a record or no job directory."""
         try:
             return self._run(bundle, values, claim)
         except BaseException:
-            # After the last renewal of the intent, which would bring it back.
+            # The intent is not renewed any more; a renewal would create it again.
             with suppress(StorageError):
                 if self.incomplete:
                     self.storage.delete(self.directory.path, recursive=True)
@@ -170,8 +170,8 @@ class _Submit(Generic[JobT]):
                     self.storage.delete(self.directory.file(layout.INTENT))
             raise
 
-    def _tell(self, step: str) -> None:
-        """A step of a submit to a cluster; on this machine it takes no time."""
+    def _report(self, step: str) -> None:
+        """Report a step of a submission to a cluster; the local backend needs no progress."""
         if self.progress is not None and self.backend.name != "local":
             self.progress(step, 0, 0)
 
@@ -199,10 +199,10 @@ class _Submit(Generic[JobT]):
         ) as intent:
             self.incomplete = True
             sizes = [len(data) for data in files.values() if data is not None]
-            self._tell(f"Uploading {len(sizes)} files ({size(sum(sizes))})")
+            self._report(f"Uploading {len(sizes)} files ({size(sum(sizes))})")
             runtime_path = upload(self.directory, self.root, files)
             if self.spec.localization or self.spec.archives:
-                self._tell("Uploading the files of --localization and --archive")
+                self._report("Uploading the files of --localization and --archive")
             bring(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
                 raise StartTakenError("Another attempt of this run has just started this job.")
@@ -210,9 +210,9 @@ class _Submit(Generic[JobT]):
             return self._submit(intent, runtime_path, environments)
 
     def _submit(self, intent: str, runtime_path: str, environments: dict[str, str]) -> JobT:
-        """Hand the job over to its backend; the directory is complete."""
+        """Submit the job to its backend; the directory is complete."""
         uploaded = time.time()
-        self._remember(State.SUBMITTING, None)
+        self._store_entry(State.SUBMITTING, None)
         if self.spec.notebook or self.spec.cell_id:
             origin = Origin(self.spec.notebook or "", self.spec.cell_id or "")
             self.session.store.put_origin(self.job_id, origin)
@@ -231,30 +231,30 @@ class _Submit(Generic[JobT]):
             reached=self.reached,
             environments=environments,
             hdfs_wait=hdfs_wait(self.session.profile.settings),
-            on_step=self._tell,
+            on_step=self._report,
         )
-        # The list of started jobs has it before it can run.
+        # Add the job to the list of started jobs before it can run.
         job = self.session.begin_job(self.job_id, self.spec.name, self.backend, self.directory)
         with with_job(job):
             if self.spec.lease:
                 renew_while_alive(job, self.spec.lease)
-            job.handle = handle = self._hand_over(submission, job)
+            job.handle = handle = self._submit_to_backend(submission, job)
         self.events.state(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
         for text in handle.get("warnings") or ():
             self.events.warning(str(text))
         self._publish_acceptance(handle)
         application = str(handle.get("application_id") or "") or None
         record = replace(self._record(State.PENDING), application_id=application)
-        self._remember(State.PENDING, handle, record)
+        self._store_entry(State.PENDING, handle, record)
         if self.spec.backend != "local":
-            with suppress(SubmarineError, OSError):  # tried again tomorrow
+            with suppress(SubmarineError, OSError):  # removal is retried by a later submission
                 state_dir = self.session.profile.state_dir
                 cache = f"{self.root}/{layout.RUNTIME_CACHE}"
                 remove_unused(self.storage, cache, state_dir, self._environments_in_use)
         return job
 
     def _environments_in_use(self) -> set[str] | None:
-        """Names of the environments of all jobs that have not ended, if they are known."""
+        """Return the names of the environments of unfinished jobs; None if they are not known."""
         jobs = self.backend.active_jobs()
         if jobs is None or len(jobs) > MAX_GOING_ON:
             return None
@@ -271,7 +271,7 @@ class _Submit(Generic[JobT]):
                 found.update(map(str, names))
         return found
 
-    def _hand_over(self, submission: Submission, job: JobT) -> Handle:
+    def _submit_to_backend(self, submission: Submission, job: JobT) -> Handle:
         try:
             return self.backend.submit(submission)
         except (RefusedError, NotSubmittedError) as refused:
@@ -279,7 +279,7 @@ class _Submit(Generic[JobT]):
             self._record_refusal(getattr(refused, "reason", EndReason.SUBMIT_FAILED), refused)
             raise
         except ClusterError:
-            # Whether the cluster took it is unknown: leave the intent, `find` settles it.
+            # It is unknown whether the cluster has the job. Keep the intent for `find`.
             self.events.warning("The cluster did not answer the submit.")
             raise
 
@@ -293,13 +293,13 @@ class _Submit(Generic[JobT]):
             events=self.events.all,
             written_by="client",
         )
-        self._remember(State.FAILED, None, record)
-        with suppress(StorageError):  # that would hide why it was refused
+        self._store_entry(State.FAILED, None, record)
+        with suppress(StorageError):  # would hide the reason of the refusal
             close(self.directory, record)
             self.refused = True
 
     def _record(self, state: State) -> JobRecord:
-        """What is known of the job on this side, before its agent speaks."""
+        """Return the record of the job before its agent has reported."""
         return first_record(
             self.spec,
             self.plan,
@@ -312,24 +312,24 @@ class _Submit(Generic[JobT]):
         )
 
     def _publish_acceptance(self, handle: Handle) -> None:
-        """Tell the directory; a failure here loses nothing, since ``find`` asks the cluster."""
+        """Publish the handle. A failure is not fatal, because ``find`` asks the cluster."""
         try:
             self.directory.publish_json(layout.APPLICATION, {"version": 1, **handle})
             self.directory.publish_events("client", 0, self.events.all)
         except StorageError:
             self.events.warning("The acceptance could not be written.")
 
-    def _remember(
+    def _store_entry(
         self, state: State, handle: Handle | None, record: JobRecord | None = None
     ) -> None:
         profile, url, name = self.session.profile.name, self.directory.url, self.spec.name
         backend, began = self.backend.name, self.started
-        known = IndexEntry(self.job_id, name, backend, profile, url, began, state, handle, record)
-        self.session.store.put(known)
+        entry = IndexEntry(self.job_id, name, backend, profile, url, began, state, handle, record)
+        self.session.store.put(entry)
 
 
 class ClientEvents:
-    """One submit's events, in order."""
+    """The events that the client writes during a submission, in order."""
 
     def __init__(self) -> None:
         self.all: list[Event] = []
@@ -342,12 +342,12 @@ class ClientEvents:
         reason: EndReason | None = None,
         phases: Sequence[Phase] = (),
     ) -> None:
-        """The job is in another state."""
+        """Add a change of state."""
         data = {"phases": [vars(phase) for phase in phases]} if phases else {}
         self._add("state", state, detail, reason, data)
 
     def warning(self, detail: str) -> None:
-        """Something that the person who submits should know."""
+        """Add a warning for the user."""
         self._add("warning", None, detail, None, {})
 
     def _add(
@@ -365,19 +365,19 @@ class ClientEvents:
 def provide_environments(
     spec: JobSpec, storage: Storage, root: str, state_dir: Path, progress: Progress | None = None
 ) -> dict[str, str]:
-    """Role -> URL of its packed Python environment, for the roles that bring one along.
+    """Return role -> URL of the packed Python environment, for the roles that have one.
 
     Parameters
     ----------
     progress
-        Told how far the packing and the uploading are; see ``environments.provide``.
+        Called with the progress of packing and uploading; see ``environments.provide``.
 
     Raises
     ------
     UsageError
-        If an archive is not there, or this kernel's environment cannot be packed.
+        If an archive does not exist, or the environment of this kernel cannot be packed.
     """
-    if spec.backend == "local":  # its processes see this machine's own environment
+    if spec.backend == "local":  # local processes use the environment of this machine
         return {}
     found: dict[str, str] = {}
     urls: dict[str, str] = {}
@@ -387,8 +387,8 @@ def provide_environments(
         if not env.packed:
             continue
         if text not in urls:
-            heard = progress or (lambda what, done, total: None)
-            provided = provide(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, heard)
+            report = progress or (lambda what, done, total: None)
+            provided = provide(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, report)
             urls[text] = provided.url if provided else ""
         found[role.name] = urls[text]
     return found

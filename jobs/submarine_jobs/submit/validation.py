@@ -1,7 +1,7 @@
-"""Validate a request against the cluster and its file system: one function for submit and dry run.
+"""Validate a request against the cluster and its file system, for submit and dry run.
 
-``validate`` changes nothing. Only ``probe_job_root``, for the dry run, writes: a submit learns of a
-quota or of safe mode when it uploads the job's files, by the same calls.
+``validate`` changes nothing. ``probe_job_root``, used by the dry run only, writes and removes
+files to detect a quota or safe mode; a submission detects them when it uploads the job's files.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, with_extr
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
-#: About as many names as a submit creates; HDFS counts each directory and file.
+#: Approximate number of files and directories of a submission; an HDFS quota counts both.
 _NAMES = 12
 
 
 @dataclass(frozen=True)
 class Validated:
-    """A request and everything that a submit of it would be refused for, in the submit's order.
+    """A validated request with the reasons for which a submission would be refused, in order.
 
     Parameters
     ----------
     spec
-        With the framework's further roles, placeholders filled in.
+        With the roles that the framework adds, and placeholders filled in.
     plan
-        The backend's plan; its ``errors`` are one of the refusals.
+        The plan of the backend; its ``errors`` are one of the refusals.
     reached
-        What the job takes from the store; empty where that was refused.
+        The inputs of the job; empty if they were refused.
     """
 
     spec: JobSpec
@@ -47,19 +47,19 @@ class Validated:
 def validate(
     backend: Backend, spec: JobSpec, *, has_bundle: bool, plan: Plan | None = None
 ) -> Validated:
-    """Check ``spec`` as a submit does before it creates anything.
+    """Check ``spec`` before anything is created.
 
     Parameters
     ----------
     has_bundle
-        Whether there is a program.
+        Whether the request has a program.
     plan
-        The backend's plan of ``spec`` where the caller has it already.
+        The plan of the backend for ``spec``, if the caller has it.
 
     Raises
     ------
     ClusterError
-        If the cluster cannot be asked for the plan.
+        If the cluster does not answer the request for the plan.
     """
     spec = with_extra_roles(spec)
     plan = plan or backend.plan(spec)
@@ -97,10 +97,10 @@ def validate(
 
 
 def probe_job_root(backend: Backend) -> SubmarineError | None:
-    """What would stop a submit from writing its files: a quota, safe mode, a permission; or None.
+    """Return the error that prevents a submission from writing its files, or None.
 
-    Creates and removes as many names as a submit needs, in the first directory on the way to the
-    job root that exists, so that nothing remains.
+    Create and remove as many names as a submission needs, in the nearest existing parent directory
+    of the job root.
     """
     try:
         storage, root = backend.job_root()

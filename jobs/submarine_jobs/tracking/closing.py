@@ -1,8 +1,8 @@
-"""Close a job whose writer is gone: one record, once, from what was left behind.
+"""Close a job that ended without publishing its record.
 
-A job normally closes itself (its agent or coordinator publishes ``record.json``). When the
-container was shot, the node lost or the application killed, whoever looks first writes the record
-here, by exclusive create: a second looker, on any machine, finds it and keeps it.
+The agent or coordinator of a job normally publishes ``record.json``. If the container or the
+application was killed, or the node was lost, the first client that detects this writes the record
+by exclusive create; every other client reads that record.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
-#: Ends of which the writer of the record has said nothing.
+#: End reasons that the job itself has not reported.
 _SILENT = frozenset(
     (
         EndReason.AGENT_LOST,
@@ -35,14 +35,14 @@ _SILENT = frozenset(
 
 
 def close(directory: JobDirectory, record: JobRecord) -> JobRecord:
-    """Publish ``record`` as the job's result unless it has one; returns the one that counts."""
+    """Publish ``record`` unless the job has a record; return the published one."""
     if directory.publish_json_exclusive(layout.RECORD, record.to_json()):
         return record
     return directory.record() or record
 
 
 def shipped_record(directory: JobDirectory) -> JobRecord:
-    """The record as far as the job directory tells, of a job that has not ended.
+    """Return the record of an unfinished job, built from its intent, events and spec.
 
     Raises
     ------
@@ -62,11 +62,11 @@ def shipped_record(directory: JobDirectory) -> JobRecord:
 
 
 def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord:
-    """Close a job that its backend says has ended without leaving a record."""
+    """Close a job that has ended without a record, according to its backend."""
     record = shipped_record(directory)
     spec = _spec(directory)
     several = spec is not None and spec.distributed
-    reason, detail = _judge(directory, observation, several=several)
+    reason, detail = _end_reason(directory, observation, several=several)
     record.reason, record.state = reason, meaning_of(reason).state
     record.detail = detail or meaning_of(reason).sentence
     record.finished = observation.finished or time.time()
@@ -88,16 +88,16 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
 
 
 def close_unsubmitted(directory: JobDirectory, observation: Observation) -> JobRecord | None:
-    """Close a job that no container has claimed, and keep every container from running it.
+    """Close a job that no container has claimed, and prevent every container from running it.
 
-    Takes the claim first, by exclusive create: of this client and a container only one can hold
-    it. A later attempt of an application master has a claim of its own, so those are looked for
-    as well, and such an attempt looks whether the first claim is a client's.
+    The client first takes the claim by exclusive create, so that either the client or a container
+    holds it. Later attempts of an application master have their own claims: these are checked as
+    well, and such an attempt checks whether the first claim belongs to a client.
 
     Returns
     -------
     JobRecord or None
-        None where a container has a claim: the job was submitted, and no record is written.
+        None if a container holds a claim: the job was submitted, and no record is written.
 
     Raises
     ------
@@ -124,9 +124,9 @@ def close_unsubmitted(directory: JobDirectory, observation: Observation) -> JobR
 
 
 def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
-    """The record where it can be left nowhere: the job has ended for all that.
+    """Return the record of an ended job whose directory is full, so that it cannot be published.
 
-    That the agent had no last word is what a full job directory looks like.
+    A full job directory also explains why the job has not published a record itself.
     """
     if record.reason in _SILENT:
         record.reason = EndReason.JOB_DIRECTORY_FULL
@@ -143,7 +143,7 @@ def _spec(directory: JobDirectory) -> JobSpec | None:
         return None
 
 
-def _judge(
+def _end_reason(
     directory: JobDirectory, observation: Observation, *, several: bool
 ) -> tuple[EndReason, str]:
     cancel = directory.read_json(layout.CANCEL)
@@ -151,11 +151,11 @@ def _judge(
         by, why = cancel.get("by"), str(cancel.get("why") or "").rstrip(".")
         cancelled = f"Cancelled by {by}" if by else "Cancelled"
         return EndReason.CANCELLED, f"{cancelled}: {why}." if why else f"{cancelled}."
-    # The agent of a job of one task, the coordinator of any other, is what keeps a record.
+    # The agent publishes the record of a single-task job, the coordinator that of any other job.
     writer = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
     reason = observation.reason or writer
     if reason is EndReason.SUCCEEDED:
-        # YARN calls it a success but nobody left a result: the last write was lost.
+        # YARN reports success, but there is no record: the last write was lost.
         return writer, "The application ended without leaving a result."
     if several and reason is EndReason.AGENT_LOST:
         reason = writer
@@ -166,7 +166,7 @@ def _judge(
 
 
 def _attempts(directory: JobDirectory) -> int:
-    """Number of the newest attempt of the application that claimed the job; 0 without a claim."""
+    """Return the number of the newest application attempt with a claim; 0 if there is none."""
     try:
         entries = directory.storage.list_directory(directory.path)
     except FileNotFoundError:
@@ -175,7 +175,7 @@ def _attempts(directory: JobDirectory) -> int:
 
 
 def _complete_tasks(record: JobRecord, spec: JobSpec) -> None:
-    """Every task that was asked for, also those whose first event was never shipped."""
+    """Add the requested tasks for which no event was shipped."""
     known = {task.task for task in record.tasks}
     for role in spec.roles:
         for index in range(role.instances):
@@ -191,7 +191,7 @@ def _close_tasks(record: JobRecord, observation: Observation, *, several: bool) 
         if not task.state.ended:
             task.state = record.state
         task.finished = task.finished or record.finished
-        if not several:  # what the backend names is the only container, else the master's
+        if not several:  # for several tasks, the backend reports the container of the master
             task.host = task.host or observation.host
             task.container_id = task.container_id or observation.container_id
 

@@ -1,6 +1,6 @@
-"""Read a job's record out of its shipped events: for one whose writer cannot be asked.
+"""Build the record of a job from its shipped events, for a job that cannot be queried.
 
-Pure functions. Does not read the directory and does not judge why a job ended.
+Pure functions. ``closing`` reads the directory and determines the end reason.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from submarine_runtime.protocol.states import State, may_follow
 
 
 def fold(record: JobRecord, events: Iterable[Event]) -> JobRecord:
-    """Bring ``record`` up to what the events say, in place; returns it.
+    """Update ``record`` in place with the events, and return it.
 
-    An event whose state may not follow is ignored: a late writer does not turn a job back.
+    The state of an event is ignored if it may not follow the current state: events may be late.
     """
     for event in events:
         record.events.append(event)
@@ -52,7 +52,7 @@ def _merge_task(record: JobRecord, event: Event) -> None:
 
 
 def base_record(intent: Mapping[str, Any], job_dir: str) -> JobRecord:
-    """The record of a job of which only the intent is known."""
+    """Return the record of a job of which only the intent is known."""
     return JobRecord(
         str(intent["job_id"]),
         str(intent["name"]),

@@ -1,7 +1,8 @@
-"""What this user's machine knows of jobs: an index in SQLite, rebuildable from the job directories.
+"""Local index of jobs in SQLite; it can be rebuilt from the job directories.
 
-Lives in the host-local state directory, never on a shared file system (SQLite's locks do not work
-there). Holds no secret and no log. Loss of the file costs nothing but the first ``list``.
+The file is in the host-local state directory, because SQLite's locks do not work on a shared file
+system. It holds no secrets and no logs. If the file is lost, the next ``list`` is slower.
+Lists show unfinished jobs first, then ended jobs, each newest first.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class IndexEntry:
-    """One row: a job that this machine has seen; ``job_dir`` is a URL."""
+    """One row of the index; ``job_dir`` is a URL."""
 
     job_id: str
     name: str
@@ -66,12 +67,12 @@ class IndexEntry:
 
     @property
     def final(self) -> bool:
-        """Whether the record is the job's own last word (LOST may still be revised)."""
+        """Whether the record is final; a LOST job may still be revised."""
         return self.record is not None and self.state.ended and self.state is not State.LOST
 
 
 class JobPage(NamedTuple):
-    """Some rows, how many fit the question in all, and whether more follow these."""
+    """A page of rows, the total number of matching rows, and whether more rows follow."""
 
     rows: list[IndexEntry]
     total: int
@@ -79,14 +80,14 @@ class JobPage(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where a job was launched: path of the document and id of the cell; empty: unknown."""
+    """Notebook path and cell id from which a job was submitted; empty if unknown."""
 
     notebook: str = ""
     cell_id: str = ""
 
 
 class JobStore:
-    """The index of one user on one machine; safe for several kernels at once.
+    """The index of one user on one machine; several processes may use it at the same time.
 
     Parameters
     ----------
@@ -118,7 +119,7 @@ class JobStore:
         except sqlite3.OperationalError:
             raise
         except sqlite3.DatabaseError:
-            # A damaged index is only an index: put it aside and begin a new one.
+            # The index can be rebuilt: rename a damaged file and create a new one.
             self._path.rename(self._path.with_suffix(".damaged"))
             self._create()
         self._ready = True
@@ -137,11 +138,11 @@ class JobStore:
         self._write("REPLACE", job)
 
     def add(self, job: IndexEntry) -> None:
-        """Add one row unless there is one of that job, which is newer."""
+        """Add one row unless the job has a row, which is newer."""
         self._write("IGNORE", job)
 
     def _write(self, otherwise: str, job: IndexEntry) -> None:
-        # Without its events, which the job directory holds.
+        # Without the events, which are in the job directory.
         record = json.dumps(replace(job.record, events=[]).to_json()) if job.record else None
         row = (
             job.job_id,
@@ -160,71 +161,71 @@ class JobStore:
             connection.execute(f"INSERT OR {otherwise} INTO jobs VALUES ({marks})", row)  # noqa: S608
 
     def remove(self, job_id: str) -> None:
-        """Forget a job; no error when there is no row of it."""
+        """Remove the row of a job, if there is one."""
         with self._connection() as connection:
             connection.execute("DELETE FROM jobs WHERE job_id = ?", (job_id,))
 
     def get(self, job_id: str) -> IndexEntry | None:
-        """The row of a job, or None."""
+        """Return the row of a job, or None."""
         found = self._select("WHERE job_id = ?", (job_id,))
         return found[0] if found else None
 
     def updated_at(self, job_id: str) -> float | None:
-        """When the row of a job was written, seconds since the epoch."""
+        """Return when the row of a job was written, in seconds since the epoch."""
         with self._connection() as connection:
             query = "SELECT updated FROM jobs WHERE job_id = ?"
             found = connection.execute(query, (job_id,)).fetchone()
         return None if found is None else float(found[0])
 
     def beginning_with(self, text: str, user: str | None = None) -> list[IndexEntry]:
-        """Rows whose id begins with ``text``, newest first, at most 20; with ``user`` theirs."""
+        """Return up to 20 rows whose id begins with ``text``, newest first; ``user`` filters."""
         pattern = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
         own, values = _own(user)
         clause = f"WHERE job_id LIKE ? ESCAPE '\\' {own} ORDER BY created DESC LIMIT 20"
         return self._select(clause, (pattern, *values))
 
     def named(self, name: str, user: str | None = None) -> IndexEntry | None:
-        """The newest job of that name, or None; with ``user`` only a job of that user."""
+        """Return the newest job of that name, or None; ``user`` restricts it to one user."""
         own, values = _own(user)
         clause = f"WHERE name = ? {own} ORDER BY created DESC LIMIT 1"
         found = self._select(clause, (name, *values))
         return found[0] if found else None
 
     def newest_own(self, user: str) -> IndexEntry | None:
-        """The newest job of ``user``, or None."""
+        """Return the newest job of ``user``, or None."""
         clause = f"WHERE {OWN} ORDER BY created DESC LIMIT 1"
         found = self._select(clause, (user,) * OWN.count("?"))
         return found[0] if found else None
 
     def newest(self, limit: int = 100) -> list[IndexEntry]:
-        """Rows, newest first."""
+        """Return rows, newest first."""
         return self._select("ORDER BY created DESC LIMIT ?", (limit,))
 
     def unfinished(self) -> list[IndexEntry]:
-        """Rows of jobs that have not ended, and of those that were lost, newest first."""
+        """Return the rows of unfinished and lost jobs, newest first."""
         return self._select(
             "WHERE state NOT IN ('SUCCEEDED', 'FAILED', 'CANCELLED') ORDER BY created DESC", ()
         )
 
     def since(self, mark: int) -> list[IndexEntry]:
-        """Rows that were added or replaced after ``mark`` was taken, the oldest change first."""
+        """Return the rows that were added or replaced after ``mark``, oldest change first."""
         return self._select("WHERE rowid > ? ORDER BY rowid", (mark,))
 
     def mark(self) -> tuple[int, int]:
-        """A mark that grows with every change of a row, and how many rows there are."""
+        """Return a number that grows with every change of a row, and the number of rows."""
         with self._connection() as connection:
-            # A row that is replaced gets a new number, the largest.
+            # A replaced row gets a new rowid, the largest.
             query = "SELECT coalesce(max(rowid), 0), count(*) FROM jobs"
             mark, count = connection.execute(query).fetchone()
         return int(mark), int(count)
 
     def ids(self) -> set[str]:
-        """The ids of all jobs."""
+        """Return the ids of all jobs."""
         with self._connection() as connection:
             return {row[0] for row in connection.execute("SELECT job_id FROM jobs")}
 
     def stamp(self) -> tuple[int, int, int]:
-        """File, size and time of the last change of the index; costs no read of it."""
+        """Return inode, size and modification time of the index file, without reading it."""
         try:
             found = self._path.stat()
         except FileNotFoundError:
@@ -232,7 +233,7 @@ class JobStore:
         return found.st_ino, found.st_size, found.st_mtime_ns
 
     def page(self, query: JobQuery) -> JobPage:
-        """Rows that ``query`` asks for, what is going on first, then the newest."""
+        """Return the rows that match ``query``: unfinished jobs first, each group newest first."""
         clause, values = query.where(paged=True)
         found = self._select(f"{clause} {ORDER} LIMIT ?", (*values, query.limit + 1))
         clause, values = query.where(paged=False)
@@ -242,12 +243,12 @@ class JobStore:
         return JobPage(found[: query.limit], total, len(found) > query.limit)
 
     def put_origin(self, job_id: str, origin: Origin) -> None:
-        """Note where a job was launched; it never changes."""
+        """Store the notebook and cell of a job; they never change."""
         with self._connection() as connection:
             connection.execute("INSERT OR REPLACE INTO origins VALUES (?, ?, ?)", (job_id, *origin))
 
     def origins(self, job_ids: Sequence[str]) -> dict[str, Origin]:
-        """Where these jobs were launched, as far as this machine has noted it."""
+        """Return the stored origins of these jobs."""
         marks = ",".join("?" * len(job_ids))
         query = f"SELECT job_id, notebook, cell_id FROM origins WHERE job_id IN ({marks})"  # noqa: S608
         with self._connection() as connection:
@@ -255,25 +256,25 @@ class JobStore:
         return {job_id: Origin(notebook, cell_id) for job_id, notebook, cell_id in rows}
 
     def put_owner(self, job_id: str, owner: Owner) -> None:
-        """Note whose job directory it is; it never changes."""
+        """Store the owner of a job directory; it never changes."""
         with self._connection() as connection:
             connection.execute("INSERT OR REPLACE INTO owners VALUES (?, ?, ?)", (job_id, *owner))
 
     def owner(self, job_id: str) -> Owner | None:
-        """Whose job directory it is, as far as this machine has noted it."""
+        """Return the stored owner of a job directory, or None."""
         with self._connection() as connection:
             query = "SELECT owner, recorded FROM owners WHERE job_id = ?"
             found = connection.execute(query, (job_id,)).fetchone()
         return None if found is None else Owner(*found)
 
     def put_launch(self, job_id: str, notebook: Sequence[str]) -> None:
-        """Note the notebook that submitted a job, by all its names."""
+        """Store the notebook that submitted a job, under all its names."""
         with self._connection() as connection:
             rows = [(name, job_id) for name in notebook]
             connection.executemany("INSERT OR IGNORE INTO launches VALUES (?, ?)", rows)
 
     def newest_of(self, notebook: Sequence[str]) -> IndexEntry | None:
-        """The newest job that this notebook submitted on this machine, or None."""
+        """Return the newest job that this notebook submitted on this machine, or None."""
         marks = ",".join("?" * len(notebook))
         chosen = f"SELECT job_id FROM launches WHERE notebook IN ({marks})"  # noqa: S608
         clause = f"WHERE job_id IN ({chosen}) ORDER BY created DESC LIMIT 1"
@@ -308,7 +309,7 @@ def _entry(row: tuple[Any, ...]) -> IndexEntry:
 
 _ENDED = ",".join(f"'{state.value}'" for state in State if state.ended)
 _OVER = f"(state IN ({_ENDED}))"
-#: Jobs of one user: nothing that is known of a job names another one.
+#: Jobs of one user: neither the owner nor the record names another user.
 OWN = (
     "coalesce(owner, '') IN ('', ?) AND coalesce(recorded, '') IN ('', ?) "
     "AND coalesce(json_extract(record, '$.user'), '') IN ('', ?)"
@@ -319,18 +320,18 @@ _CURSOR = re.compile(r"([01]):(\d{1,12}(?:\.\d{1,9})?):([a-z0-9-]{1,80})")
 
 @dataclass(frozen=True)
 class JobQuery:
-    """What is wanted of the index.
+    """Filter and position of a page of rows.
 
     Parameters
     ----------
     states
-        Only these; empty: all.
+        Only these states; empty: all.
     text
-        Part of the name or id of a job, or of its workflow or a run of that, in any case.
+        Part of the name or id of the job, or of its workflow or workflow run, ignoring case.
     user
-        Only jobs of this user, or of whom nothing is known; None: of all.
+        Only jobs of this user and jobs without a known owner; None: all jobs.
     after
-        ``cursor_of`` the last row that is there already.
+        ``cursor_of`` the last row of the previous page.
     """
 
     states: Sequence[State] = ()
@@ -340,12 +341,12 @@ class JobQuery:
     after: str = ""
 
     def where(self, *, paged: bool) -> tuple[str, tuple[Any, ...]]:
-        """The condition with its values; without ``paged`` for all pages together.
+        """Return the SQL condition and its values; without ``paged``, for all pages together.
 
         Raises
         ------
         UsageError
-            If ``after`` is no cursor.
+            If ``after`` is not a cursor.
         """
         parts: list[str] = []
         values: list[Any] = []
@@ -370,12 +371,14 @@ class JobQuery:
 
 
 def cursor_of(state: State, created: float, job_id: str) -> str:
-    """Where a page ended that had this row last."""
+    """Return the cursor of a page that ends with this row."""
     return f"{int(state.ended)}:{created!r}:{job_id}"
 
 
 def _parsed(cursor: str) -> tuple[int, float, str]:
     match = _CURSOR.fullmatch(cursor)
     if match is None or not layout.is_job_id(match.group(3)):
-        raise UsageError("`after` is not where a page of this list ended.", "Begin without it.")
+        raise UsageError(
+            "`after` is not a valid cursor of this list.", "Omit `after` to get the first page."
+        )
     return int(match.group(1)), float(match.group(2)), match.group(3)

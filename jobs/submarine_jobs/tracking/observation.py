@@ -1,7 +1,7 @@
-"""What is known of jobs right now: one call to each backend, details only where they are wanted.
+"""Determine the current records of jobs from the backends, the job directories and the index.
 
-The order of trust: the job's own ``record.json``, its agent, the backend's observation, the shipped
-events, the last thing this machine knew. Does not follow jobs (``watch``).
+Sources in order of precedence: ``record.json`` of the job, its agent, the observation of the
+backend, the shipped events, the last record in the index. Each backend is called once for all jobs.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import LOCALIZED, JobRecord, Phase
 from submarine_runtime.protocol.states import State, may_follow
 
-#: Seconds in which an agent whose master was killed may still publish the record.
+#: Seconds in which the agent may still publish the record after its master was killed.
 LAST_WORDS = 3.0
-#: The same once its port refuses connections: a child process of the agent may still publish.
+#: The same when its port refuses connections: a child process of the agent may still publish.
 LAST_WORDS_OF_CHILD = 1.5
 
-#: YARN's words for a master that was ended by SIGKILL alone, see ``backends.yarn.reasons``.
+#: YARN's message for a master that was killed by SIGKILL; see ``yarn.cluster.diagnostics``.
 KILLED = "ended with exit code 137"
 
 _FINER = (State.STARTING, State.RESTARTING, State.FINISHING)
@@ -41,7 +41,7 @@ _NEEDS_DIRECTORY = frozenset({State.SUBMITTING, State.PENDING, State.STARTING, S
 
 @dataclass
 class Target:
-    """A job to look at: its row in the store, its directory, its backend."""
+    """A job to observe: its index entry, directory and backend."""
 
     entry: IndexEntry
     directory: JobDirectory
@@ -49,9 +49,9 @@ class Target:
 
 
 def observe_all(targets: Iterable[Target]) -> dict[str, Observation]:
-    """Ask each backend once about all its jobs that have not ended.
+    """Observe all jobs without a final record, with one call to each backend.
 
-    Raises ClusterError when a backend does not answer.
+    Raises ClusterError if a backend does not answer.
     """
     by_backend: dict[str, tuple[Backend, dict[str, Mapping[str, object]]]] = {}
     for target in targets:
@@ -72,10 +72,9 @@ def resolve_record(
     *,
     agent_ended: bool = False,
 ) -> JobRecord:
-    """The record that follows from an observation; closes the job when its writer is gone.
+    """Return the record that follows from an observation; close the job if it cannot do so itself.
 
-    Costs no read of the job directory while the backend says that the job waits, or runs and has
-    begun.
+    The job directory is not read while the job is waiting, or has started and is running.
 
     Parameters
     ----------
@@ -109,22 +108,22 @@ def resolve_record(
 
 
 def _may_publish(observation: Observation, agent_ended: bool) -> bool:
-    """Whether a process of an agent whose master was lost may still publish the record.
+    """Whether a process of the agent may still publish the record after the master was lost.
 
-    False where the clocks of this machine and of the cluster differ by more than the time for it.
+    False if the clocks of this machine and of the cluster differ by more than that time.
     """
     if observation.reason is not EndReason.MASTER_LOST or observation.finished is None:
         return False
     seconds = LAST_WORDS
-    if agent_ended:  # After SIGKILL without a SIGTERM there is no child process either.
+    if agent_ended:  # After SIGKILL without SIGTERM there is no child process.
         seconds = 0.0 if KILLED in observation.detail else LAST_WORDS_OF_CHILD
     return abs(time.time() - observation.finished) < seconds
 
 
 def _claiming_application(target: Target) -> Handle | None:
-    """The application that runs the job, if the one that was looked at has lost the claim to it.
+    """Return the application that holds the claim of the job, if it is not the observed one.
 
-    A submit whose reply was lost may have made two.
+    A submission whose reply was lost may have created two applications.
     """
     claim = target.directory.read_json(layout.CLAIM)
     runs = claim.get("application_id") if isinstance(claim, dict) else None
@@ -135,10 +134,10 @@ def _claiming_application(target: Target) -> Handle | None:
 
 
 def _refine(target: Target, observation: Observation) -> tuple[Observation, bool]:
-    """What the job's shipped events add to ``RUNNING``; whether they say that it has begun.
+    """Refine ``RUNNING`` with the shipped events; also return whether the job has started.
 
-    A cluster calls a job running once all containers are granted, while files are still brought to
-    them. The job directory is read for such a job only until it has started.
+    A cluster reports a job as running when all containers are allocated, although their files may
+    not be localized yet. The job directory of such a job is read until the job has started.
     """
     entry = target.entry
     record, handle = entry.record or bare_record(entry), entry.handle or {}
@@ -167,7 +166,7 @@ def _refine(target: Target, observation: Observation) -> tuple[Observation, bool
 
 
 def _is_early(record: JobRecord) -> bool:
-    """Whether only the backend has reported on the job: it may have begun since."""
+    """Whether only the backend has reported on the job, so that it may have started since."""
     spoken = any(task.container_id or task.host for task in record.tasks)
     return record.state in _NOT_BEGUN and not (spoken and record.state is State.STARTING)
 
@@ -179,8 +178,8 @@ def _active_record(
     record = entry.record or bare_record(entry)
     if observation is not None:
         state = _STATE_OF[observation.stage]
-        # The backend sees no finer than RUNNING, and a gang that restarts waits for containers
-        # again: keep what the job itself said.
+        # The backend does not distinguish states after RUNNING, and a restarting gang waits for
+        # containers again: keep the state that the job has reported.
         early = _is_early(record)  # a backend may skip STARTING
         kept = state is not State.PENDING and record.state in _FINER and not early and not begun
         if early and observation.pending and state is State.RUNNING:
@@ -201,15 +200,15 @@ def _active_record(
 
 
 def _phases(record: JobRecord, observation: Observation) -> list[Phase]:
-    """The phases of a job, whose wait in the queue ends when its master is on a node.
+    """Return the phases; the wait in the queue ends when the master is on a node.
 
-    The files of a single task's container localize then; of a distributed job the master starts.
+    The next phase is the localization of a single task, or the start of a distributed job's master.
     """
     phases, since, stage = record.phases, observation.started, observation.stage
     gang = int((observation.handle or {}).get("containers") or 1) > 2
     name = "localizing" if stage is Stage.STARTING else "master_start"
-    told = stage is Stage.STARTING or (gang and stage is Stage.WAITING)
-    if since is None or not told or not _is_early(record):
+    known = stage is Stage.STARTING or (gang and stage is Stage.WAITING)
+    if since is None or not known or not _is_early(record):
         return phases
     if any(phase.name == name for phase in phases):
         return phases
@@ -219,15 +218,15 @@ def _phases(record: JobRecord, observation: Observation) -> list[Phase]:
 
 
 def _resolve_unaccepted(target: Target, store: JobStore) -> JobRecord:
-    """A job whose submitter has not said that the cluster took it.
+    """Return the record of a job whose acceptance by the cluster is not recorded.
 
-    How long ago the submitter gave a sign is the age of the intent by the file system's clock.
+    The age of the intent, by the clock of the file system, tells whether the client is running.
     """
     entry, directory, grace = target.entry, target.directory, target.backend.submit_grace
     record = directory.record()
     so_far = entry.record or bare_record(entry)
     if record is None and time.time() - entry.created < grace / 3:
-        return so_far  # the intent is no older than that
+        return so_far  # the intent is not older
     if record is None:
         handle, age = directory.read_json(layout.APPLICATION), directory.age(layout.INTENT)
         if handle is None and age is not None and age < grace / 3:
@@ -239,7 +238,7 @@ def _resolve_unaccepted(target: Target, store: JobStore) -> JobRecord:
         if age is not None and age < grace:
             return so_far
         if age is None and directory.storage.stat(directory.path) is None:
-            store.remove(entry.job_id)  # a submission that failed leaves no job
+            store.remove(entry.job_id)  # a failed submission leaves no job
             return _removed_record(target)
         record = _removed_record(target) if age is None else _never_submitted(target)
     save_record(store, entry, record)
@@ -247,7 +246,7 @@ def _resolve_unaccepted(target: Target, store: JobStore) -> JobRecord:
 
 
 def _removed_record(target: Target) -> JobRecord:
-    """A job whose directory is gone; not published, and revised should it come back."""
+    """Return the record of a job whose directory does not exist; it is not published."""
     record = replace(target.entry.record or bare_record(target.entry))
     record.state, record.reason = State.LOST, EndReason.NEVER_SUBMITTED
     record.detail = f"Its job directory {target.directory.url} holds no job any more."
@@ -255,22 +254,22 @@ def _removed_record(target: Target) -> JobRecord:
 
 
 def _never_submitted(target: Target) -> JobRecord:
-    """Close a job that the backend does not know, unless one of its containers has claimed it."""
+    """Close a job that is unknown to the backend, unless a container has claimed it."""
     observation = Observation(Stage.ENDED, EndReason.NEVER_SUBMITTED)
     try:
         record = close_unsubmitted(target.directory, observation)
-    except NoRoomError as full:  # without the claim it may start at any time
+    except NoRoomError as full:  # the job may still start, because the claim was not taken
         record = replace(target.entry.record or bare_record(target.entry), detail=full.message)
     if record is not None:
         return record
     claim = target.directory.read_json(layout.CLAIM)
     if isinstance(claim, dict) and claim.get("application_id"):
-        return _lost_record(target)  # the cluster knows no application of the job any more
+        return _lost_record(target)  # the cluster has no application of the job any more
     return shipped_record(target.directory)
 
 
 def _lost_record(target: Target) -> JobRecord:
-    """The cluster has forgotten the job and it left no record; may be revised, so not published."""
+    """Return the record of a job without a record that is unknown to the cluster; not published."""
     record = shipped_record(target.directory)
     record.state, record.reason = State.LOST, EndReason.CLUSTER_LOST
     record.detail = meaning_of(EndReason.CLUSTER_LOST).sentence
@@ -278,7 +277,7 @@ def _lost_record(target: Target) -> JobRecord:
 
 
 def bare_record(entry: IndexEntry) -> JobRecord:
-    """The little that the store knows of a job."""
+    """Return a record with the fields of the index entry."""
     application = (entry.handle or {}).get("application_id")
     return JobRecord(
         entry.job_id,
@@ -292,12 +291,12 @@ def bare_record(entry: IndexEntry) -> JobRecord:
 
 
 def save_record(store: JobStore, entry: IndexEntry, record: JobRecord) -> None:
-    """Put a newer record into the store."""
+    """Store a newer record in the index."""
     store.put(replace(entry, state=record.state, record=record))
 
 
 def last_known_record(entry: IndexEntry, error: ClusterError) -> JobRecord:
-    """The last thing known, with the sentence that it is not fresh."""
+    """Return the last known record, marked as not current."""
     record = entry.record or bare_record(entry)
     words = f"Last known; the cluster does not answer: {error.message}"
     return replace(record, detail=words, last_known=not record.state.ended)
@@ -306,7 +305,7 @@ def last_known_record(entry: IndexEntry, error: ClusterError) -> JobRecord:
 def record_from_backend(
     entry: IndexEntry, seen: Observation | None, error: ClusterError
 ) -> JobRecord:
-    """What the backend says of a job whose directory cannot be read."""
+    """Return the record of a job whose directory cannot be read, from its observation."""
     if seen is None or seen.stage is not Stage.ENDED or seen.reason is None:
         return last_known_record(entry, error)
     return replace(
@@ -321,20 +320,20 @@ def record_from_backend(
 def record_without_directory(
     target: Target, seen: Observation | None, store: JobStore, error: ClusterError
 ) -> JobRecord:
-    """What the backend and this machine say of a job whose directory cannot be read."""
+    """Return the record of a job whose directory cannot be read, from observation and index."""
     if seen is None or seen.stage not in _STATE_OF:
         return record_from_backend(target.entry, seen, error)
     record = _active_record(target, seen, store)
-    words = _waits_for_directory(target, seen, record)
+    words = _directory_wait(target, seen, record)
     if words:
         record = replace(record, pending=f"{words}: {error.message}", detail=words)
     return record
 
 
-def _waits_for_directory(target: Target, seen: Observation, record: JobRecord) -> str:
-    """Whether a job waits for the file system of its directory, which does not answer here.
+def _directory_wait(target: Target, seen: Observation, record: JobRecord) -> str:
+    """Describe whether a job probably waits for the file system of its directory; or return "".
 
-    It needs the directory before its program starts and after the program has ended.
+    A job needs the directory before its program starts and after the program has ended.
     """
     if not (seen.master_runs or seen.stage is Stage.RUNNING):
         return ""
@@ -352,7 +351,7 @@ def _storage_name(target: Target) -> str:
 
 
 def record_without_backend(entry: IndexEntry, store: JobStore) -> JobRecord:
-    """The same of a job whose cluster nobody here knows how to ask, with its age."""
+    """Return the last known record of a job whose backend is not configured, with its age."""
     record = entry.record or bare_record(entry)
     if record.state.ended:
         return record

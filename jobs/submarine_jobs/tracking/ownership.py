@@ -20,26 +20,26 @@ from submarine_runtime.protocol.record import JobRecord
 
 
 class Owner(NamedTuple):
-    """Who owns a job directory, and whom its record names.
+    """The owner of a job directory and the user that its record names.
 
     Attributes
     ----------
     name
-        As the file system names the owner; empty: this process's account, or not known.
+        Owner according to the file system; empty: the account of this process, or unknown.
     recorded
-        The user of the record or intent; empty: none is named.
+        User in the record or intent; empty: none.
     """
 
     name: str = ""
     recorded: str = ""
 
     def foreign_to(self, user: str) -> str:
-        """The other user whose job it is, or who wrote its record; empty: it is ``user``'s own."""
+        """Return the owner or recorded user that is not ``user``; empty if both are ``user``."""
         return next((name for name in self if name not in ("", user)), "")
 
 
 def with_owner(record: JobRecord, owner: Owner | None) -> JobRecord:
-    """``record`` with the owner of the directory as its user, and a warning if it names another."""
+    """Return ``record`` with the directory owner as user; warn if the record names another user."""
     if owner is None or not owner.name or record.user == owner.name:
         return record
     words = (

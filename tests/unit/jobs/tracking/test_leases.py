@@ -14,7 +14,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobSpec
 from submarine_jobs.storage import LocalStorage
-from submarine_jobs.tracking.leases import Leases, _Held
+from submarine_jobs.tracking.leases import Leases, _LeasedJob
 from submarine_runtime.protocol import layout
 from tests.waiting import until
 
@@ -55,7 +55,7 @@ def leases() -> Iterator[Leases]:
     made = Leases()
     yield made
     for job_id in made.held:
-        made.let_go(job_id)
+        made.stop_renewing(job_id)
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ def test_jobs_that_wait_get_signs_in_their_directories_until_they_end(
     now = jobs.signs(two[1])
     until(lambda: jobs.signs(two[1]) > now + 2)
     assert jobs.signs(two[0]) == left
-    leases.let_go(two[1].id)
+    leases.stop_renewing(two[1].id)
     assert leases.held == []
 
 
@@ -107,7 +107,7 @@ def test_signs_go_on_after_an_outage(jobs: Jobs, leases: Leases) -> None:
 def test_a_file_system_that_fails_is_asked_once_a_round(jobs: Jobs) -> None:
     """Each call may take its whole time limit: a hundred of them would make the others late."""
     jobs.storage.away = True
-    Leases()._round([_Held(jobs.make(number), 60.0, 0.0) for number in range(100)])
+    Leases()._round([_LeasedJob(jobs.make(number), 60.0, 0.0) for number in range(100)])
     assert jobs.storage.calls == 1
 
 

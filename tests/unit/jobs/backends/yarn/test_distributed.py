@@ -23,7 +23,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import NOTHING, reach
 from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, with_extra_roles
 from submarine_jobs.storage import LocalStorage, hdfs_storage
-from submarine_jobs.submit.configuration import coordinator_orders, make_submission
+from submarine_jobs.submit.configuration import coordinator_config, make_submission
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.unit.jobs.backends.yarn.test_planning import leaf, res
@@ -166,11 +166,11 @@ def test_orders_follow_from_framework_and_spec(tmp_path: Path) -> None:
     directory = JobDirectory(LocalStorage(), str(tmp_path))
     record = JobRecord("x-20261121-0a1b", "x", State.PENDING, backend="yarn")
     spec = JobSpec("x", "yarn", roles=(worker(), Role("ps", 1)), framework="tensorflow")
-    orders = coordinator_orders(spec, directory, record, "i")
+    orders = coordinator_config(spec, directory, record, "i")
     assert [role.kind for role in orders.roles] == ["tracked", "untracked"]
     assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("chief", None, 600.0)
     chosen = dataclasses.replace(spec, policy="all", max_restarts=0, gang_timeout=0.0)
-    orders = coordinator_orders(chosen, directory, record, "i")
+    orders = coordinator_config(chosen, directory, record, "i")
     assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("all", 0, None)
 
 
