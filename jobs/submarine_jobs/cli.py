@@ -29,9 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complete(os.environ[COMPLETE_VARIABLE])
     from submarine_jobs.commands import execute
     from submarine_jobs.errors import SubmarineError
-    from submarine_jobs.frontends import INTERRUPTED, CommandLine
+    from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend
 
-    frontend = CommandLine(json_asked="--json" in words)
+    frontend = TerminalFrontend(json_asked="--json" in words)
     _heed_termination(argv)
     try:
         outcome = execute(words, frontend)
@@ -117,9 +117,9 @@ def _complete(instruction: str) -> int:
     from click.shell_completion import shell_complete
 
     from submarine_jobs.commands.grammar import grammar
-    from submarine_jobs.frontends import CommandLine
+    from submarine_jobs.frontends import TerminalFrontend
 
-    frontend = CommandLine(json_asked=False)
+    frontend = TerminalFrontend(json_asked=False)
     try:
         return shell_complete(
             grammar(), {"obj": frontend}, "submarine", COMPLETE_VARIABLE, instruction

@@ -34,7 +34,7 @@ from submarine_jobs.commands.grammar import grammar
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import CommandLine, Frontend, Outcome
+from submarine_jobs.frontends import Frontend, Outcome, TerminalFrontend
 from submarine_jobs.options import spec_from_options
 from submarine_jobs.program import Cell, CellCollection, parse_options
 from submarine_magics.commands.completion import candidates
@@ -342,7 +342,7 @@ row("run", "--conf", "--conf", "hdfs_wait_minutes=3", base="run plain.py --name 
 
 @effect("run", "--on-interrupt")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CommandLine, "watch", interrupted)
+    patch.setattr(TerminalFrontend, "watch", interrupted)
     left = see("run", "sleep.py", "--wait")
     assert "goes on" in left
     assert "was cancelled" in see("run", "sleep.py", "--wait", "--on-interrupt", "cancel")
@@ -458,7 +458,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @effect("wait", "--on-interrupt")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(CommandLine, "watch", interrupted)
+    patch.setattr(TerminalFrontend, "watch", interrupted)
     see("run", "sleep.py", "--name", "held")
     assert "goes on" in see("wait", "held")
     assert "was cancelled" in see("wait", "held", "--on-interrupt", "cancel")
@@ -468,7 +468,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 def _(patch: pytest.MonkeyPatch) -> None:
     assert "SUCCEEDED" in see("rerun", "quick", "--wait")
     assert "SUCCEEDED" not in see("rerun", "quick")
-    patch.setattr(CommandLine, "watch", interrupted)
+    patch.setattr(TerminalFrontend, "watch", interrupted)
     see("run", "sleep.py", "--name", "again")
     see("cancel", "again", "--yes")
     assert "goes on" in see("rerun", "again", "--wait")
@@ -539,13 +539,13 @@ def examined(*words: str) -> str:
             roles = [vars(role.resources) | {"tasks": role.instances} for role in asked.roles]
             return SimpleNamespace(errors=[f"{asked.queue} {roles}"], extra={})
 
-    from submarine_jobs.doctor import Check, Patient
-    from submarine_jobs.doctor.room import room
+    from submarine_jobs.doctor import Check, DoctorContext
+    from submarine_jobs.doctor.capacity import capacity
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Patient, "on_yarn", True)
-        patch.setattr(Patient, "yarn", Yarn())
-        patch.setattr("submarine_jobs.doctor.checks.CHECKS", [Check("room", room)])
+        patch.setattr(DoctorContext, "on_yarn", True)
+        patch.setattr(DoctorContext, "yarn", Yarn())
+        patch.setattr("submarine_jobs.doctor.checks.CHECKS", [Check("capacity", capacity)])
         patch.setattr("submarine_jobs.commands.doctor._remember", lambda *_: None)
         return see(*words)
 

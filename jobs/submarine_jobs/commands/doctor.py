@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from submarine_jobs.config import Config
-    from submarine_jobs.doctor import Patient, Result
+    from submarine_jobs.doctor import DoctorContext, Result
 
 
 @click.command("doctor", cls=Verb, example=("doctor", "doctor --profile prod", "doctor --node"))
@@ -90,7 +90,7 @@ def doctor(
     found an error.
     """
     from submarine_jobs.config import load_config
-    from submarine_jobs.doctor import CHECKS, Patient, Status, examine
+    from submarine_jobs.doctor import CHECKS, DoctorContext, Status, examine
 
     options = {"profile": profile, "backend": backend, "queue": queue}
     try:
@@ -102,10 +102,10 @@ def doctor(
         return _stop_driver(config)
     roles = (RoleOptions("worker", workers),)
     wish = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
-    patient = Patient(config.profile, wish=wish)
-    results = [_files(config, refused), *examine(patient, CHECKS, node=node)]
-    if patient.on_yarn and not node:
-        _remember(patient, config)
+    context = DoctorContext(config.profile, wish=wish)
+    results = [_files(config, refused), *examine(context, CHECKS, node=node)]
+    if context.on_yarn and not node:
+        _remember(context, config)
     lines = result_lines(results)
     found = {status: sum(r.status is status for r in results) for status in Status}
     lines += [
@@ -165,10 +165,10 @@ def _stop_driver(config: Config) -> Outcome:
     return Outcome(text=text, value={"stopped": ended})
 
 
-def _remember(patient: Patient, config: Config) -> None:
+def _remember(context: DoctorContext, config: Config) -> None:
     """The queues are known now: keep their names for Tab."""
     from submarine_jobs.errors import SubmarineError
 
     with contextlib.suppress(SubmarineError):
-        queues = patient.yarn.overview().queues
+        queues = context.yarn.overview().queues
         remember_queues(config, [queue.name for queue in queues if queue.state == "RUNNING"])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from submarine_jobs.commands.grammar import Parsed, Verb, backend_option, option, profile_option
+from submarine_jobs.commands.grammar import ParsedType, Verb, backend_option, option, profile_option
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
@@ -46,7 +46,9 @@ def _state(text: str) -> State | str:
     "--state",
     "states",
     multiple=True,
-    type=Parsed("state", _state, choices=[*(state.value for state in State), "ACTIVE", "ENDED"]),
+    type=ParsedType(
+        "state", _state, choices=[*(state.value for state in State), "ACTIVE", "ENDED"]
+    ),
     metavar="STATE",
     heading="Which",
     help="Only jobs in this state, ACTIVE or ENDED; repeatable.",
@@ -63,7 +65,7 @@ def _state(text: str) -> State | str:
 )
 @option(
     "--limit",
-    type=Parsed("number", lambda text: parse_count(text, "The limit", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, "The limit", 1)),
     metavar="N",
     heading="Which",
     help=f"At most so many [{DEFAULT_LIMIT}].",

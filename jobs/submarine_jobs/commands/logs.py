@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar import (
     AS_JSON,
-    Parsed,
+    ParsedType,
     Verb,
     backend_option,
     job_argument,
@@ -90,14 +90,14 @@ def _number(text: str) -> int:
 )
 @option(
     "--tail",
-    type=Parsed("number", lambda text: parse_count(text, "The number of lines", 0)),
+    type=ParsedType("number", lambda text: parse_count(text, "The number of lines", 0)),
     metavar="N",
     heading="What",
     help="Only the last N lines of each stream.",
 )
 @option(
     "--offset",
-    type=Parsed("offset", _number),
+    type=ParsedType("offset", _number),
     metavar="N",
     heading="What",
     help="Begin at byte N; negative: from the end.",
@@ -105,7 +105,7 @@ def _number(text: str) -> int:
 @option(
     "--bytes",
     "limit",
-    type=Parsed("offset", _number),
+    type=ParsedType("offset", _number),
     metavar="N",
     heading="What",
     help="At most N bytes of each stream.",

@@ -24,7 +24,7 @@ HEADS = ("TASK", "ATTEMPT", "WHAT", "COURSE", "LAST", "MEAN", "MOST")
 NOTHING = "Nothing has been measured yet: samples are there some seconds after a task has started."
 
 
-class Line(NamedTuple):
+class MetricLine(NamedTuple):
     """One measure of one attempt of a task."""
 
     task: str
@@ -52,7 +52,7 @@ def table(rows: Sequence[Row]) -> Table:
     return Table(columns.text(HEADS, words, note), columns.html(HEADS, words, note))
 
 
-def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[Line]:
+def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[MetricLine]:
     took = duration(rows[-1].seconds)
     measures: list[tuple[str, Iterable[float | None], Callable[[float], str]]] = [
         ("CPU, cores", ((r.cpu_percent or 0.0) / 100 for r in rows[1:] or rows), "{:.2f}".format),
@@ -65,7 +65,7 @@ def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[Line]:
     measures += [
         (name, [row.scalars.get(name) for row in rows], "{:.4g}".format) for name in scalars
     ]
-    lines: list[Line] = []
+    lines: list[MetricLine] = []
     for what, values, words in measures:
         there = [value for value in values if value is not None]
         if there:
@@ -76,11 +76,11 @@ def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[Line]:
 
 def _line(
     first: tuple[str, str], what: str, values: Sequence[float], words: Callable[[float], str]
-) -> Line:
+) -> MetricLine:
     sane = [value for value in values if math.isfinite(value)]
     mean = words(sum(sane) / len(sane)) if sane else "-"
     most = words(max(sane)) if sane else "-"
-    return Line(*first, what, course(values), words(values[-1]), mean, most)
+    return MetricLine(*first, what, course(values), words(values[-1]), mean, most)
 
 
 def course(values: Sequence[float], width: int = WIDTH) -> str:

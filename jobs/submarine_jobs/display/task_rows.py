@@ -26,7 +26,7 @@ _CONTAINER = re.compile(r"^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)\Z")
 _SECONDS = 2.0
 
 
-class Row(NamedTuple):
+class TaskRow(NamedTuple):
     """One task; empty words where there is nothing to say."""
 
     task: str
@@ -57,9 +57,9 @@ def ordered(record: JobRecord) -> list[TaskRecord]:
     return sorted(record.tasks, key=lambda task: (place[task.role], task.index))
 
 
-def row(task: TaskRecord, now: float) -> Row:
+def row(task: TaskRecord, now: float) -> TaskRow:
     """One task in words."""
-    return Row(
+    return TaskRow(
         task.task,
         task.state,
         task.host or "",

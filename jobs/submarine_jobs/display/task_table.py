@@ -9,7 +9,7 @@ from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Table
 from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.display.summary import now_of
-from submarine_jobs.display.task_rows import FEW, RoleSummary, Row
+from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow
 from submarine_jobs.model import JobView
 from submarine_jobs.text import escaped, escaped_line, one_line, web_link
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -78,7 +78,7 @@ def _text_table(tasks: Sequence[TaskRecord], now: float) -> list[str]:
     return columns.text(heads, shown).split("\n")
 
 
-def _words(row: Row) -> tuple[str, ...]:
+def _words(row: TaskRow) -> tuple[str, ...]:
     progress = "" if row.progress is None else f"{min(max(row.progress, 0.0), 1.0):.0%}"
     values = (*row[:1], row.state.value, *row[2:5], progress, *row[6:])
     return tuple(one_line(value, limit) for value, limit in zip(values, _LIMITS, strict=True))
@@ -136,7 +136,7 @@ def _html_table(tasks: Sequence[TaskRecord], now: float) -> str:
     )
 
 
-def _cells(task: TaskRecord, row: Row, line: tuple[str, ...], used: Sequence[int]) -> str:
+def _cells(task: TaskRecord, row: TaskRow, line: tuple[str, ...], used: Sequence[int]) -> str:
     cells = []
     for column in used:
         shown = escaped_line(line[column])
@@ -178,7 +178,7 @@ def _note(line: tuple[str, ...], width: int) -> str:
     )
 
 
-def _bar(row: Row) -> str:
+def _bar(row: TaskRow) -> str:
     done = min(max(row.progress or 0.0, 0.0), 1.0)
     return (
         '<span style="display:inline-block;vertical-align:middle;width:48px;height:5px;'

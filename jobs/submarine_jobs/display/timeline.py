@@ -33,7 +33,7 @@ _WORDS = {
 }
 
 
-class Moment(NamedTuple):
+class TimelineEntry(NamedTuple):
     """One line: seconds since the job was submitted (None: unknown), a word, a sentence."""
 
     after: float | None
@@ -46,9 +46,9 @@ class Moment(NamedTuple):
         return "" if self.after is None else f"+{duration(self.after)}"
 
 
-def timeline(record: JobRecord, limit: int = NEWEST) -> tuple[list[Moment], int]:
+def timeline(record: JobRecord, limit: int = NEWEST) -> tuple[list[TimelineEntry], int]:
     """The newest moments in order, and how many older ones were left out."""
-    found: list[Moment] = []
+    found: list[TimelineEntry] = []
     again = 1
     several = many(record)
     for event in record.events:
@@ -76,16 +76,16 @@ def _telling(event: Event) -> bool:
     return event.kind not in _QUIET and bool(event.detail) and not starts
 
 
-def _moment(event: Event, created: float | None) -> Moment:
+def _moment(event: Event, created: float | None) -> TimelineEntry:
     after = None if created is None else max(event.time - created, 0.0)
     word = "restart" if event.state is State.RESTARTING else _WORDS.get(event.kind, event.kind)
     told = event.detail
     if event.task and event.task not in told:
         told = f"{event.task}: {told}"
-    return Moment(after, word, told)
+    return TimelineEntry(after, word, told)
 
 
-def lines(moments: Sequence[Moment], older: int) -> list[str]:
+def lines(moments: Sequence[TimelineEntry], older: int) -> list[str]:
     """The same as text."""
     first = [f"... {older} earlier"] if older else []
     return first + [f"{m.when} {m.word}: {m.sentence}".strip() for m in moments]

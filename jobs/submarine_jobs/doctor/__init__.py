@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_jobs.doctor.checks import CHECKS as CHECKS
-    from submarine_jobs.doctor.patient import Patient as Patient
+    from submarine_jobs.doctor.context import DoctorContext as DoctorContext
     from submarine_jobs.doctor.result import (
         Check as Check,
         Finding as Finding,
@@ -27,7 +27,7 @@ else:
         __name__,
         {
             "checks": ("CHECKS",),
-            "patient": ("Patient",),
+            "context": ("DoctorContext",),
             "result": ("Check", "Finding", "Result", "Status", "error", "ok", "warning"),
             "runner": ("examine",),
         },

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from submarine_jobs.doctor import cluster, gpu, hadoop, machine, node
+from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
-from submarine_jobs.doctor.room import room
 
 #: What is configured; the cluster can be reached; its ResourceManager answers.
 _CONFIGURED = ("hadoop configuration",)
@@ -23,7 +23,7 @@ CHECKS: tuple[Check, ...] = (
     Check("ports", cluster.ports, cluster=True, needs=_CONFIGURED, seconds=45.0, node=True),
     Check("resource manager", cluster.resourcemanager, cluster=True, needs=_REACHED, node=True),
     Check("queues", cluster.queues, cluster=True, needs=_ANSWERS),
-    Check("room", room, cluster=True, needs=_ANSWERS),
+    Check("capacity", capacity, cluster=True, needs=_ANSWERS),
     Check("resource types", hadoop.resource_types, cluster=True, needs=_ANSWERS),
     Check("hdfs", cluster.hdfs, cluster=True, needs=_REACHED, seconds=30.0),
     Check("webhdfs", cluster.webhdfs, cluster=True, needs=_REACHED, node=True),

@@ -10,7 +10,7 @@ import uuid
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
-from submarine_jobs.doctor.patient import Patient
+from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
 
@@ -18,28 +18,28 @@ _ANSWER = 5.0
 MAX_SKEW = 30.0
 
 
-def resourcemanager(patient: Patient) -> Finding:
+def resourcemanager(context: DoctorContext) -> Finding:
     """The REST interface answers, and nodes are there."""
     from submarine_jobs.backends.yarn.cluster import largest_node
 
-    info = (patient.ask_rm("/info") or {}).get("clusterInfo") or {}
+    info = (context.ask_rm("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
-    most, nodes = largest_node(patient.ask_rm("/nodes"))
+    most, nodes = largest_node(context.ask_rm("/nodes"))
     if not nodes:
         return error(
-            f"The ResourceManager {patient.yarn.rm.url} has no usable node.",
+            f"The ResourceManager {context.yarn.rm.url} has no usable node.",
             "Start the NodeManagers, or see why they are unhealthy on its nodes page.",
         )
     return ok(
-        f"{patient.yarn.rm.url}, Hadoop {version[:40]}: {nodes} nodes, the largest with "
+        f"{context.yarn.rm.url}, Hadoop {version[:40]}: {nodes} nodes, the largest with "
         f"{most.memory} MiB, {most.vcores} vcores, {most.gpus} GPUs."
     )
 
 
-def clock(patient: Patient) -> Finding:
+def clock(context: DoctorContext) -> Finding:
     """The clock of this machine against the ResourceManager's."""
     before = time.time()
-    headers, _ = _get(patient.yarn.rm.url, "/ws/v1/cluster/info")
+    headers, _ = _get(context.yarn.rm.url, "/ws/v1/cluster/info")
     now = (before + time.time()) / 2
     stamp = headers.get("date")
     if not stamp:
@@ -57,14 +57,14 @@ def clock(patient: Patient) -> Finding:
     return ok(f"This clock and the ResourceManager's differ by less than {abs(skew) + 1:.0f} s.")
 
 
-def queues(patient: Patient) -> Finding:
+def queues(context: DoctorContext) -> Finding:
     """The scheduler's queues, and that the profile's is one of them."""
     from submarine_jobs.backends.yarn.cluster import find, queues as all_queues
 
-    found = all_queues(patient.ask_rm("/scheduler"))
+    found = all_queues(context.ask_rm("/scheduler"))
     leaves = [queue.name for queue in found if queue.leaf and queue.running]
     listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")
-    wanted = patient.profile.queue
+    wanted = context.profile.queue
     if not leaves:
         return error("The scheduler has no running queue.", "Ask the operator.")
     if wanted and (queue := find(found, wanted)) is None:
@@ -74,9 +74,9 @@ def queues(patient: Patient) -> Finding:
     return ok(f"Queues that take jobs: {listed}.")
 
 
-def ports(patient: Patient) -> Finding:
+def ports(context: DoctorContext) -> Finding:
     """Every address that a submit dials accepts a connection."""
-    conf = patient.conf
+    conf = context.conf
     wanted: list[tuple[str, str]] = [
         *(("ResourceManager web", urlsplit(url).netloc) for url in conf.resourcemanagers),
         *(("WebHDFS", urlsplit(url).netloc) for url in conf.webhdfs),
@@ -106,9 +106,9 @@ def ports(patient: Patient) -> Finding:
     return ok(f"All {len(wanted)} addresses accept connections.")
 
 
-def hdfs(patient: Patient) -> Finding:
+def hdfs(context: DoctorContext) -> Finding:
     """Write, read and remove a file in the job root."""
-    storage, root = patient.yarn.job_root()
+    storage, root = context.yarn.job_root()
     path = f"{root}/.submarine-doctor-{uuid.uuid4().hex[:12]}"
     data = b"doctor"
     started = time.monotonic()
@@ -132,9 +132,9 @@ def hdfs(patient: Patient) -> Finding:
     return ok(f"{storage.url(root)} can be written and read ({seconds * 1000:.0f} ms).")
 
 
-def webhdfs(patient: Patient) -> Finding:
+def webhdfs(context: DoctorContext) -> Finding:
     """Containers reach the job directory through WebHDFS."""
-    conf = patient.conf
+    conf = context.conf
     if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
         return error(
             "WebHDFS is switched off (dfs.webhdfs.enabled), and containers need it.",
@@ -143,7 +143,7 @@ def webhdfs(patient: Patient) -> Finding:
     trouble = ""
     for url in conf.webhdfs:
         try:
-            user = quote(patient.yarn.user, safe="")
+            user = quote(context.yarn.user, safe="")
             _, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
             answer = json.loads(body)
             if isinstance(answer, dict) and "FileStatus" in answer:

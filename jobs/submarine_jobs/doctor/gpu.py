@@ -12,15 +12,15 @@ import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 
 _PROBE = Path(__file__).with_name("cuda_probe.py")
 
 
-def driver(patient: Patient) -> Finding:
+def driver(context: DoctorContext) -> Finding:
     """The driver of this machine's GPUs, and whether it is new enough for the framework."""
-    path = patient.profile.python
+    path = context.profile.python
     probe = _probe(path)
     built = {name: cuda for name, cuda in probe.frameworks.items() if cuda}
     cpu_only = sorted(name for name, cuda in probe.frameworks.items() if not cuda)
@@ -50,21 +50,25 @@ def driver(patient: Patient) -> Finding:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _ProbeResult:
     """Framework -> CUDA it was built for (None: without); CUDA that the driver serves."""
 
     frameworks: dict[str, str | None] = field(default_factory=dict)
     driver: str | None = None
 
 
-def _probe(python: str) -> _Found:
+def _probe(python: str) -> _ProbeResult:
     if not os.access(python, os.X_OK):
-        return _Found()
+        return _ProbeResult()
     code, text = run([python, "-I", _PROBE], 15.0)
     try:
-        return _Found(**json.loads(text.strip().splitlines()[-1])) if not code else _Found()
+        return (
+            _ProbeResult(**json.loads(text.strip().splitlines()[-1]))
+            if not code
+            else _ProbeResult()
+        )
     except (ValueError, IndexError, TypeError):
-        return _Found()
+        return _ProbeResult()
 
 
 def _gpus() -> list[str] | Finding:

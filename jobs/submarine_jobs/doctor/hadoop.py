@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from submarine_jobs.config import check_file
-from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
 
@@ -15,9 +15,9 @@ from submarine_jobs.errors import no_cluster
 _EXECUTED = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "hadoop-env.sh", "yarn-env.sh")
 
 
-def configured(patient: Patient) -> Finding:
+def configured(context: DoctorContext) -> Finding:
     """Whether there is anywhere to run a job."""
-    profile = patient.profile
+    profile = context.profile
     if profile.backend is None:
         missing = no_cluster()
         return warning(missing.message, missing.fix)
@@ -26,9 +26,9 @@ def configured(patient: Patient) -> Finding:
     return ok(f"Profile {profile.name}: YARN by {profile.hadoop_conf_dir}.")
 
 
-def configuration(patient: Patient) -> Finding:
+def configuration(context: DoctorContext) -> Finding:
     """The configuration directory is readable and its parts agree."""
-    conf = patient.conf
+    conf = context.conf
     here = conf.directory
     missing = [name for name in ("hdfs-site.xml", "yarn-site.xml") if not (here / name).is_file()]
     if missing:
@@ -54,16 +54,16 @@ def configuration(patient: Patient) -> Finding:
     return ok(f"{here}: {file_system}, ResourceManager {', '.join(conf.resourcemanagers)}.")
 
 
-def client(patient: Patient) -> Finding:
+def client(context: DoctorContext) -> Finding:
     """The ``yarn`` command, and that it names jars."""
     from submarine_jobs.backends.yarn.driver import java_home, yarn_command
 
-    command = yarn_command(patient.profile, patient.conf.directory)
-    home = java_home(patient.profile)
+    command = yarn_command(context.profile, context.conf.directory)
+    home = java_home(context.profile)
     words: list[str | Path] = [
         "/usr/bin/env",
         f"JAVA_HOME={home}",
-        f"HADOOP_CONF_DIR={patient.conf.directory}",
+        f"HADOOP_CONF_DIR={context.conf.directory}",
         command,
         "classpath",
         "--glob",
@@ -81,17 +81,17 @@ def client(patient: Patient) -> Finding:
     return ok(f"{command} names {len(jars)} jars.")
 
 
-def resource_types(patient: Patient) -> Finding:
+def resource_types(context: DoctorContext) -> Finding:
     """``yarn.io/gpu``: a client whose configuration lacks it cannot ask for GPUs at all."""
     from submarine_jobs.backends.yarn.cluster import largest_node
 
-    known = patient.conf.knows_gpus
-    most, nodes = largest_node(patient.ask_rm("/nodes"))
+    known = context.conf.knows_gpus
+    most, nodes = largest_node(context.ask_rm("/nodes"))
     if most.gpus and not known:
         return error(
             f"Nodes offer up to {most.gpus} GPUs, but resource-types.xml here does not name "
             "yarn.io/gpu.",
-            f"Copy the cluster's resource-types.xml to {patient.conf.directory}.",
+            f"Copy the cluster's resource-types.xml to {context.conf.directory}.",
         )
     if not most.gpus:
         return warning(

@@ -8,7 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
-from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 
 #: A job's directory and the driver's jars; below that the first upload may fail.
@@ -18,11 +18,11 @@ _OLDEST_PYTHON = (3, 8)
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
-def java(patient: Patient) -> Finding:
+def java(context: DoctorContext) -> Finding:
     """The Java of the driver."""
     from submarine_jobs.backends.yarn.driver import java_home, java_version
 
-    home = java_home(patient.profile)
+    home = java_home(context.profile)
     version = java_version(home)
     if version not in _GOOD_JAVA and version < 17:
         return warning(
@@ -32,9 +32,9 @@ def java(patient: Patient) -> Finding:
     return ok(f"Java {version} at {home}.")
 
 
-def state_directory(patient: Patient) -> Finding:
+def state_directory(context: DoctorContext) -> Finding:
     """Space and rights of the host-local state directory."""
-    directory = patient.profile.state_dir
+    directory = context.profile.state_dir
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
         return error(
@@ -50,14 +50,14 @@ def state_directory(patient: Patient) -> Finding:
     return ok(f"{directory} is writable; {free >> 30} GiB are free.")
 
 
-def proxies(patient: Patient) -> Finding:
+def proxies(context: DoctorContext) -> Finding:
     """Proxy variables reach gRPC inside the driver, which then does not reach it."""
     found = [
-        name for word in _PROXIES for name in (word, word.upper()) if patient.environ.get(name)
+        name for word in _PROXIES for name in (word, word.upper()) if context.environ.get(name)
     ]
     if not found:
         return ok("No proxy variables are set.")
-    exempt = patient.environ.get("no_proxy") or patient.environ.get("NO_PROXY") or ""
+    exempt = context.environ.get("no_proxy") or context.environ.get("NO_PROXY") or ""
     words = {word.strip() for word in exempt.split(",")}
     if "*" in words or {"127.0.0.1", "localhost"} <= words:
         return ok(
@@ -70,7 +70,7 @@ def proxies(patient: Patient) -> Finding:
     )
 
 
-def names(patient: Patient) -> Finding:
+def names(context: DoctorContext) -> Finding:
     """The name of this machine, there and back: Hadoop's daemons call each other by it."""
     own = socket.gethostname()
     try:
@@ -87,7 +87,7 @@ def names(patient: Patient) -> Finding:
             f"{own} is {address}, but {address} has no name.",
             "Add the reverse entry to the DNS or to /etc/hosts.",
         )
-    if str(address).startswith("127.") and patient.cluster_elsewhere:
+    if str(address).startswith("127.") and context.cluster_elsewhere:
         return warning(
             f"{own} is {address}, which no other machine can reach.",
             "Let /etc/hosts give the machine's real address before the loopback line.",
@@ -95,12 +95,12 @@ def names(patient: Patient) -> Finding:
     return ok(f"{own} is {address}, and {address} is {back}.")
 
 
-def job_python(patient: Patient) -> Finding:
+def job_python(context: DoctorContext) -> Finding:
     """The interpreter that runs the jobs' programs."""
-    path = patient.profile.python
+    path = context.profile.python
     if not os.access(path, os.X_OK):
-        where = f"{path} ({patient.profile.python_env})"
-        if patient.profile.python_env == "host" or patient.profile.backend == "local":
+        where = f"{path} ({context.profile.python_env})"
+        if context.profile.python_env == "host" or context.profile.backend == "local":
             return error(f"There is no Python at {where}.", "Choose another with python_env.")
         return warning(
             f"There is no Python at {where} on this machine, so it cannot be asked.",
@@ -124,16 +124,16 @@ def job_python(patient: Patient) -> Finding:
     return ok(f"{path} is Python {shown}, as here.")
 
 
-def python_reach(patient: Patient) -> Finding:
+def python_reach(context: DoctorContext) -> Finding:
     """``host`` means: the same path on every node; a home directory is seldom there."""
-    if patient.profile.python_env != "host":
+    if context.profile.python_env != "host":
         return skipped("The job's Python is named by its path on the nodes.")
-    if patient.conf.on_loopback:
+    if context.conf.on_loopback:
         return ok("The cluster is on this machine, so its nodes have this Python.")
     home = Path.home()
-    if Path(patient.profile.python).is_relative_to(home):
+    if Path(context.profile.python).is_relative_to(home):
         return warning(
-            f"{patient.profile.python} lies in your home directory, and the nodes may not have it.",
+            f"{context.profile.python} lies in your home directory, and the nodes may not have it.",
             'Use python_env = "path:DIR" with an environment that is on every node.',
         )
-    return ok(f"{patient.profile.python} does not lie in a home directory.")
+    return ok(f"{context.profile.python} does not lie in a home directory.")

@@ -7,7 +7,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from submarine_jobs.doctor.patient import Patient, run
+from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -17,10 +17,10 @@ _NM = "yarn.nodemanager"
 _FULL = 0.90
 
 
-def container_executor(patient: Patient) -> Finding:
+def container_executor(context: DoctorContext) -> Finding:
     """Which executor starts containers; GPUs are kept apart by the Linux one only."""
-    name = patient.conf.get(f"{_NM}.container-executor.class").rpartition(".")[2]
-    gpus = "yarn.io/gpu" in patient.conf.words(f"{_NM}.resource-plugins")
+    name = context.conf.get(f"{_NM}.container-executor.class").rpartition(".")[2]
+    gpus = "yarn.io/gpu" in context.conf.words(f"{_NM}.resource-plugins")
     if name != _LINUX:
         if gpus:
             return warning(
@@ -30,12 +30,12 @@ def container_executor(patient: Patient) -> Finding:
                 f"nodemanager.{_LINUX}.",
             )
         return ok("Containers run as the NodeManager's user (default container executor).")
-    return _linux_executor(patient)
+    return _linux_executor(context)
 
 
-def _linux_executor(patient: Patient) -> Finding:
-    named = patient.conf.get(f"{_NM}.linux-container-executor.path")
-    home = patient.environ.get("HADOOP_YARN_HOME") or patient.environ.get("HADOOP_HOME") or ""
+def _linux_executor(context: DoctorContext) -> Finding:
+    named = context.conf.get(f"{_NM}.linux-container-executor.path")
+    home = context.environ.get("HADOOP_YARN_HOME") or context.environ.get("HADOOP_HOME") or ""
     binary = Path(named or f"{home}/bin/container-executor")
     try:
         found = binary.stat()
@@ -49,7 +49,7 @@ def _linux_executor(patient: Patient) -> Finding:
             f"{binary} must belong to root, with the set-uid bit, and be written by nobody else.",
             f"chown root:hadoop {binary} && chmod 6050 {binary}",
         )
-    group = patient.conf.get(f"{_NM}.linux-container-executor.group")
+    group = context.conf.get(f"{_NM}.linux-container-executor.group")
     if not group:
         return error(
             f"{_NM}.linux-container-executor.group is not set.",
@@ -58,9 +58,9 @@ def _linux_executor(patient: Patient) -> Finding:
     return ok(f"{binary} is set up for the group {group}.")
 
 
-def cgroups(patient: Patient) -> Finding:
+def cgroups(context: DoctorContext) -> Finding:
     """Whether YARN holds containers to their size, and whether the kernel's cgroups fit it."""
-    conf = patient.conf
+    conf = context.conf
     handler = conf.get(f"{_NM}.linux-container-executor.resources-handler.class")
     wanted = handler.endswith("CgroupsLCEResourcesHandler") or any(
         conf.get(f"{_NM}.resource.{kind}.enabled").lower() == "true" for kind in ("memory", "cpu")
@@ -81,9 +81,9 @@ def cgroups(patient: Patient) -> Finding:
     return ok(f"Cgroup {kind} is mounted, and YARN uses it.")
 
 
-def memory_checks(patient: Patient) -> Finding:
+def memory_checks(context: DoctorContext) -> Finding:
     """YARN's virtual memory check kills programs that only reserve address space."""
-    conf = patient.conf
+    conf = context.conf
     if conf.get(f"{_NM}.vmem-check-enabled", "true").lower() == "false":
         return ok("Virtual memory is not counted against containers.")
     ratio = conf.get(f"{_NM}.vmem-pmem-ratio", "2.1")
@@ -94,9 +94,9 @@ def memory_checks(patient: Patient) -> Finding:
     )
 
 
-def docker(patient: Patient) -> Finding:
+def docker(context: DoctorContext) -> Finding:
     """The Docker runtime; only jobs with an image need it, but said where it is half set up."""
-    allowed = patient.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
+    allowed = context.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
     if "docker" not in allowed:
         return skipped("YARN allows no Docker containers here; only --docker_image needs them.")
     if shutil.which("docker") is None:
@@ -111,9 +111,9 @@ def docker(patient: Patient) -> Finding:
     return ok(f"Docker {text.strip()[:40]} runs and YARN allows it.")
 
 
-def local_directories(patient: Patient) -> Finding:
+def local_directories(context: DoctorContext) -> Finding:
     """The disks that containers write on."""
-    named = patient.conf.words(f"{_NM}.local-dirs") + patient.conf.words(f"{_NM}.log-dirs")
+    named = context.conf.words(f"{_NM}.local-dirs") + context.conf.words(f"{_NM}.log-dirs")
     paths = [Path(item.removeprefix("file://")) for item in named]
     there = [path for path in paths if path.is_dir()]
     if not there:

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from submarine_jobs.doctor.patient import Patient
+    from submarine_jobs.doctor.context import DoctorContext
 
 
 class Status(str, Enum):  # noqa: UP042 - the value is the word that JSON and people see
@@ -51,7 +51,7 @@ class Check:
     """
 
     name: str
-    look: Callable[[Patient], Finding]
+    look: Callable[[DoctorContext], Finding]
     seconds: float = 20.0
     node: bool = False
     client: bool = True

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from submarine_jobs.concurrency import call_within
-from submarine_jobs.doctor.patient import Patient
+from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError
 
@@ -19,7 +19,7 @@ from submarine_jobs.errors import SubmarineError
 AT_ONCE = 8
 
 
-def examine(patient: Patient, checks: Sequence[Check], *, node: bool = False) -> list[Result]:
+def examine(context: DoctorContext, checks: Sequence[Check], *, node: bool = False) -> list[Result]:
     """Results in the order of ``checks``, those that make sense here.
 
     Parameters
@@ -33,12 +33,12 @@ def examine(patient: Patient, checks: Sequence[Check], *, node: bool = False) ->
         for check in chosen:
             # Only earlier checks, which the pool has started before: waiting cannot block it.
             needed = [running[name] for name in check.needs if name in running]
-            running[check.name] = pool.submit(_look, check, patient, needed)
+            running[check.name] = pool.submit(_look, check, context, needed)
         return [future.result() for future in running.values()]
 
 
-def _look(check: Check, patient: Patient, needed: Sequence[Future[Result]]) -> Result:
-    why_not = patient.no_cluster if check.cluster else ""
+def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]) -> Result:
+    why_not = context.no_cluster if check.cluster else ""
     for result in (future.result() for future in needed):
         if not why_not and result.status is Status.ERROR:
             why_not = f"`{result.name}` found an error"
@@ -47,7 +47,7 @@ def _look(check: Check, patient: Patient, needed: Sequence[Future[Result]]) -> R
         return Result(check.name, Status.SKIPPED, sentence, unchecked=True)
     started = time.monotonic()
     try:
-        found = call_within(check.seconds, lambda: check.look(patient))
+        found = call_within(check.seconds, lambda: check.look(context))
     except TimeoutError:
         found = Finding(
             Status.ERROR,

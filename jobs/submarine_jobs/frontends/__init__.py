@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from submarine_jobs.frontends.submit_progress import (
         ASKING as ASKING,
         WAITING as WAITING,
-        SubmitLine as SubmitLine,
+        SubmitProgress as SubmitProgress,
     )
-    from submarine_jobs.frontends.terminal import CommandLine as CommandLine
+    from submarine_jobs.frontends.terminal import TerminalFrontend as TerminalFrontend
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -39,7 +39,7 @@ else:
                 "to_json",
             ),
             "status_line": ("StatusLine",),
-            "submit_progress": ("ASKING", "SubmitLine", "WAITING"),
-            "terminal": ("CommandLine",),
+            "submit_progress": ("ASKING", "SubmitProgress", "WAITING"),
+            "terminal": ("TerminalFrontend",),
         },
     )

@@ -22,7 +22,7 @@ WAITING = "Submitted, waiting for the application master"
 _PAUSE = 0.2
 
 
-class SubmitLine:
+class SubmitProgress:
     """The line of one submit; take it away by leaving its ``with``."""
 
     def __init__(self, frontend: Frontend) -> None:
@@ -30,7 +30,7 @@ class SubmitLine:
         self._step = ""
         self._shown = 0.0
 
-    def __enter__(self) -> SubmitLine:
+    def __enter__(self) -> SubmitProgress:
         return self
 
     def __exit__(

@@ -28,7 +28,7 @@ _SLICE = 0.2
 _LAST_LOG = 60.0
 
 
-class CommandLine(Frontend):
+class TerminalFrontend(Frontend):
     """A person at a terminal, or a script.
 
     Parameters
@@ -100,9 +100,9 @@ class CommandLine(Frontend):
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show states on stderr and the log as it comes until the job has ended."""
-        from submarine_jobs.frontends.wait_display import StateLine
+        from submarine_jobs.frontends.wait_display import StateDisplay
 
-        states = StateLine(job, self.say if not self.json_asked else None)
+        states = StateDisplay(job, self.say if not self.json_asked else None)
         follower = _Follower(job) if log and not self.json_asked else None
         try:
             with states:

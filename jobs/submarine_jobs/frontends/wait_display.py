@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from submarine_runtime.protocol.record import JobRecord
 
 
-class StateLine:
+class StateDisplay:
     """Says each change of state and of the reason for a wait; a context manager.
 
     Parameters
@@ -37,7 +37,7 @@ class StateLine:
         self._unsubscribe: Callable[[], None] = lambda: None
         self.ended = threading.Event()
 
-    def __enter__(self) -> StateLine:
+    def __enter__(self) -> StateDisplay:
         self._unsubscribe = self._job.session.watcher.subscribe(self._job, self._look)
         return self
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.grammar import ask_if_foreign
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
-from submarine_jobs.frontends import Frontend, SubmitLine
+from submarine_jobs.frontends import Frontend, SubmitProgress
 from submarine_jobs.model import NOTEBOOK_ROLE, parse_python_env
 from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
 from submarine_jobs.program import Bundle
@@ -95,7 +95,7 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
         raise RefusedError(" ".join(plan.errors), "Nothing was submitted.")
     for warning in plan.warnings:
         frontend.say(f"warning: {warning}")
-    with SubmitLine(frontend) as line:
+    with SubmitProgress(frontend) as line:
         return session.submit(spec, bundle, None, plan, line.show)
 
 

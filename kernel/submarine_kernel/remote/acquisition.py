@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.access import tunnel_loop
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import SubmitLine
+from submarine_jobs.frontends import SubmitProgress
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import StartProgress
@@ -55,7 +55,7 @@ async def get_kernel(
         if found is not None:
             progress.say(f"The kernel of job {job.id} had lost its server and is taken over.")
             return found
-    steps = SubmitLine(progress).show
+    steps = SubmitProgress(progress).show
     job = await in_thread(lambda: submit_kernel(session, request, steps))
     progress.say(f"The kernel {request.name} is job {job.id}.")
     try:

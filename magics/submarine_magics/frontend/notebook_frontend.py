@@ -198,10 +198,10 @@ class NotebookFrontend(Frontend):
             record = job.wait(on_interrupt=on_interrupt)
             self.displays.finish(job)
             return record
-        from submarine_jobs.frontends import CommandLine
+        from submarine_jobs.frontends import TerminalFrontend
 
         self.displays.mark_shown(job)
-        terminal = CommandLine(json_asked=False)
+        terminal = TerminalFrontend(json_asked=False)
         try:
             return terminal.watch(job, on_interrupt=on_interrupt, log=log)
         finally:

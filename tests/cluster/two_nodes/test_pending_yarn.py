@@ -88,10 +88,10 @@ def test_who_holds_the_gpus(shell: Shell, start: Callable[..., Job]) -> None:
     assert said.startswith(free)
 
     checks = {check["name"]: check for check in _doctor(shell, "--gpu", "1")}
-    assert checks["room"]["status"] == "warning"
-    assert held in checks["room"]["sentence"]
+    assert checks["capacity"]["status"] == "warning"
+    assert held in checks["capacity"]["sentence"]
     checks = {check["name"]: check for check in _doctor(shell, "--gpu", "9")}
-    assert checks["room"]["status"] == "error"
+    assert checks["capacity"]["status"] == "error"
 
 
 def _doctor(shell: Shell, *words: str) -> list[dict[str, str]]:

@@ -7,7 +7,13 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.grammar import Parsed, Verb, duration_option, option, parameters_option
+from submarine_jobs.commands.grammar import (
+    ParsedType,
+    Verb,
+    duration_option,
+    option,
+    parameters_option,
+)
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
@@ -66,7 +72,7 @@ from submarine_workflows.runs import Concurrent, FailureAction
 )
 @option(
     "--max-parallel",
-    type=Parsed("number", lambda text: parse_count(text, "The number of nodes", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, "The number of nodes", 1)),
     default=None,
     metavar="N",
     heading="How",

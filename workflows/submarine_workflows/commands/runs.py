@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar import (
     AS_JSON,
-    Parsed,
+    ParsedType,
     Verb,
     duration_option,
     option,
@@ -58,13 +58,17 @@ def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
 @option("--follow", "-f", is_flag=True, heading="What", help="Continue until it has ended.")
 @option(
     "--attempt",
-    type=Parsed("number", lambda text: parse_count(text, "The attempt", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, "The attempt", 1)),
     metavar="N",
     heading="What",
     help="An earlier attempt of NODE, counted from 1 [the newest].",
 )
 @option(
-    "--tail", type=Parsed("number", _count), metavar="N", heading="What", help="The last N lines."
+    "--tail",
+    type=ParsedType("number", _count),
+    metavar="N",
+    heading="What",
+    help="The last N lines.",
 )
 @runs_option
 @click.pass_context
@@ -115,7 +119,7 @@ def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
 @click.argument("name", required=False, shell_complete=complete_runs)
 @option(
     "--limit",
-    type=Parsed("number", _count),
+    type=ParsedType("number", _count),
     default=None,
     metavar="N",
     heading="What",

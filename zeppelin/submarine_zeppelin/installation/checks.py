@@ -17,8 +17,8 @@ from submarine_jobs.config import load_config
 from submarine_jobs.doctor import (
     CHECKS,
     Check,
+    DoctorContext,
     Finding,
-    Patient,
     Result,
     error,
     examine,
@@ -59,14 +59,14 @@ def check_installation(installation: Installation) -> list[Result]:
     )
     chosen = [one for one in CHECKS if one.name in CLUSTER_CHECKS]
     try:
-        patient = Patient(load_config(_options(properties), environ=environ).profile)
+        context = DoctorContext(load_config(_options(properties), environ=environ).profile)
     except SubmarineError as failure:
         sentence, fix = failure.message, failure.fix
         chosen = [Check("profile", lambda _: error(sentence, fix))]
-        patient = Patient(load_config({"backend": "local"}).profile)
-    if patient.profile.backend is None:
+        context = DoctorContext(load_config({"backend": "local"}).profile)
+    if context.profile.backend is None:
         chosen[0] = Check("profile", lambda _: _no_cluster(installation))
-    return examine(patient, own if broken else (*own, *chosen))
+    return examine(context, own if broken else (*own, *chosen))
 
 
 def _variables(properties: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar.verb import Callback, Parsed, option
+from submarine_jobs.commands.grammar.verb import Callback, ParsedType, option
 from submarine_jobs.config import BACKENDS, Config, make_private
 from submarine_jobs.frontends import Frontend
 
@@ -72,7 +72,7 @@ def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]
     """An option whose value is a stretch of time."""
     from submarine_jobs.model import parse_duration
 
-    return option(*names, type=Parsed("time", parse_duration), metavar="TIME", **attrs)
+    return option(*names, type=ParsedType("time", parse_duration), metavar="TIME", **attrs)
 
 
 def parameters_option(help: str, heading: str = "Options") -> Callable[[Callback], Callback]:

@@ -161,7 +161,7 @@ def option(*declarations: str, **attrs: Any) -> Callable[[Callback], Callback]:
     return click.option(*declarations, cls=GroupedOption, **attrs)
 
 
-class Parsed(click.ParamType[Any]):
+class ParsedType(click.ParamType[Any]):
     """A type that is one of the parsing functions of ``options``.
 
     Parameters

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "submarine.commands"
 
 
-class Entry(NamedTuple):
+class VerbEntry(NamedTuple):
     """A verb: its section in the help, one line about it, the module that holds it."""
 
     section: str
@@ -38,25 +38,31 @@ class Entry(NamedTuple):
     module: str
 
 
-VERBS: dict[str, Entry] = {
-    "run": Entry("Jobs", "Run a program, a notebook or the collected cells as a job.", "run"),
-    "list": Entry("Jobs", "List your jobs, newest first.", "list_jobs"),
-    "show": Entry("Jobs", "Show one job: state, reason, times, result, end of its log.", "show"),
-    "logs": Entry("Jobs", "Print a job's log, or follow it.", "logs"),
-    "metrics": Entry("Jobs", "Show CPU, memory and GPU of a job's tasks.", "metrics"),
-    "tensorboard": Entry("Jobs", "Show TensorBoard of jobs, to compare them.", "tensorboard"),
-    "wait": Entry("Jobs", "Wait until jobs have ended.", "wait"),
-    "cancel": Entry("Jobs", "Cancel a job.", "cancel"),
-    "save": Entry("Jobs", "Save a job's model as it is now, as a named version.", "save"),
-    "models": Entry(
+VERBS: dict[str, VerbEntry] = {
+    "run": VerbEntry("Jobs", "Run a program, a notebook or the collected cells as a job.", "run"),
+    "list": VerbEntry("Jobs", "List your jobs, newest first.", "list_jobs"),
+    "show": VerbEntry(
+        "Jobs", "Show one job: state, reason, times, result, end of its log.", "show"
+    ),
+    "logs": VerbEntry("Jobs", "Print a job's log, or follow it.", "logs"),
+    "metrics": VerbEntry("Jobs", "Show CPU, memory and GPU of a job's tasks.", "metrics"),
+    "tensorboard": VerbEntry("Jobs", "Show TensorBoard of jobs, to compare them.", "tensorboard"),
+    "wait": VerbEntry("Jobs", "Wait until jobs have ended.", "wait"),
+    "cancel": VerbEntry("Jobs", "Cancel a job.", "cancel"),
+    "save": VerbEntry("Jobs", "Save a job's model as it is now, as a named version.", "save"),
+    "models": VerbEntry(
         "Jobs", "List the saved versions of a job's model, or copy one here.", "models"
     ),
-    "rerun": Entry("Jobs", "Run a job again, from its job directory alone.", "rerun"),
-    "cells": Entry("Notebook cells", "Show which cells are collected, and in what order.", "cells"),
-    "script": Entry("Notebook cells", "Show the program that the collected cells make.", "script"),
-    "clear": Entry("Notebook cells", "Forget the collected cells.", "clear"),
-    "config": Entry("Set-up", "Show each configured value and where it came from.", "config"),
-    "doctor": Entry(
+    "rerun": VerbEntry("Jobs", "Run a job again, from its job directory alone.", "rerun"),
+    "cells": VerbEntry(
+        "Notebook cells", "Show which cells are collected, and in what order.", "cells"
+    ),
+    "script": VerbEntry(
+        "Notebook cells", "Show the program that the collected cells make.", "script"
+    ),
+    "clear": VerbEntry("Notebook cells", "Forget the collected cells.", "clear"),
+    "config": VerbEntry("Set-up", "Show each configured value and where it came from.", "config"),
+    "doctor": VerbEntry(
         "Set-up", "Check this machine and the cluster, with the fix for each.", "doctor"
     ),
 }

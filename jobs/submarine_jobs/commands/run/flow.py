@@ -17,7 +17,7 @@ from submarine_jobs.commands.run.checks import check_run
 from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.run.program import Program, find_program
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
-from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitLine
+from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitProgress
 from submarine_jobs.inputs import TaskInput, inputs_of_tasks
 from submarine_jobs.model import Headless, Origin
 from submarine_jobs.options import RunOptions, check_options, spec_from_options
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Judged:
+class CheckedRequest:
     """A request that was looked at from all sides and not submitted yet."""
 
     spec: JobSpec
@@ -83,13 +83,13 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     # A command line that does not wait is gone at once, and could not renew a lease.
     stays = frontend.kind != "cli" or options.wait
     spec = _with_origin(replace(spec, cell_id=frontend.launching_cell), stays=stays)
-    with SubmitLine(frontend) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
+    with SubmitProgress(frontend) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
         # The cluster is asked while the program is checked.
         planned = pool.submit(backend.plan, spec)
         if backend.name != "local":
             line.show(ASKING, 0, 0)
         findings = check_run(spec, program, frontend)
-        judged = Judged(spec, planned.result(), program, findings)
+        judged = CheckedRequest(spec, planned.result(), program, findings)
     # The plan knows the cluster's queues now: Tab will too.
     remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
     if options.dry_run:
@@ -100,7 +100,7 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
         frontend.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
 
     def submit(claim: Callable[[str], bool] | None) -> Job:
-        with SubmitLine(frontend) as line:
+        with SubmitProgress(frontend) as line:
             job = session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
             if backend.name != "local":
                 line.show(WAITING, 0, 0)
@@ -131,7 +131,7 @@ def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
     )
 
 
-def _stop_or_warn(judged: Judged, frontend: Frontend, *, force: bool) -> None:
+def _stop_or_warn(judged: CheckedRequest, frontend: Frontend, *, force: bool) -> None:
     """Raise for what stops this submit; say the rest."""
     if judged.plan.errors:
         raise RefusedError(" ".join(judged.plan.errors), "Nothing was submitted.")
@@ -154,7 +154,9 @@ def _values(spec: JobSpec, frontend: Frontend) -> bytes | None:
     return frontend.packed_values(spec.with_names) if spec.with_names else None
 
 
-def _dry_run(judged: Judged, backend: Backend, frontend: Frontend, *, force: bool) -> Outcome:
+def _dry_run(
+    judged: CheckedRequest, backend: Backend, frontend: Frontend, *, force: bool
+) -> Outcome:
     """The report of a dry run, with all refusals in the order of a submit."""
     has_bundle = judged.program.bundle is not None
     valid = validate(backend, judged.spec, has_bundle=has_bundle, plan=judged.plan)

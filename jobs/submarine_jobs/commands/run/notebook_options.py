@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from submarine_jobs.commands.grammar import Parsed, option, parameters_option, printable
+from submarine_jobs.commands.grammar import ParsedType, option, parameters_option, printable
 from submarine_jobs.commands.run.option_types import DURATION, together
 from submarine_jobs.errors import UsageError
 
@@ -64,7 +64,7 @@ def _command(text: str) -> str:
     return text
 
 
-class _JobPair(Parsed):
+class _JobPair(ParsedType):
     """``--job``: Tab knows the options of ``run``."""
 
     def shell_complete(
@@ -119,7 +119,7 @@ NOTEBOOK_RUN = together(
         _own("-k", "--kernel", metavar="NAME", help="Kernel [the notebook's]."),
         _own(
             "--cells",
-            type=Parsed("names", _names, prefix=False),
+            type=ParsedType("names", _names, prefix=False),
             metavar="NAMES",
             help="Only these cells: ids, tags, titles or headings, with commas between.",
         ),
@@ -144,7 +144,7 @@ NOTEBOOK_RUN = together(
         ),
         _own(
             "--notify",
-            type=Parsed("command", _command, prefix=False),
+            type=ParsedType("command", _command, prefix=False),
             metavar="COMMAND",
             help="Command that is told when it fails, as JSON on its standard input.",
         ),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar import Callback, Parsed
+from submarine_jobs.commands.grammar import Callback, ParsedType
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import (
     ENVIRONMENT_KINDS as ENVIRONMENTS,
@@ -37,12 +37,12 @@ _VALUED_ENVIRONMENTS = tuple(
 )
 
 
-def count(what: str, least: int = 0) -> Parsed:
+def count(what: str, least: int = 0) -> ParsedType:
     """A whole number from ``least``; ``what`` names it in the refusal."""
-    return Parsed("number", lambda text: parse_count(text, what, least))
+    return ParsedType("number", lambda text: parse_count(text, what, least))
 
 
-def place(what: str) -> Parsed:
+def place(what: str) -> ParsedType:
     """The name of a node, a rack, a label."""
 
     def parse(text: str) -> str:
@@ -50,7 +50,7 @@ def place(what: str) -> Parsed:
             raise UsageError(f"{text[:40]!r} is not {what}.")
         return text
 
-    return Parsed("name", parse)
+    return ParsedType("name", parse)
 
 
 def _interface(text: str) -> str:
@@ -68,7 +68,7 @@ def _names(name: str) -> Callable[[str], tuple[str, ...]]:
     return parse
 
 
-class RoleText(Parsed):
+class RoleText(ParsedType):
     """``--role``: Tab knows the usual roles and the words of one."""
 
     def __init__(self) -> None:
@@ -100,26 +100,26 @@ def _keep(text: str) -> str:
     return pattern
 
 
-MEMORY = Parsed("size", parse_memory)
-RESOURCES = Parsed("resources", parse_resources)
-DURATION = Parsed("time", parse_duration)
-PATIENCE = Parsed("time", parse_patience, choices=("never",))
-FRACTION = Parsed("fraction", data_pairs.parse_fraction)
-KEEP = Parsed("pattern", _keep)
-INTERFACE = Parsed("interface", _interface)
-COMMAND = Parsed("command", lambda text: check_command(text, "The role"))
-PYTHON_ENV = Parsed("env", check_python_env, prefix=False, choices=_VALUED_ENVIRONMENTS)
+MEMORY = ParsedType("size", parse_memory)
+RESOURCES = ParsedType("resources", parse_resources)
+DURATION = ParsedType("time", parse_duration)
+PATIENCE = ParsedType("time", parse_patience, choices=("never",))
+FRACTION = ParsedType("fraction", data_pairs.parse_fraction)
+KEEP = ParsedType("pattern", _keep)
+INTERFACE = ParsedType("interface", _interface)
+COMMAND = ParsedType("command", lambda text: check_command(text, "The role"))
+PYTHON_ENV = ParsedType("env", check_python_env, prefix=False, choices=_VALUED_ENVIRONMENTS)
 ROLE = RoleText()
-ENV = Parsed("pair", pairs.parse_env, prefix=False)
-QUICKLINK = Parsed("pair", pairs.parse_quicklink, prefix=False)
-CONF = Parsed("pair", pairs.parse_conf, prefix=False)
-LOCALIZATION = Parsed("localization", pairs.parse_localization, prefix=False)
-FILE = Parsed("file", data_pairs.parse_file, prefix=False)
-ARCHIVE = Parsed("archive", data_pairs.parse_archive, prefix=False)
-INPUT = Parsed("input", data_pairs.parse_input, prefix=False)
-PARAM = Parsed("pair", data_pairs.parse_param, prefix=False)
-WITH = Parsed("names", _names("--with"), prefix=False)
-RETURN = Parsed("names", _names("--return"), prefix=False)
+ENV = ParsedType("pair", pairs.parse_env, prefix=False)
+QUICKLINK = ParsedType("pair", pairs.parse_quicklink, prefix=False)
+CONF = ParsedType("pair", pairs.parse_conf, prefix=False)
+LOCALIZATION = ParsedType("localization", pairs.parse_localization, prefix=False)
+FILE = ParsedType("file", data_pairs.parse_file, prefix=False)
+ARCHIVE = ParsedType("archive", data_pairs.parse_archive, prefix=False)
+INPUT = ParsedType("input", data_pairs.parse_input, prefix=False)
+PARAM = ParsedType("pair", data_pairs.parse_param, prefix=False)
+WITH = ParsedType("names", _names("--with"), prefix=False)
+RETURN = ParsedType("names", _names("--return"), prefix=False)
 
 
 def together(options: Sequence[Callable[[Callback], Callback]]) -> Callable[[Callback], Callback]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from submarine_jobs.commands.grammar import Callback, Parsed, option
+from submarine_jobs.commands.grammar import Callback, ParsedType, option
 from submarine_jobs.commands.run.option_types import (
     COMMAND,
     DURATION,
@@ -147,7 +147,7 @@ def _settled(name: str, text: str, what: str, least: int = 0) -> Callable[[Callb
     return option(name, type=count(what, least), metavar="N", heading="Gang and faults", help=text)
 
 
-def _time(name: str, text: str, kind: Parsed = DURATION) -> Callable[[Callback], Callback]:
+def _time(name: str, text: str, kind: ParsedType = DURATION) -> Callable[[Callback], Callback]:
     return option(name, type=kind, metavar="TIME", heading="Gang and faults", help=text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.frontends import Frontend, SubmitLine
+from submarine_jobs.frontends import Frontend, SubmitProgress
 
 
 class Listener(Frontend):
@@ -26,7 +26,7 @@ class Listener(Frontend):
 
 
 def pack(frontend: Frontend) -> None:
-    with SubmitLine(frontend) as line:
+    with SubmitProgress(frontend) as line:
         for done in range(0, 2_000_000_001, 100_000_000):
             line.show("packing", done, 2_000_000_000)
         line.show("uploading", 0, 600_000_000)
@@ -35,7 +35,7 @@ def pack(frontend: Frontend) -> None:
 def test_a_step_in_words_is_shown_at_once() -> None:
     for able in (True, False):
         frontend = Listener(able=able)
-        with SubmitLine(frontend) as line:
+        with SubmitProgress(frontend) as line:
             line.show("Starting the connection to YARN", 0, 0)
             line.show("Submitting the application to YARN", 0, 0)
         shown = [
@@ -71,6 +71,6 @@ def test_without_a_terminal_each_step_is_said_once_and_nothing_where_nothing_is_
         "Uploading the environment (600 MB) ...",
     ]
     for quiet in (Listener(able=True), Listener(able=False)):
-        with SubmitLine(quiet):
+        with SubmitProgress(quiet):
             pass
         assert (quiet.renewed, quiet.said) == ([], [])

@@ -10,7 +10,7 @@ import pytest
 
 from submarine_jobs import display
 from submarine_jobs.display import summary
-from submarine_jobs.frontends.wait_display import StateLine
+from submarine_jobs.frontends.wait_display import StateDisplay
 from submarine_jobs.model import JobView
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
@@ -32,7 +32,7 @@ def told(shown: JobView) -> list[str]:
     said: list[str] = []
     subscribe = SimpleNamespace(subscribe=lambda job, look: look(shown) or (lambda: None))
     job = SimpleNamespace(id=shown.record.job_id, session=SimpleNamespace(watcher=subscribe))
-    with StateLine(cast(Any, job), said.append) as line:
+    with StateDisplay(cast(Any, job), said.append) as line:
         said.append(line.line())
     return said
 

@@ -18,8 +18,8 @@ from submarine_jobs.commands import result_lines
 from submarine_jobs.doctor import (
     CHECKS,
     Check,
+    DoctorContext,
     Finding,
-    Patient,
     Status,
     cluster,
     examine,
@@ -102,12 +102,12 @@ def site(**values: str) -> str:
     return f"<configuration>{entries}</configuration>"
 
 
-def patient(
+def context(
     directory: Path,
     rm: ResourceManager | None = None,
     yarn: Any = None,
     **core: str,
-) -> Patient:
+) -> DoctorContext:
     """A patient with a configuration directory made for the test."""
     core.setdefault("fs.defaultFS", "hdfs://127.0.0.1:1")
     address = rm.address if rm else "127.0.0.1:1"
@@ -122,19 +122,19 @@ def patient(
         timeout=5.0,
         user="alice",
     )
-    return Patient(profile, {})
+    return DoctorContext(profile, {})
 
 
 def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
-    def hang(_: Patient) -> Finding:
+    def hang(_: DoctorContext) -> Finding:
         time.sleep(90)
         raise AssertionError
 
-    def broken(_: Patient) -> Finding:
+    def broken(_: DoctorContext) -> Finding:
         facts: dict[str, str] = {}
         return ok(facts["gone"])
 
-    def refused(_: Patient) -> Finding:
+    def refused(_: DoctorContext) -> Finding:
         raise ClusterError("It is down.", "Start it.")
 
     checks = [
@@ -145,7 +145,7 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
         Check("on nodes", broken, node=True, client=False),
     ]
     started = time.monotonic()
-    results = examine(Patient(Profile()), checks)
+    results = examine(DoctorContext(Profile()), checks)
     assert time.monotonic() - started < 60
     assert [result.name for result in results] == ["hangs", "broken", "refused", "good"]
     assert [str(result.status) for result in results] == ["error", "error", "error", "ok"]
@@ -157,11 +157,11 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
 def test_a_check_is_not_run_when_one_that_it_needs_found_an_error() -> None:
     run: list[str] = []
 
-    def refused(_: Patient) -> Finding:
+    def refused(_: DoctorContext) -> Finding:
         time.sleep(0.2)
         raise ClusterError("It is down.", "Start it.")
 
-    def look(_: Patient) -> Finding:
+    def look(_: DoctorContext) -> Finding:
         run.append("run")
         return ok("Fine.")
 
@@ -170,7 +170,7 @@ def test_a_check_is_not_run_when_one_that_it_needs_found_an_error() -> None:
         Check("second", look, needs=("first", "not among the checks")),
         Check("third", look, needs=("second",)),
     ]
-    first, second, third = examine(Patient(Profile()), checks)
+    first, second, third = examine(DoctorContext(Profile()), checks)
     assert (first.status, first.fix) == (Status.ERROR, "Start it.")
     because = "Not checked, because `first` found an error."
     assert (second.status, second.sentence) == (Status.SKIPPED, because)
@@ -187,7 +187,7 @@ def test_every_check_comes_after_those_that_it_needs() -> None:
 
 @pytest.mark.parametrize("on_node", [False, True])
 def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
-    results = examine(Patient(Profile(), {}), CHECKS, node=on_node)
+    results = examine(DoctorContext(Profile(), {}), CHECKS, node=on_node)
     lines = result_lines(results)
     about = [n for n, line in enumerate(lines) if "o cluster is configured" in line]
     assert len(about) == 2, lines
@@ -203,8 +203,8 @@ def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
 
 
 def test_an_unreachable_cluster_is_one_finding(tmp_path: Path) -> None:
-    chosen = ("hadoop configuration", "ports", "resource manager", "queues", "room", "hdfs")
-    results = examine(patient(tmp_path), [check for check in CHECKS if check.name in chosen])
+    chosen = ("hadoop configuration", "ports", "resource manager", "queues", "capacity", "hdfs")
+    results = examine(context(tmp_path), [check for check in CHECKS if check.name in chosen])
     lines = result_lines(results)
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == [
         "ok",
@@ -212,12 +212,12 @@ def test_an_unreachable_cluster_is_one_finding(tmp_path: Path) -> None:
         "skipped",
     ], lines
     assert f"HADOOP_CONF_DIR or hadoop_conf_dir ({tmp_path})" in lines[2]
-    assert lines[3].endswith("`ports` found an error: resource manager, queues, room, hdfs.")
+    assert lines[3].endswith("`ports` found an error: resource manager, queues, capacity, hdfs.")
 
 
 def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
     gone = Profile(backend="yarn", hadoop_conf_dir=tmp_path / "gone")
-    results = examine(Patient(gone, {}), CHECKS)
+    results = examine(DoctorContext(gone, {}), CHECKS)
     wrong = [result for result in results if "core-site.xml" in result.sentence]
     assert [result.name for result in wrong] == ["hadoop configuration"]
     assert "HADOOP_CONF_DIR" in wrong[0].fix
@@ -225,9 +225,9 @@ def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
 
 
 def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
-    for place in (Profile(), Profile(backend="local"), patient(tmp_path).profile):
+    for place in (Profile(), Profile(backend="local"), context(tmp_path).profile):
         for on_node in (False, True):
-            results = examine(Patient(place, {}), CHECKS, node=on_node)
+            results = examine(DoctorContext(place, {}), CHECKS, node=on_node)
             assert [
                 r.name for r in results if r.status in (Status.ERROR, Status.WARNING) and not r.fix
             ] == []
@@ -235,7 +235,7 @@ def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
 
 
 def test_configuration_directories(tmp_path: Path, rm: ResourceManager) -> None:
-    good = patient(tmp_path, rm)
+    good = context(tmp_path, rm)
     assert hadoop.configuration(good).status is Status.OK
     (tmp_path / "yarn-env.sh").touch()
     (tmp_path / "yarn-env.sh").chmod(0o666)
@@ -244,66 +244,66 @@ def test_configuration_directories(tmp_path: Path, rm: ResourceManager) -> None:
     assert f"{tmp_path}/yarn-env.sh can be changed by every user" in finding.sentence
     assert finding.fix == f"Run `chmod go-w {tmp_path}/yarn-env.sh`."
     (tmp_path / "yarn-env.sh").unlink()
-    kerberos = patient(tmp_path, rm, **{"hadoop.security.authentication": "kerberos"})
+    kerberos = context(tmp_path, rm, **{"hadoop.security.authentication": "kerberos"})
     assert "Kerberos" in hadoop.configuration(kerberos).sentence
-    unset = patient(tmp_path, yarn={"yarn.resourcemanager.webapp.address": "0.0.0.0:8088"})
+    unset = context(tmp_path, yarn={"yarn.resourcemanager.webapp.address": "0.0.0.0:8088"})
     assert "where the ResourceManager is" in hadoop.configuration(unset).sentence
     (tmp_path / "hdfs-site.xml").unlink()
     assert "has no hdfs-site.xml" in hadoop.configuration(good).sentence
     (tmp_path / "core-site.xml").unlink()
     with pytest.raises(ConfigError, match=r"holds no core-site\.xml"):
-        hadoop.configuration(Patient(good.profile, {}))
+        hadoop.configuration(DoctorContext(good.profile, {}))
 
 
 def test_resource_types(tmp_path: Path, rm: ResourceManager) -> None:
-    looked = hadoop.resource_types(patient(tmp_path, rm))
+    looked = hadoop.resource_types(context(tmp_path, rm))
     assert looked.status is Status.ERROR
     assert "resource-types.xml" in looked.sentence
     (tmp_path / "resource-types.xml").write_text(site(**{"yarn.resource-types": "yarn.io/gpu"}))
-    assert hadoop.resource_types(patient(tmp_path, rm)).status is Status.OK
+    assert hadoop.resource_types(context(tmp_path, rm)).status is Status.OK
     rm.answers["/ws/v1/cluster/nodes"] = nodes(gpus=0)
-    assert "--gpu will be refused" in hadoop.resource_types(patient(tmp_path, rm)).sentence
+    assert "--gpu will be refused" in hadoop.resource_types(context(tmp_path, rm)).sentence
 
 
 def test_resourcemanager_and_clock(tmp_path: Path, rm: ResourceManager) -> None:
-    assert "Hadoop 3.5.0: 1 nodes" in cluster.resourcemanager(patient(tmp_path, rm)).sentence
-    assert cluster.clock(patient(tmp_path, rm)).status is Status.OK
+    assert "Hadoop 3.5.0: 1 nodes" in cluster.resourcemanager(context(tmp_path, rm)).sentence
+    assert cluster.clock(context(tmp_path, rm)).status is Status.OK
     rm.skew = 90
-    skewed = cluster.clock(patient(tmp_path, rm))
+    skewed = cluster.clock(context(tmp_path, rm))
     assert skewed.status is Status.WARNING
     assert "behind" in skewed.sentence
     rm.answers["/ws/v1/cluster/nodes"] = {"nodes": None}
-    assert cluster.resourcemanager(patient(tmp_path, rm)).status is Status.ERROR
+    assert cluster.resourcemanager(context(tmp_path, rm)).status is Status.ERROR
     with pytest.raises(ClusterError):
-        cluster.resourcemanager(patient(tmp_path))
+        cluster.resourcemanager(context(tmp_path))
 
 
 def test_queues(tmp_path: Path, rm: ResourceManager) -> None:
     from dataclasses import replace
 
-    found = patient(tmp_path, rm)
+    found = context(tmp_path, rm)
     assert "default, ml" in cluster.queues(found).sentence
-    wrong = Patient(replace(found.profile, queue="gone"), {})
+    wrong = DoctorContext(replace(found.profile, queue="gone"), {})
     assert "There is no queue gone; there are default, ml" in cluster.queues(wrong).sentence
-    assert cluster.queues(Patient(replace(found.profile, queue="ml"), {})).status is Status.OK
+    assert cluster.queues(DoctorContext(replace(found.profile, queue="ml"), {})).status is Status.OK
 
 
 def test_ports(tmp_path: Path, rm: ResourceManager) -> None:
-    some = cluster.ports(patient(tmp_path, rm))
+    some = cluster.ports(context(tmp_path, rm))
     assert some.status is Status.WARNING
     assert "NameNode 127.0.0.1:1" in some.sentence
-    assert cluster.ports(patient(tmp_path)).status is Status.ERROR
+    assert cluster.ports(context(tmp_path)).status is Status.ERROR
     assert (
-        cluster.ports(patient(tmp_path, rm, **{"fs.defaultFS": f"hdfs://{rm.address}"})).status
+        cluster.ports(context(tmp_path, rm, **{"fs.defaultFS": f"hdfs://{rm.address}"})).status
         is Status.OK
     )
 
 
 def test_webhdfs(tmp_path: Path, rm: ResourceManager) -> None:
-    assert cluster.webhdfs(patient(tmp_path, rm)).status is Status.ERROR
+    assert cluster.webhdfs(context(tmp_path, rm)).status is Status.ERROR
     rm.answers["/webhdfs/v1/"] = {"FileStatus": {"type": "DIRECTORY"}}
-    assert cluster.webhdfs(patient(tmp_path, rm)).status is Status.OK
-    off = cluster.webhdfs(patient(tmp_path, rm, **{"dfs.webhdfs.enabled": "false"}))
+    assert cluster.webhdfs(context(tmp_path, rm)).status is Status.OK
+    off = cluster.webhdfs(context(tmp_path, rm, **{"dfs.webhdfs.enabled": "false"}))
     assert "switched off" in off.sentence
 
 
@@ -319,35 +319,38 @@ def test_java(version: str, status: str, tmp_path: Path) -> None:
     (home / "bin" / "java").write_text("#!/bin/sh\n")
     (home / "bin" / "java").chmod(0o755)
     (home / "release").write_text(f'JAVA_VERSION="{version}"\n')
-    profile = replace(patient(tmp_path).profile, java_home=home)
-    assert str(machine.java(Patient(profile, {})).status) == status
+    profile = replace(context(tmp_path).profile, java_home=home)
+    assert str(machine.java(DoctorContext(profile, {})).status) == status
     with pytest.raises(ClusterError, match="is not a Java"):
-        machine.java(Patient(replace(profile, java_home=tmp_path), {}))
+        machine.java(DoctorContext(replace(profile, java_home=tmp_path), {}))
 
 
 def test_proxies() -> None:
-    assert machine.proxies(Patient(Profile(), {})).status is Status.OK
-    assert machine.proxies(Patient(Profile(), {"HTTPS_PROXY": "http://p"})).status is Status.WARNING
+    assert machine.proxies(DoctorContext(Profile(), {})).status is Status.OK
+    assert (
+        machine.proxies(DoctorContext(Profile(), {"HTTPS_PROXY": "http://p"})).status
+        is Status.WARNING
+    )
     exempt = {"http_proxy": "http://p", "no_proxy": "localhost,127.0.0.1"}
-    assert machine.proxies(Patient(Profile(), exempt)).status is Status.OK
+    assert machine.proxies(DoctorContext(Profile(), exempt)).status is Status.OK
 
 
 def test_the_jobs_python(tmp_path: Path) -> None:
-    assert machine.job_python(Patient(Profile(python=sys.executable))).status is Status.OK
+    assert machine.job_python(DoctorContext(Profile(python=sys.executable))).status is Status.OK
     gone = Profile(python=str(tmp_path / "python"), python_env="path:/x", backend="yarn")
-    assert "doctor --node" in machine.job_python(Patient(gone)).fix
+    assert "doctor --node" in machine.job_python(DoctorContext(gone)).fix
     old = tmp_path / "python"
     old.write_text("#!/bin/sh\necho 3 6\n")
     old.chmod(0o755)
     assert (
         "is Python 3.6, and jobs need"
-        in machine.job_python(Patient(Profile(python=str(old)))).sentence
+        in machine.job_python(DoctorContext(Profile(python=str(old)))).sentence
     )
 
 
 def test_state_directory(tmp_path: Path) -> None:
     good = Profile(state_dir=tmp_path / "a" / "b")
-    assert machine.state_directory(Patient(good)).status is Status.OK
+    assert machine.state_directory(DoctorContext(good)).status is Status.OK
     assert not (tmp_path / "a").exists()
 
 
@@ -356,46 +359,46 @@ _NM = "yarn.nodemanager"
 
 def test_container_executor(tmp_path: Path) -> None:
     gpus = {f"{_NM}.resource-plugins": "yarn.io/gpu"}
-    assert node.container_executor(patient(tmp_path)).status is Status.OK
+    assert node.container_executor(context(tmp_path)).status is Status.OK
     assert (
-        "every job sees every GPU" in node.container_executor(patient(tmp_path, yarn=gpus)).sentence
+        "every job sees every GPU" in node.container_executor(context(tmp_path, yarn=gpus)).sentence
     )
     binary = tmp_path / "container-executor"
     linux = {
         f"{_NM}.container-executor.class": "org.apache.LinuxContainerExecutor",
         f"{_NM}.linux-container-executor.path": str(binary),
     }
-    assert "is not there" in node.container_executor(patient(tmp_path, yarn=linux)).sentence
+    assert "is not there" in node.container_executor(context(tmp_path, yarn=linux)).sentence
     binary.write_text("")
-    assert "set-uid" in node.container_executor(patient(tmp_path, yarn=linux)).sentence
+    assert "set-uid" in node.container_executor(context(tmp_path, yarn=linux)).sentence
 
 
 def test_cgroups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = {f"{_NM}.resource.memory.enabled": "true"}
-    assert node.cgroups(patient(tmp_path)).status is Status.OK
+    assert node.cgroups(context(tmp_path)).status is Status.OK
     monkeypatch.setattr(node, "CGROUPS", tmp_path / "cgroup")
-    assert "not mounted" in node.cgroups(patient(tmp_path, yarn=wanted)).sentence
+    assert "not mounted" in node.cgroups(context(tmp_path, yarn=wanted)).sentence
     (tmp_path / "cgroup").mkdir()
     (tmp_path / "cgroup" / "cgroup.controllers").write_text("cpu memory")
-    assert "v2 only" in node.cgroups(patient(tmp_path, yarn=wanted)).sentence
+    assert "v2 only" in node.cgroups(context(tmp_path, yarn=wanted)).sentence
     told = {**wanted, f"{_NM}.linux-container-executor.cgroups.v2.enabled": "true"}
-    assert node.cgroups(patient(tmp_path, yarn=told)).status is Status.OK
+    assert node.cgroups(context(tmp_path, yarn=told)).status is Status.OK
 
 
 def test_memory_checks_and_docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert node.memory_checks(patient(tmp_path)).status is Status.WARNING
+    assert node.memory_checks(context(tmp_path)).status is Status.WARNING
     off = {f"{_NM}.vmem-check-enabled": "false"}
-    assert node.memory_checks(patient(tmp_path, yarn=off)).status is Status.OK
-    assert node.docker(patient(tmp_path)).status is Status.SKIPPED
+    assert node.memory_checks(context(tmp_path, yarn=off)).status is Status.OK
+    assert node.docker(context(tmp_path)).status is Status.SKIPPED
     allowed = {f"{_NM}.runtime.linux.allowed-runtimes": "default,docker"}
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "no docker command" in node.docker(patient(tmp_path, yarn=allowed)).sentence
+    assert "no docker command" in node.docker(context(tmp_path, yarn=allowed)).sentence
 
 
 def test_node_directories(tmp_path: Path) -> None:
-    assert node.local_directories(patient(tmp_path)).status is Status.SKIPPED
+    assert node.local_directories(context(tmp_path)).status is Status.SKIPPED
     there = {f"{_NM}.local-dirs": f"file://{tmp_path}"}
-    assert node.local_directories(patient(tmp_path, yarn=there)).status in (Status.OK, Status.ERROR)
+    assert node.local_directories(context(tmp_path, yarn=there)).status in (Status.OK, Status.ERROR)
 
 
 @pytest.mark.parametrize(
@@ -425,7 +428,7 @@ def test_gpu_driver_against_frameworks(tmp_path: Path, monkeypatch: pytest.Monke
     def look(frameworks: dict[str, str | None], driver: str | None) -> Finding:
         answer = json.dumps({"frameworks": frameworks, "driver": driver})
         python = program("python", f"echo '{answer}'")
-        return gpu.driver(Patient(Profile(python=str(python))))
+        return gpu.driver(DoctorContext(Profile(python=str(python))))
 
     monkeypatch.setenv("PATH", str(tmp_path))  # a machine with GPUs has an nvidia-smi elsewhere
     assert look({}, None).status is Status.SKIPPED

@@ -13,7 +13,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.frontends import CommandLine
+from submarine_jobs.frontends import TerminalFrontend
 from submarine_workflows.headless.ending import Ending, Stop
 from submarine_workflows.headless.report import Report
 
@@ -54,7 +54,7 @@ def told(folder: Path) -> dict[str, Any]:
 def test_a_run_that_cannot_begin_is_told(folder: Path) -> None:
     words = "run none.ipynb -o out.ipynb --execute --notify"
     with pytest.raises(UsageError, match=r"none\.ipynb cannot be read"):
-        execute([*words.split(), "tee notice.json"], CommandLine(json_asked=False))
+        execute([*words.split(), "tee notice.json"], TerminalFrontend(json_asked=False))
     notice = told(folder)
     assert notice["state"] == "FAILED"
     assert "none.ipynb cannot be read" in notice["reason"]
@@ -66,7 +66,7 @@ def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> 
     request = NotebookRun("a.ipynb", notify="tee notice.json")
     given = {"db_password": "line", "steps": 3}
     report = Report("a.ipynb", "out/b.ipynb", failed(), Ending(), 2.0, given)
-    outcome = report.outcome(CommandLine(json_asked=False), request)
+    outcome = report.outcome(TerminalFrontend(json_asked=False), request)
     assert outcome.exit_code == 1
     assert outcome.text == (
         "out/b.ipynb    failed after 2s: Cell [1] failed: JobFailedError: Exit code 3"
@@ -84,7 +84,7 @@ def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
         (Ending(stop=Stop("It was late.", 124), unsaved=away), 124, "It was late. The NameNode"),
     ):
         report = Report("a.ipynb", "hdfs:///b.ipynb", failed(), ending, 2.0)
-        outcome = report.outcome(CommandLine(json_asked=False), NotebookRun("a.ipynb"))
+        outcome = report.outcome(TerminalFrontend(json_asked=False), NotebookRun("a.ipynb"))
         assert (outcome.exit_code, said in report.reason) == (code, True), report.reason
         assert "It is in /home/me/b.ipynb." in report.reason
         assert "was not saved there" in outcome.text
@@ -98,5 +98,5 @@ def test_a_kernel_that_we_install_is_offered(folder: Path) -> None:
     with pytest.raises(UsageError, match="submarine kernel install --user"):
         execute(
             ["run", "a.ipynb", "--execute", "--kernel", "submarine"],
-            CommandLine(json_asked=False),
+            TerminalFrontend(json_asked=False),
         )

@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
-from submarine_jobs.frontends import CommandLine, Frontend
+from submarine_jobs.frontends import Frontend, TerminalFrontend
 from tests.unit.notebook_rig import notebook
 
 # Which of both a run is
@@ -55,7 +55,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_notebook_is_executed(words: str, here: Path, asked: list[NotebookRun]) -> None:
-    execute(["run", *words.split()], CommandLine(json_asked=False))
+    execute(["run", *words.split()], TerminalFrontend(json_asked=False))
     assert len(asked) == 1
     assert asked[0].notebook.endswith(".ipynb")
 
@@ -69,7 +69,7 @@ def test_a_notebook_is_a_job(words: str, here: Path, asked: list[NotebookRun]) -
     assert asked == []
 
 
-class Nowhere(CommandLine):
+class Nowhere(TerminalFrontend):
     """A command line without any cluster."""
 
     def __init__(self) -> None:
@@ -89,7 +89,7 @@ def test_all_that_is_typed_arrives(here: Path, asked: list[NotebookRun]) -> None
         "--run-id w/1/n --lease 10m --timeout 1h --on-interrupt cancel --return acc,rows "
         "--profile p --verbose"
     )
-    execute([*words.split(), "--notify", "tell 'a b'"], CommandLine(json_asked=False))
+    execute([*words.split(), "--notify", "tell 'a b'"], TerminalFrontend(json_asked=False))
     assert asked == [
         NotebookRun(
             notebook="plain.ipynb",
@@ -127,7 +127,7 @@ def test_all_that_is_typed_arrives(here: Path, asked: list[NotebookRun]) -> None
 )
 def test_what_makes_no_sense_is_said(words: str, sentence: str, here: Path) -> None:
     with pytest.raises(UsageError, match=sentence):
-        execute(["run", *words.split()], CommandLine(json_asked=False))
+        execute(["run", *words.split()], TerminalFrontend(json_asked=False))
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_nothing_runs_where_a_wish_makes_no_sense(words: str, sentence: str, her
     nbformat.write(document, here / "plain.ipynb")
     before = sorted(here.iterdir())
     with pytest.raises(UsageError, match=sentence):
-        execute(["run", *words.split()], CommandLine(json_asked=False))
+        execute(["run", *words.split()], TerminalFrontend(json_asked=False))
     assert sorted(here.iterdir()) == before
 
 
@@ -169,10 +169,10 @@ def test_a_node_of_a_workflow_makes_the_folder_of_its_output(
     words = ["run", "plain.ipynb", "-k", "nosuch", "-o"]
     monkeypatch.setenv("SUBMARINE_WORKFLOW_RUN", "azkaban:7")
     with pytest.raises(UsageError, match="no kernel named 'nosuch'"):
-        execute([*words, "nightly/7/x.ipynb"], CommandLine(json_asked=False))
+        execute([*words, "nightly/7/x.ipynb"], TerminalFrontend(json_asked=False))
     assert (here / "nightly" / "7").is_dir()
     with pytest.raises(StorageError, match=r"plain\.ipynb/7 cannot be created"):
-        execute([*words, "plain.ipynb/7/x.ipynb"], CommandLine(json_asked=False))
+        execute([*words, "plain.ipynb/7/x.ipynb"], TerminalFrontend(json_asked=False))
 
 
 def test_a_notebook_is_not_executed_from_a_notebook(here: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from submarine_jobs.doctor.patient import Patient
+from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.options import RoleOptions, RunOptions, asked_roles, spec_from_options
 from submarine_runtime.yarn import ContainerRequest, Size, amounts
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 _NOTHING = "true"
 
 
-def room(patient: Patient) -> Finding:
+def capacity(context: DoctorContext) -> Finding:
     """Whether a job of the size that was asked about could start now, and why not."""
-    wish = patient.wish
+    wish = context.wish
     workers = replace(wish.role("worker") or RoleOptions("worker"), command=_NOTHING)
     others = tuple(role for role in wish.roles if role.name != "worker")
     spec = spec_from_options(
-        replace(wish, name="doctor", roles=(workers, *others)), patient.profile, None
+        replace(wish, name="doctor", roles=(workers, *others)), context.profile, None
     )
-    plan = patient.yarn.plan(spec)
+    plan = context.yarn.plan(spec)
     what = f"A job of {_words(wish)}"
     if plan.errors:
         return error(f"{what} would be refused.", " ".join(plan.errors))
     queue = str(plan.extra.get("queue") or "default")
-    why = patient.yarn.waits.would_wait(_needs(plan), queue)
+    why = context.yarn.waits.would_wait(_needs(plan), queue)
     if why:
         return warning(
             f"{what} would wait: {why}.",

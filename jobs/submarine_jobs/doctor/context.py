@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 _MAX_OUTPUT = 1 << 20
 
 
-class Patient:
+class DoctorContext:
     """One profile, examined from this machine.
 
     Parameters
     ----------
     wish
-        The size of job for which ``room`` asks.
+        The size of job for which ``capacity`` asks.
     """
 
     def __init__(
