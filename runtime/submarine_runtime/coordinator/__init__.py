@@ -1,5 +1,6 @@
-"""The one process that leads a distributed job: gang, links to the agents, faults, completion.
+"""The coordinator of a distributed job: places tasks, forms the gang, restarts and ends the job.
 
-Also the helper that shows a job on its own YARN page. The one place in the runtime that may import
-skein, and only ``page`` and ``yarn_placer`` do. What one task does is the agent's.
+``coordinator.Coordinator`` runs a job. ``machine`` decides, ``event_loop`` drives it, ``server`` is
+the port of agents and clients, ``placement`` requests containers, ``record`` and ``job_directory``
+keep what is known of the job. ``supervision`` starts the coordinator again when it dies.
 """

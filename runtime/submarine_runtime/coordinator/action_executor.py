@@ -102,7 +102,7 @@ class ActionExecutor:
 
     def _release(self, action: ReleaseContainer, sender: Connection | None) -> None:
         self._placement.release(action.seat)
-        self._links.dismiss(action.seat, "this place is given up")
+        self._links.dismiss(action.seat, "this seat was released")
 
     def _choose_restore_point(self, action: ChooseRestorePoint, sender: Connection | None) -> None:
         self._survey.start(restore_query(self._job))

@@ -118,9 +118,9 @@ class EventLoop:
         self.pending_reason = ""
 
     def show_storage_wait(self, sentence: str) -> None:
-        """Set what the record says while the coordinator waits for its file system; empty: nothing.
+        """Set the sentence of the record about a wait for the file system; empty: no wait.
 
-        The record is changed at once, because the loop does not run at the start and at the end.
+        The record changes at once, because the loop does not run at the start and at the end.
         """
         if sentence or self._storage_wait:
             self.status.set_record(pending=sentence)
@@ -248,7 +248,7 @@ class EventLoop:
         self._journal_failed = True
         detail = (
             f"The coordinator cannot write its journal: {self._journal.failure}. If it is "
-            "restarted before there is room on its disk, the gang starts in a new epoch."
+            "restarted before there is space on its disk, the gang starts in a new epoch."
         )
         self.status.add_event("warning", detail)
 
@@ -265,7 +265,7 @@ class EventLoop:
 
 
 def containers_uncertain(job: JobState) -> bool:
-    """Whether the state of a container is unknown, so that the placer must be asked."""
+    """Whether the state of a container is unknown, so that the placer must be polled."""
     if job.fences or job.release_deadlines:
         return True
     return any(

@@ -39,7 +39,9 @@ def main(arguments: Sequence[str]) -> int:
         if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):
             raise ValueError("secret.json lacks token, certificate or key")
     except (OSError, ValueError, KeyError, TypeError) as exc:
-        sys.stderr.write(f"submarine coordinator: cannot read the orders in {directory}: {exc!r}\n")
+        sys.stderr.write(
+            f"submarine coordinator: cannot read the configuration in {directory}: {exc!r}\n"
+        )
         return 2
     try:
         return Coordinator(config, secret, directory, master).run()

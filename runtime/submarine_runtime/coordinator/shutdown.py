@@ -66,7 +66,7 @@ class Shutdown:
             if not patiently(
                 lambda: self._publish(self._store), deadline, wait=wait, store=self._store
             ):
-                _log(f"{self._config.job_id} was closed by somebody else meanwhile")
+                _log(f"{self._config.job_id} was closed by another process")
                 code = 1
             else:
                 with suppress(StoreError):  # They only use space.
@@ -90,7 +90,7 @@ class Shutdown:
         loop, reason = self._loop, self._loop.stop_reason
         local = self._config.store.kind == "local" and not os.environ.get("CONTAINER_ID")
         if reason == "superseded":
-            # Agents that hear nothing end their programs, as the later attempt expects.
+            # Without an answer the agents end their programs, as the later attempt expects.
             loop.server.stop()
             return 1
         if reason in ("closed", "storage"):
@@ -110,7 +110,7 @@ class Shutdown:
             if last_attempt or (reason == "terminated" and application_is_over(self._config)):
                 self._close_job(store, reason)
         except StoreError as exc:
-            _log(f"last words could not be published: {exc}")
+            _log(f"the record could not be published: {exc}")
         return 1
 
     def _stop_cause(self, reason: str, local: bool) -> str:
@@ -137,7 +137,7 @@ class Shutdown:
             outcome = Outcome(EndReason.CANCELLED, f"Cancelled by {cancelled.get('by')}.")
         for task in job.tasks.values():
             if task.stage in ACTIVE:
-                sentence = f"{task.name} was killed: what it had not shipped by then is lost."
+                sentence = f"{task.name} was killed: output that was not saved by then is lost."
                 job.missing.append(sentence)
         self._complete_record(outcome)
         self._publisher.flush(store)
@@ -190,7 +190,7 @@ class Shutdown:
 
 
 _SENTENCES = {
-    "terminated": "The coordinator was told to end from outside.",
+    "terminated": "The coordinator was stopped from outside.",
     "parent": "The application master died.",
     "supervisor": "The supervisor of the coordinator died.",
     "closed": "The job has ended already.",

@@ -131,7 +131,7 @@ class _ClusterState:
         """Return what the scheduler waits for although the containers fit."""
         reserved = [app for app in self._apps if any(app.reserved) and app.id != self._id]
         if reserved:
-            return f"there is room, but YARN keeps it for {reserved[0].label}, which came first"
+            return f"there is space, but YARN has reserved it for {reserved[0].label}"
         own = [app for app in self._apps if app.id == self._id]
         before = [
             app
@@ -140,7 +140,7 @@ class _ClusterState:
         ]
         if before:
             return f"queue {self._short}: {waiting_count(len(before), 'job')} before it"
-        return f"queue {self._short} has room; the scheduler is about to assign it"
+        return f"queue {self._short} has space; the scheduler is about to assign it"
 
     def _eligible_nodes(self, request: ContainerRequest) -> list[Node]:
         return [
@@ -246,7 +246,7 @@ class _ClusterState:
                 self._apps, kinds[0], self._id
             )
         if fits:
-            return f"there is room for {fits} of {count} at present"
+            return f"there is space for {fits} of {count} at present"
         node = nearest(nodes, request.size, free=True)
         kinds, name = node.free.lacks(request.size), node_name(node, nodes)
         lacking = f"no node has {amounts(request.size, kinds)} free: the nearest, {name}, has "
@@ -298,7 +298,9 @@ def held_by(apps: Sequence[Application], kind: str, own: str) -> str:
         if used:
             parts.append(f"{holder} holds {_amount(used, kind)}")
         elif app.id != own:
-            parts.append(f"{_amount(kept, kind)} {'is' if kept == 1 else 'are'} kept for {holder}")
+            parts.append(
+                f"{_amount(kept, kind)} {'is' if kept == 1 else 'are'} reserved for {holder}"
+            )
     more = holding[_NAMED:]
     if more:
         rest = _amount(sum(used + kept for used, kept, _ in more), kind)

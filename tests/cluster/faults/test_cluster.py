@@ -129,7 +129,7 @@ def test_a_real_preemption_is_no_failure(own: Session, train: Callable[..., Job]
     job.wait(timeout=180)
     record = check_result(job, STEPS, 5)
     said = " ".join(event.detail for event in record.events)
-    assert "The scheduler took its container back for another queue" in said
+    assert "The scheduler preempted its container" in said
     assert sum(task.restarts for task in record.tasks) >= 1
 
 

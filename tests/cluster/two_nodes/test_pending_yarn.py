@@ -151,6 +151,6 @@ def both_held_a_part(start: Callable[..., Job], total: int) -> bool:
     for job in gangs:
         assert job.wait(timeout=300).state is State.SUCCEEDED
     details = [event.detail for job in gangs for event in job.record().events]
-    given_back = any("All containers are given back" in detail for detail in details)
+    given_back = any("All containers are released" in detail for detail in details)
     assert given_back or not seen.endswith("both")
     return seen.endswith("both")

@@ -32,7 +32,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
 LOST_AFTER = 25.0
-#: Seconds that an agent which was cut off takes to end its program; less than the margin.
+#: Seconds in which an agent without a link ends its program; less than the margin.
 KILLING = 1.9
 
 
@@ -196,7 +196,7 @@ class Simulation:
                 for line in lines:
                     self.handle(line)
             elif agent.alive and self.now - agent.acked >= LOST_AFTER + KILLING:
-                agent.running = None  # its deadman
+                agent.running = None  # The deadman switch of the agent.
         while self.surveys and self.answers:
             epoch = self.surveys.pop(0)
             choice = self.points.get(epoch, RestorePoint()).to_json()
@@ -240,8 +240,8 @@ class Simulation:
         return self.job.verdict.outcome.reason
 
 
-def run_to_end(world: Simulation) -> EndReason:
-    world.run(world.all_running)
-    world.succeed()
-    world.run(lambda: world.ended)
-    return world.reason()
+def run_to_end(sim: Simulation) -> EndReason:
+    sim.run(sim.all_running)
+    sim.succeed()
+    sim.run(lambda: sim.ended)
+    return sim.reason()

@@ -1,4 +1,4 @@
-"""Random faults upon the machine of a distributed job: it ends, and no two attempts run at once."""
+"""Random faults in a distributed job: it ends, and no two attempts run at once."""
 
 from __future__ import annotations
 
@@ -39,38 +39,38 @@ FAULTS = st.tuples(
 )
 
 
-def disturb(world: Simulation, fault: str, index: int) -> None:
-    names = list(world.job.tasks)
-    task = world.job.tasks[names[index % len(names)]]
-    agent = world.agents.get(task.seat)
+def disturb(sim: Simulation, fault: str, index: int) -> None:
+    names = list(sim.job.tasks)
+    task = sim.job.tasks[names[index % len(names)]]
+    agent = sim.agents.get(task.seat)
     if fault == "squeeze":
-        world.capacity = 2 + index * 3
+        sim.capacity = 2 + index * 3
     elif fault == "cancel":
         if index == 0:
-            world.handle({"type": "cancel", "by": "ada", "why": ""})
+            sim.handle({"type": "cancel", "by": "ada", "why": ""})
     elif fault == "expire":
         if index == 0:
-            world.handle({"type": "expired", "detail": "The job's lease was not renewed."})
+            sim.handle({"type": "expired", "detail": "The job's lease was not renewed."})
     elif agent is None or not agent.alive:
         return
     elif fault in ("kill", "preempt"):
-        world.kill(task.name, "preempted" if fault == "preempt" else "agent_lost")
+        sim.kill(task.name, "preempted" if fault == "preempt" else "agent_lost")
     elif fault == "cut":
         agent.linked = False
-        world.handle({"type": "unlinked", "seat": agent.seat})
+        sim.handle({"type": "unlinked", "seat": agent.seat})
     elif fault == "back" and not agent.linked:
         words = None
         if agent.running is not None:
             words = {"epoch": agent.running[0], "attempt": agent.running[1], "state": "running"}
-        world.register(agent, words)
+        sim.register(agent, words)
     elif fault == "stubborn":
         agent.stubborn = True
     elif agent.linked and not agent.over:
         reasons = {"fail": "program_error", "port": "address_in_use", "succeed": "succeeded"}
         if fault == "abort":
-            world.finish(agent, "killed_by_signal", signal=6)
+            sim.finish(agent, "killed_by_signal", signal=6)
         elif fault in reasons:
-            world.finish(agent, reasons[fault])
+            sim.finish(agent, reasons[fault])
 
 
 @settings(max_examples=200)
@@ -83,7 +83,7 @@ def disturb(world: Simulation, fault: str, index: int) -> None:
     st.sampled_from([None, 2]),
     st.sampled_from(Progress),
 )
-def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
+def test_random_faults_end_the_job_and_no_two_attempts_run_at_once(
     faults: list[tuple[int, str, int]],
     in_place: bool,
     policy: str,
@@ -107,23 +107,23 @@ def test_whatever_happens_the_job_ends_and_no_two_attempts_run_at_once(
 
 
 def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int]]) -> None:
-    world = Simulation(config)
+    sim = Simulation(config)
     for pause, fault, index in faults:
         for _ in range(pause):
-            world.step()
-        disturb(world, fault, index)
-    world.capacity = 1000
-    end = world.now + 4000
-    while not world.ended:
-        world.step()
-        if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in world.job.gang):
-            world.succeed()
-        assert world.now < end, [(t.name, t.stage, t.linked) for t in world.tasks]
-    assert world.job.restarts <= (3 if config.max_restarts is None else 2)
-    # The journal alone leads to the same job.
+            sim.step()
+        disturb(sim, fault, index)
+    sim.capacity = 1000
+    end = sim.now + 4000
+    while not sim.ended:
+        sim.step()
+        if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in sim.job.gang):
+            sim.succeed()
+        assert sim.now < end, [(t.name, t.stage, t.linked) for t in sim.tasks]
+    assert sim.job.restarts <= (3 if config.max_restarts is None else 2)
+    # A replay of the journal gives the same state.
     again = new_job_state(config)
-    for message in world.events:
+    for message in sim.events:
         handle(again, message)
-    assert again.verdict == world.job.verdict
-    assert (again.epoch, again.restarts) == (world.job.epoch, world.job.restarts)
+    assert again.verdict == sim.job.verdict
+    assert (again.epoch, again.restarts) == (sim.job.epoch, sim.job.restarts)
     assert again.phase is JobPhase.ENDED

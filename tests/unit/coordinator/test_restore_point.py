@@ -91,7 +91,7 @@ def test_a_number_that_changes_between_snapshots_of_one_task_is_a_step() -> None
     assert names.split("rank0.pt") == ("rank0.pt", ())
 
 
-def test_the_next_choice_knows_which_numbers_change() -> None:
+def test_a_restore_point_stores_which_numbers_change() -> None:
     """Orbax: bare numbers, and names with random parts. After a restart there is one snapshot."""
 
     def orbax(task: str, number: int, *steps: int) -> Snapshot:
@@ -109,7 +109,7 @@ def test_the_next_choice_knows_which_numbers_change() -> None:
     assert (choice.rule, choice.step, choice.changing) == ("own", (5,), first.changing)
 
 
-def test_nothing_was_saved() -> None:
+def test_no_snapshot_gives_an_empty_restore_point() -> None:
     choice = chosen()
     assert (choice.rule, choice.empty, choice.warnings, choice.failure) == ("none", True, (), "")
     assert chosen(policy="strict").failure == ""
@@ -280,7 +280,7 @@ def test_without_a_round_the_gang_starts_from_the_beginning_with_a_warning() -> 
     assert "carry no steps" in choice.warnings[0]
 
 
-def test_one_writer_has_no_other_to_be_compared_with() -> None:
+def test_a_single_writer_restores_its_own_files() -> None:
     choice = chosen(plain("worker:0", 1, 0), policy="own", tasks=("worker:0", "worker:1"))
     assert (choice.rule, choice.step, choice.round) == ("own", None, None)
     assert numbers(choice) == {"worker:0": ("worker:0", 1), "worker:1": ("worker:0", 1)}
@@ -307,7 +307,7 @@ def test_a_snapshot_keeps_the_limit_up_to_which_it_was_restored() -> None:
     )
 
 
-def test_progress_by_step_is_told_apart_from_progress_without() -> None:
+def test_progress_with_and_without_steps() -> None:
     ten = chosen(tf("worker:0", 1, 10))
     eleven = chosen(tf("worker:0", 2, 11))
     assert progress(eleven, ten) is Progress.STEP
@@ -322,7 +322,7 @@ def test_progress_by_step_is_told_apart_from_progress_without() -> None:
     assert progress(second, second) is Progress.NONE
 
 
-def test_a_choice_of_a_wrong_form_is_refused() -> None:
+def test_a_malformed_restore_point_is_refused() -> None:
     wrong: list[dict[str, Any]] = [{"parts": {"worker:0": {}}}, {"parts": 3}, {"step": 4}]
     for data in wrong:
         with pytest.raises(ValueError, match="wrong form"):

@@ -20,7 +20,7 @@ Sleep = Callable[[float], None]
 
 @pytest.fixture
 def sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sleep:
-    """Suspend this process for some seconds, as far as its clocks tell."""
+    """Suspend the clocks of this process for some seconds."""
     clocks = tmp_path / "clocks"
     clocks.mkdir()
     monkeypatch.setenv(TEST_VARIABLE, str(clocks))
@@ -31,7 +31,7 @@ def sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sleep:
     return suspend
 
 
-def test_a_suspend_moves_the_clocks_apart(sleep: Sleep) -> None:
+def test_a_suspend_increases_the_difference_of_the_clocks(sleep: Sleep) -> None:
     meter, before, now = SuspendMeter(), suspended(), monotonic()
     assert meter.seconds() == 0.0
     sleep(100.0)
@@ -55,7 +55,7 @@ def test_an_answer_to_an_older_line_does_not_open_the_gate(sleep: Sleep) -> None
     gate.check()
 
 
-def test_the_job_directory_decides_where_no_coordinator_does(sleep: Sleep) -> None:
+def test_the_job_directory_decides_without_a_coordinator(sleep: Sleep) -> None:
     asked: list[str] = []
     answers: Iterator[bool | StoreError] = iter([StoreError("HDFS is away", True), True, False])
 
@@ -85,7 +85,7 @@ def test_the_job_directory_decides_where_no_coordinator_does(sleep: Sleep) -> No
 
 def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
-    # The gate is asked first: no WebHDFS is needed.
+    # The gate is checked first: no WebHDFS is needed.
     webhdfs = WebHdfsStore(["http://127.0.0.1:1"], "/job", "ada", 1.0)
     for store in (LocalStore(str(tmp_path)), webhdfs):
         gate = WriteGate()
@@ -108,7 +108,7 @@ def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: P
     assert (tmp_path / "file").read_text() == "old"
 
 
-def test_a_suspend_counts_as_silence_but_leaves_time_to_reconnect(sleep: Sleep) -> None:
+def test_a_suspend_counts_as_missing_heartbeats_but_leaves_time_to_reconnect(sleep: Sleep) -> None:
     deadman = DeadMan(lambda: None)
     try:
         sleep(2000.0)
@@ -119,11 +119,11 @@ def test_a_suspend_counts_as_silence_but_leaves_time_to_reconnect(sleep: Sleep) 
         deadman.stop()
 
 
-def test_a_suspended_coordinator_gives_its_agents_time() -> None:
-    world = Simulation(orders(role("worker", 2), lost_after=25.0))
-    world.run(world.all_running)
-    world.now += 24.0
-    world.handle({"type": "suspended", "seconds": 3600.0})
-    assert [task.last_contact for task in world.tasks] == [world.now, world.now]
-    assert run_to_end(world).value == "succeeded"
-    assert len(world.starts) == 2
+def test_a_suspended_coordinator_waits_for_its_agents() -> None:
+    sim = Simulation(orders(role("worker", 2), lost_after=25.0))
+    sim.run(sim.all_running)
+    sim.now += 24.0
+    sim.handle({"type": "suspended", "seconds": 3600.0})
+    assert [task.last_contact for task in sim.tasks] == [sim.now, sim.now]
+    assert run_to_end(sim).value == "succeeded"
+    assert len(sim.starts) == 2

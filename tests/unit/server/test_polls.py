@@ -98,7 +98,7 @@ def test_a_wait_on_display_is_explained_within_a_few_polls(
     assert asked == {"/apps": 4, "/scheduler": 3, "/nodes": 1}
     assert seen[waiting].pending == (
         'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
-        '2 are kept for application "second" of root'
+        '2 are reserved for application "second" of root'
     )
     # Nobody looks any more: nothing is asked that only an explanation needs.
     seen, asked = polls.look([])

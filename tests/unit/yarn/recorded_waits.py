@@ -1,4 +1,4 @@
-"""What a ResourceManager (Hadoop 3.5) answered while applications waited; for tests."""
+"""Recorded answers of a ResourceManager (Hadoop 3.5) while applications waited."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ _FILE = Path(__file__).parent / "recorded" / "waits.json.gz"
 
 
 def recorded_waits(situation: str) -> Any:
-    """``scheduler``, ``nodes`` and ``apps`` of one situation, fresh each time."""
+    """Return new copies of ``scheduler``, ``nodes`` and ``apps`` of one situation."""
     return json.loads(gzip.decompress(_FILE.read_bytes()))[situation]

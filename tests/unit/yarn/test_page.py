@@ -1,4 +1,4 @@
-"""The page of a job on YARN: escaped, script-free; the helper without skein says so."""
+"""The YARN page of a job: escaped, script-free, and absent without skein."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_everything_is_escaped_and_only_http_is_a_link() -> None:
     assert "42 %" in text
 
 
-def test_odd_values_do_not_break_the_page() -> None:
+def test_malformed_values_do_not_break_the_page() -> None:
     for job in ({}, {"progress": "x"}, {"progress": 7}, {"links": ["a"]}, {"name": "x" * 9999}):
         text = render_page(job)
         assert b"not reported" in text
         assert len(text) < 5000
 
 
-def test_without_an_application_master_the_helper_says_so_and_ends(tmp_path: Path) -> None:
+def test_without_an_application_master_the_helper_reports_it_and_ends(tmp_path: Path) -> None:
     archive = tmp_path / "runtime.zip"
     archive.write_bytes(runtime_zip().data)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The page of a job on YARN answers the application master, and not who goes around it."""
+"""The YARN page of a job answers the application master only."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_another_user_of_the_node_is_refused(page: PageServer) -> None:
     assert "digits-20261123-1a2b" in read(page)
 
 
-def test_another_host_than_the_masters_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a connection from another machine is seen: the kernel knows no user of it."""
+def test_another_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection from another machine has no user id."""
     monkeypatch.setattr("submarine_runtime.yarn.page.peer_uid", lambda request: None)
     for master, answers in ((None, False), ("192.0.2.7", False), ("localhost", True)):
         page = PageServer("127.0.0.1", master)
@@ -54,7 +54,7 @@ def test_another_host_than_the_masters_is_refused(monkeypatch: pytest.MonkeyPatc
                 read(page)
 
 
-def test_a_system_that_tells_no_users_shows_the_page(
+def test_a_system_without_user_ids_shows_the_page(
     page: PageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peers, "_TABLES", (f"/nowhere/{os.getpid()}",))

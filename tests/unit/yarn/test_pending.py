@@ -1,4 +1,4 @@
-"""Sentences on waits, from answers that a ResourceManager (Hadoop 3.5) gave in those situations."""
+"""Sentences about missing containers, from recorded answers of a ResourceManager."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def sentence(found: Any, who: str, queue: str, *needs: ContainerRequest, user: s
             "root.default",
             ContainerRequest(2, 512, 1, 1),
             'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
-            '2 are kept for application "second" of root',
+            '2 are reserved for application "second" of root',
         ),
         (
             "memory-no-node",
@@ -108,7 +108,7 @@ def sentence(found: Any, who: str, queue: str, *needs: ContainerRequest, user: s
             "one",
             "gpu",
             ContainerRequest(2, 1024),
-            "queue gpu has room; the scheduler is about to assign it",
+            "queue gpu has space; the scheduler is about to assign it",
         ),
     ],
 )
@@ -118,8 +118,8 @@ def test_recorded_waits(
     assert sentence(recorded_waits(situation), who, queue, need) == expected
 
 
-def test_who_has_all_is_named_before_what_masters_may_hold() -> None:
-    """As on a cluster with few GPUs, where each is a single job's and so a master's."""
+def test_holders_are_named_before_the_share_of_masters() -> None:
+    """A cluster with few GPUs, each of which a single task in its master's container holds."""
     found = recorded_waits("queue-limit")
     gpu = ContainerRequest(1, 1024, 1, 1, master=True)
     has = "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4"
@@ -132,7 +132,7 @@ def test_who_has_all_is_named_before_what_masters_may_hold() -> None:
 
 
 def _queues(raw: Any) -> list[Any]:
-    """Each object that may be a queue."""
+    """Yield each object that may be a queue."""
     if isinstance(raw, list):
         return [found for one in raw for found in _queues(one)]
     if not isinstance(raw, dict):
@@ -140,17 +140,17 @@ def _queues(raw: Any) -> list[Any]:
     return [raw, *(found for one in raw.values() for found in _queues(one))]
 
 
-def test_the_first_need_that_is_not_met_is_the_one_that_is_explained() -> None:
+def test_the_first_missing_container_is_explained() -> None:
     found = recorded_waits("queue-limit")
     told = sentence(found, "asks", "gpu", ContainerRequest(2, 512), ContainerRequest(1, 512, 1, 1))
     assert told == "queue gpu has 0 of 4 GPUs free, job digits-20261121-0001 holds 4"
 
 
-def test_more_than_the_room_that_is_left() -> None:
+def test_a_request_larger_than_the_free_space() -> None:
     found = recorded_waits("memory-no-node")
     told = sentence(found, "second", "default", ContainerRequest(3, 1024))
     assert told.startswith("queue default has 2048 of 16384 MiB free")
-    found["scheduler"] = None  # no queue is known: nodes alone
+    found["scheduler"] = None  # Without queues only the nodes count.
     assert sentence(found, "second", "default", ContainerRequest(3, 1000)).startswith(
         "the cluster has 2048 of 16384 MiB free"
     )
@@ -161,7 +161,7 @@ def test_labels() -> None:
     busy = max(found["nodes"]["nodes"]["node"], key=lambda node: node["usedVirtualCores"])
     busy["nodeLabels"] = ["fast"]
     told = sentence(found, "asks", "gpu", ContainerRequest(1, 1024, 1, 4, label="fast"))
-    # What a queue may hold of a label is its own; without a word about it the nodes decide.
+    # A queue has its own limit for a label; without that the nodes decide.
     assert told.startswith("the nodes with the label fast have 0 of 4 GPUs free")
     found["scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"][1]["nodeLabels"] = ["slow"]
     queue = found["scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"][1]["queueName"]
@@ -169,7 +169,7 @@ def test_labels() -> None:
     assert told == f"queue {queue} may not use nodes with the label fast"
 
 
-def test_a_cluster_without_nodes_and_answers_without_sense() -> None:
+def test_no_nodes_and_malformed_answers() -> None:
     found = recorded_waits("queue-limit")
     for node in found["nodes"]["nodes"]["node"]:
         node["state"] = "LOST"
@@ -184,7 +184,7 @@ def test_a_cluster_without_nodes_and_answers_without_sense() -> None:
         assert told == "the cluster has no running node"
 
 
-def test_what_others_wrote_is_cut_and_printable() -> None:
+def test_text_of_the_cluster_is_cut_and_printable() -> None:
     found = recorded_waits("gpu-fragmented")
     for app in found["apps"]["apps"]["app"]:
         app.update(name="\x1b[31m" + "x" * 500, applicationTags="submarine_job:" + "y\n" * 500)

@@ -1,4 +1,4 @@
-"""Wait for the file system of the job directory, and say so."""
+"""Wait for the file system of the job directory, and report the wait."""
 
 from __future__ import annotations
 

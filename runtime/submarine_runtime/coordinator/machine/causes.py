@@ -1,7 +1,7 @@
 """Find the cause among the failures of one epoch; ``faults`` decides what follows.
 
 A program that fails makes its peers fail: they lose their connections, or a library aborts them.
-The coordinator therefore collects failures for a while before it looks for the one that counts.
+The coordinator therefore collects failures for a while before it determines the cause.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def _request_new_ports_of(job: JobState, task: Task) -> None:
 def _handle_sidecar_fault(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
     if task.restarts >= MAX_SIDECAR_RESTARTS:
         task.failed, task.start_requested = True, False
-        job.add_event("warning", f"{task.name} is given up: {outcome.detail}", task.name)
+        job.add_event("warning", f"{task.name} is not restarted again: {outcome.detail}", task.name)
         return
     task.restarts += 1
     job.add_event(

@@ -161,13 +161,13 @@ def start_action(job: JobState, task: Task) -> StartTask:
     if new_member or task.attempt > 1:
         # A sidecar, a task in a new container, or a restart after another task got one: running
         # programs keep their addresses, this one receives the newest.
-        known = dict(job.members_by_task)
+        newest = dict(job.members_by_task)
         for other in job.tasks.values():
-            if other.member is not None and (other is task or other.name in known):
-                known[other.name] = other.member
-        members = tuple(known[name] for name in job.tasks if name in known)
+            if other.member is not None and (other is task or other.name in newest):
+                newest[other.name] = other.member
+        members = tuple(newest[name] for name in job.tasks if name in newest)
         if task.in_gang:
-            job.members_by_task, job.members = known, members
+            job.members_by_task, job.members = newest, members
     restore = restore_state.restore_order(job, task)
     alone = restore_state.restores_alone(job, task)
     return StartTask(task.seat, task.epoch, task.attempt, members, restore, alone)
@@ -248,7 +248,7 @@ def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | No
     jitter = random.Random(f"{job.config.job_id}:{job.config.intent}:{job.gang_tries}")  # noqa: S311
     base = min(MAX_BACKOFF, max(1.0, timeout / 4) * 2 ** (job.gang_tries - 1))
     job.phase, job.backoff_until = JobPhase.BACKOFF, now + base * jitter.uniform(0.5, 1.5)
-    job.add_event("gang", f"All containers are given back: {sentence}.", tries=job.gang_tries)
+    job.add_event("gang", f"All containers are released: {sentence}.", tries=job.gang_tries)
     return None
 
 

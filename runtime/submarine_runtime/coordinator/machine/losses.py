@@ -34,9 +34,9 @@ def check_deadlines(job: JobState, task: Task, now: float) -> None:
         and task.stop_deadline is not None
         and now >= task.stop_deadline
     ):
-        _lose_task(job, task, now, now, "Its program did not end when it was told to.")
+        _lose_task(job, task, now, now, "Its program did not stop in time.")
     elif task.stage is Stage.REQUESTED and now - (task.placed_at or now) > REGISTRATION_TIMEOUT:
-        detail = f"Its agent said nothing for {REGISTRATION_TIMEOUT:.0f} s after it was placed."
+        detail = f"Its agent did not register within {REGISTRATION_TIMEOUT:.0f} s."
         release_container(job, task)
         handle_fault(job, task, now, Outcome(EndReason.LAUNCH_FAILED, detail))
 
@@ -79,9 +79,7 @@ def agent_lost(job: JobState, event: Event, now: float) -> None:
     task = registration.task_of_seat(job, event)
     if task is not None and task.stage in MONITORED:
         last_contact = float(event["heard"])
-        _lose_task(
-            job, task, now, last_contact, f"Nothing was heard of it for {now - last_contact:.0f} s."
-        )
+        _lose_task(job, task, now, last_contact, f"No heartbeat for {now - last_contact:.0f} s.")
 
 
 def container_ended(job: JobState, event: Event, now: float) -> None:

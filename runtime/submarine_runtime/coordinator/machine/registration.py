@@ -81,9 +81,9 @@ def register_agent(job: JobState, event: Event, now: float) -> None:
     seat, nonce = str(event.get("seat")), str(event.get("nonce") or "")
     task = task_of_seat(job, event)
     if task is None or task.stage in (Stage.NONE, Stage.GONE):
-        _refuse_agent(job, seat, "this place was given to another container")
+        _refuse_agent(job, seat, "this seat was assigned to another container")
     elif task.nonce and task.nonce != nonce:
-        _refuse_agent(job, seat, "another agent has this place")
+        _refuse_agent(job, seat, "another agent has this seat")
     elif task.stage is Stage.REQUESTED:
         _register_first(job, task, event, nonce, now)
     else:
@@ -128,7 +128,7 @@ def _rejection_reason(job: JobState, task: Task, node: str, host: str) -> str:
         for other in job.tasks.values():
             same = other.orders is task.orders and other is not task
             if same and other.node == node and other.member is not None:
-                return f"{other.name} is there already, and the role is spread out"
+                return f"{other.name} runs on this node already, and the role is spread out"
     return ""
 
 

@@ -335,9 +335,9 @@ class StepNames:
                         self._static.setdefault((task, name), set()).add(digest)
                 for skeleton, columns in here.items():
                     values.setdefault(skeleton, []).append(columns)
-            for skeleton, looks in values.items():
-                for position in range(len(looks[0])):
-                    if any(look[position] != looks[0][position] for look in looks):
+            for skeleton, occurrences in values.items():
+                for position in range(len(occurrences[0])):
+                    if any(one[position] != occurrences[0][position] for one in occurrences):
                         self._changing.setdefault(skeleton, set()).add(position)
         self._occurrences = {
             (task, name): sum(name in snapshot.files for snapshot in several)

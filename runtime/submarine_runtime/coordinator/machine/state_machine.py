@@ -103,7 +103,7 @@ def _update_completeness(job: JobState) -> None:
     ):
         job.allocated = True
         if job.state is State.PENDING:
-            job.change_state(State.STARTING, f"{len(gang)} containers are there.")
+            job.change_state(State.STARTING, f"{len(gang)} containers are allocated.")
     if started or all(task.stage is not Stage.REQUESTED for task in gang):
         job.complete = True
         if job.state is State.STARTING:

@@ -138,8 +138,8 @@ def _ending(code: int | None) -> Mapping[str, str]:
     if code is not None and code < 0:
         name = signal.Signals(-code).name
         return {"reason": "agent_lost", "detail": f"Its agent was ended by {name}."}
-    said = "" if code is None else f" with exit code {code}"
-    return {"reason": "agent_lost", "detail": f"Its agent ended{said}."}
+    suffix = "" if code is None else f" with exit code {code}"
+    return {"reason": "agent_lost", "detail": f"Its agent ended{suffix}."}
 
 
 def copy_files(source: str, target: str) -> None:

@@ -101,7 +101,7 @@ class YarnPlacer(Placer):
     def _ending(self, state: str, item: Any) -> dict[str, str]:
         message = str(item.exit_message or "").strip()
         if self._was_preempted(message):
-            detail = "The scheduler took its container back for another queue."
+            detail = "The scheduler preempted its container."
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         return ending_of(state, message)
 
@@ -139,7 +139,7 @@ class YarnPlacer(Placer):
 def ending_of(state: str, message: str) -> dict[str, str]:
     """Return why a container ended, from YARN's message."""
     words = message.lower()
-    detail = message[-500:] if message else f"YARN says {state} and nothing else."
+    detail = message[-500:] if message else f"YARN reports {state} without a message."
     memory = _MEMORY.search(message)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in words or "beyond physical memory" in words:

@@ -272,9 +272,11 @@ class JobStatus(Status):
             size -= total
             names = [name for name, _ in tasks]
             others = len(names) - _NAMED_TASKS
-            whose = ", ".join(names[:_NAMED_TASKS]) + (f" and {others} more" if others > 0 else "")
+            writers = ", ".join(names[:_NAMED_TASKS]) + (
+                f" and {others} more" if others > 0 else ""
+            )
             one = {"files": [(path, total)], "count": 1, "size": total}
-            sentences += unsaved_sentences(one, whose)
+            sentences += unsaved_sentences(one, writers)
         return sentences + unsaved_sentences({"files": [], "count": count, "size": size})
 
 

@@ -35,7 +35,7 @@ from submarine_runtime.protocol.layout import attempt_name
 MAX_THREADS = 32
 MAX_STREAMS = 16
 SOCKET_SECONDS = 20.0
-#: Agents that are notified of a client's look at TensorBoard files; in larger gangs few tasks write
+#: Agents that are notified when a client shows TensorBoard files. In larger gangs few tasks write
 #: such files.
 MAX_NOTIFIED = 64
 #: Seconds for an agent's answer to a request for its log.
@@ -188,7 +188,7 @@ class ClientRequests:
             send_response(sock, 404 if status == 404 else 502)
 
     def _notify_agents(self) -> None:
-        """Notify the agents that a client looks at TensorBoard files."""
+        """Notify the agents that a client shows TensorBoard files."""
         for endpoint in list(self._endpoints().values())[:MAX_NOTIFIED]:
             with suppress(OSError, HTTPException):
                 self._request(endpoint, "POST", wire.LOOK)

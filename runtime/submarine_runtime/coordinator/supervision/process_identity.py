@@ -25,8 +25,8 @@ def start_time(pid: int) -> str | None:
 def parent_identity() -> str:
     """Return ``PID:START`` of this process's parent; empty if the parent is unknown.
 
-    The supervisor calls this when it starts. A coordinator must not look for the parent of its
-    supervisor: the supervisor has another parent once the application master is dead.
+    The supervisor calls this when it starts. A coordinator must not determine the parent of its
+    supervisor: after the end of the application master that is another process.
     """
     pid = os.getppid()
     started = start_time(pid) if pid > 1 else None

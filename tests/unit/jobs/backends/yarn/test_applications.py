@@ -227,7 +227,7 @@ def test_a_waiting_job_says_who_holds_what_it_waits_for() -> None:
     found = observe(rm, handles, waits)  # type: ignore[arg-type]
     why = (
         'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
-        '2 are kept for application "second" of root'
+        '2 are reserved for application "second" of root'
     )
     assert found[job(0)].pending == why
     assert found[job(1)].pending == f"1 of 3 containers: {why}"

@@ -1,0 +1,26 @@
+"""Requests to the coordinator's port."""
+
+from __future__ import annotations
+
+import pytest
+
+from submarine_runtime.coordinator.server.http_messages import has_token, parse_request_head
+from submarine_runtime.coordinator.server.job_stream import parse_offsets
+
+
+def test_request_heads_and_tokens() -> None:
+    head = b"GET /v1/link HTTP/1.1\r\nAuthorization: Bearer secret\r\nUpgrade: x"
+    method, target, headers = parse_request_head(head)
+    assert (method, target, headers["upgrade"]) == ("GET", "/v1/link", "x")
+    assert has_token(headers, b"secret")
+    assert not has_token(headers, b"other")
+    assert not has_token({}, b"")
+    with pytest.raises(ValueError, match="not a request"):
+        parse_request_head(b"\x16\x03\x01 nonsense")
+
+
+def test_offsets_of_a_stream_are_parsed() -> None:
+    text = "worker:0/e1-a1/stdout=17,ps:0/e2-a1/stderr=-3"
+    assert parse_offsets(text) == {"worker:0/e1-a1/stdout": 17, "ps:0/e2-a1/stderr": 0}
+    with pytest.raises(ValueError, match="invalid literal"):
+        parse_offsets("worker:0/e1-a1/stdout=many")
