@@ -8,9 +8,7 @@ replaced in the meantime. Deadlines that other processes rely on use ``monotonic
 from __future__ import annotations
 
 import os
-import threading
 import time
-from typing import Callable
 
 #: A directory with one file for each process, named by its id: seconds for which the process is
 #: treated as suspended. Tests set it, because a real suspend stops the test as well.
@@ -63,62 +61,3 @@ class SuspendMeter:
     def reset(self, until: float | None = None) -> None:
         """Measure from now, or from the time when ``suspended()`` was ``until``."""
         self._before = max(self._before, suspended() if until is None else until)
-
-
-class WriteGate:
-    """Reject writes after a suspend until another process or the job directory confirms them.
-
-    Parameters
-    ----------
-    judge
-        Called after a suspend, in the thread that writes. Returns whether this process may continue
-        to write; raises StoreError if that cannot be determined at present. None: the thread that
-        is connected to the coordinator calls ``confirm``.
-    """
-
-    def __init__(self, judge: Callable[[], bool] | None = None) -> None:
-        self._meter = SuspendMeter()
-        self._judge = judge
-        self._lock = threading.RLock()
-        self._judging = self._superseded = False
-
-    @property
-    def closed(self) -> bool:
-        """Whether writes are rejected now."""
-        return self._superseded or self._meter.seconds() > 0.0
-
-    def confirm(self, until: float) -> None:
-        """Allow writes: this process was confirmed when ``suspended()`` was ``until``."""
-        self._meter.reset(until)
-
-    def check(self) -> None:
-        """Return if writes are allowed.
-
-        Raises
-        ------
-        StoreError
-            If they are rejected. The error is transient unless ``judge`` has returned False.
-        """
-        if not self.closed:
-            return
-        from submarine_runtime.storage import StoreError, UnconfirmedError
-
-        with self._lock:
-            if self._judging:
-                return  # A read or write of ``judge`` itself.
-            if not self._superseded and self._judge is not None:
-                measured = suspended()
-                self._judging = True
-                try:
-                    self._superseded = not self._judge()
-                finally:
-                    self._judging = False
-                if not self._superseded:
-                    self._meter.reset(measured)
-            if self._superseded:
-                raise StoreError("this process was suspended and has been replaced")
-            if self.closed:
-                raise UnconfirmedError(
-                    "this machine was suspended; the coordinator has not confirmed the task yet",
-                    True,
-                )

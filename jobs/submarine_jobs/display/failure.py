@@ -6,7 +6,7 @@ Does not map (the agent's record is mapped by the core) and raises nothing.
 from __future__ import annotations
 
 from submarine_jobs.text import escaped, escaped_line, one_line, printable
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.record import Failure, TracebackFrame
 
 _MAX_FRAMES = 20
 _MAX_MESSAGE = 2000

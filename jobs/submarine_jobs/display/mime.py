@@ -13,9 +13,8 @@ from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.record import Failure, JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50

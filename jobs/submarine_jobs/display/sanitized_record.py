@@ -11,9 +11,16 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Output, Phase, TaskRecord
+from submarine_runtime.protocol.record import (
+    Event,
+    Failure,
+    JobRecord,
+    Output,
+    Phase,
+    TaskRecord,
+    TracebackFrame,
+)
 
 T = TypeVar("T")
 _MAX_ITEMS = 4096

@@ -11,7 +11,6 @@ import signal
 import threading
 from typing import Any, Callable, Mapping, Sequence
 
-from submarine_runtime import frameworks
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
     Beside,
@@ -26,6 +25,7 @@ from submarine_runtime.agent.program import (
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
 from submarine_runtime.agent.sync import ChiefCheckpoints, Syncing
+from submarine_runtime.frameworks import trait
 from submarine_runtime.frameworks.ranks import EVALUATOR, crew_of, first_rank
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
@@ -34,7 +34,8 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member, chief_of
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
-from submarine_runtime.storage import Scratch, Store
+from submarine_runtime.snapshots import restore, restore_as_told
+from submarine_runtime.storage import DamagedError, NotThereError, Scratch, Store, StoreError
 
 
 class Attempt:
@@ -172,7 +173,6 @@ class Attempt:
         config = self.config
         if order is None and not (config.restore_from or config.checkpoint_path):
             return None
-        from submarine_runtime.agent.restoring import put_checkpoints_back
 
         return put_checkpoints_back(
             self._store, self._scratch, config, self.task, order, self._status
@@ -240,7 +240,7 @@ class Attempt:
         from submarine_runtime.agent.program import watch_to_end
 
         assert self._program is not None
-        words = () if alone else tuple(frameworks.trait(self.config.framework, "ADDRESS_IN_USE"))
+        words = () if alone else tuple(trait(self.config.framework, "ADDRESS_IN_USE"))
         try:
             ending = watch_to_end(
                 self.config,
@@ -316,3 +316,37 @@ class Attempt:
             self._beside.end()
         if self._guard is not None:
             self._guard.release()
+
+
+def put_checkpoints_back(
+    store: Store,
+    scratch: Scratch,
+    config: AgentConfig,
+    task: str,
+    order: Mapping[str, Any] | None,
+    status: Status,
+) -> Ending | None:
+    """Restore checkpoints; return the ending if they exist and cannot be restored.
+
+    Parameters
+    ----------
+    order
+        The coordinator's choice; None: there is no coordinator.
+    """
+    try:
+        if order is None:
+            done = restore(store, scratch, config, task, task)
+        else:
+            done = restore_as_told(store, scratch, config, task, order)
+    except (DamagedError, NotThereError) as exc:
+        detail = f"The restore point could not be restored: {exc}."
+        return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
+    except (StoreError, OSError) as exc:
+        return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be restored: {exc}.")
+    for sentence in done.passed_over:
+        status.event("warning", sentence)
+    if done.source:
+        detail = f"{done.files} files were restored from {done.source}."
+        data = {"source": done.source, "files": done.files, "bytes": done.bytes}
+        status.event("restored", detail, data=data)
+    return None

@@ -46,12 +46,12 @@ from submarine_runtime.storage import (
     LeaseWatch,
     Store,
     StoreError,
+    WriteGate,
     application_id,
     asked_to_cancel,
     open_store,
     replaced,
 )
-from submarine_runtime.suspend import WriteGate
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
     first_change,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks import Helper, await_chief
 from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of
+from submarine_runtime.frameworks.registry import Helper, await_chief
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("xgboost",)

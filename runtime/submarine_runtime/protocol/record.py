@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
@@ -256,3 +255,35 @@ def _state(word: Any) -> State | None:
 
 def _reason(word: Any) -> EndReason | None:
     return None if word is None else EndReason(word)
+
+
+@dataclass
+class TracebackFrame:
+    """One frame of a failed program; ``cell`` and ``cell_line`` are set if it is in a cell."""
+
+    file: str
+    line: int
+    function: str = ""
+    code: str = ""
+    cell: str | None = None
+    cell_id: str | None = None
+    cell_line: int | None = None
+
+
+@dataclass
+class Failure:
+    """The exception that ended a program; the innermost frame is the last, as Python prints it."""
+
+    type: str
+    message: str
+    frames: list[TracebackFrame] = field(default_factory=list)
+    text: str = ""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Failure:
+        """Read what ``to_json`` wrote; unknown fields are ignored."""
+        values = known(cls, data)
+        values["frames"] = [
+            TracebackFrame(**known(TracebackFrame, f)) for f in data.get("frames") or []
+        ]
+        return cls(**values)

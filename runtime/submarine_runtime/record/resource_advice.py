@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Sequence
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus import Idleness
-    from submarine_runtime.protocol.failure import Failure
+    from submarine_runtime.protocol.record import Failure
 
 #: A shorter run, in seconds, gives no advice.
 TELLING = 30.0

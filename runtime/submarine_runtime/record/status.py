@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, Callable
 
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
     Event,
+    Failure,
     JobRecord,
     Output,
     Phase,
@@ -21,12 +21,13 @@ from submarine_runtime.protocol.record import (
     event_json,
 )
 from submarine_runtime.protocol.states import State, may_follow
-from submarine_runtime.record.onlookers import Onlookers
 
 #: Maximum number of events; a repeated error must not add many.
 MAX_EVENTS = 500
 MAX_MISSING = 50
 MAX_WARNINGS = 50
+#: Seconds for which one request is valid; the clients repeat it.
+HOLDS = 60.0
 
 
 class Status:
@@ -208,3 +209,29 @@ class Status:
     def event_count(self) -> int:
         """Number of events."""
         return len(self._record.events)
+
+
+class Onlookers:
+    """The clients of one task.
+
+    Attributes
+    ----------
+    wake
+        Called, in any thread, when the first client begins.
+    """
+
+    def __init__(self) -> None:
+        self._until = float("-inf")
+        self.wake: Callable[[], None] = lambda: None
+
+    @property
+    def present(self) -> bool:
+        """Whether there was a request within ``HOLDS`` seconds."""
+        return time.monotonic() < self._until
+
+    def note(self) -> None:
+        """Record a request."""
+        begins = not self.present
+        self._until = time.monotonic() + HOLDS
+        if begins:
+            self.wake()

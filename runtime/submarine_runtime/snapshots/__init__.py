@@ -22,9 +22,9 @@ if TYPE_CHECKING:
         task_directory as task_directory,
     )
     from submarine_runtime.snapshots.manifest import is_below as is_below
-    from submarine_runtime.snapshots.replacement import put_back as put_back
     from submarine_runtime.snapshots.restoration import (
         forget as forget,
+        put_back as put_back,
         restore as restore,
         restore_as_told as restore_as_told,
     )
@@ -74,8 +74,7 @@ else:
                 "task_directory",
             ),
             "manifest": ("is_below",),
-            "replacement": ("put_back",),
-            "restoration": ("forget", "restore", "restore_as_told"),
+            "restoration": ("forget", "put_back", "restore", "restore_as_told"),
             "scan": (
                 "STATE_FILE",
                 "Seen",

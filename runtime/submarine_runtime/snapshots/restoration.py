@@ -8,6 +8,7 @@ skipped. A task of a gang restores what the coordinator has chosen (``coordinato
 from __future__ import annotations
 
 import os
+import shutil
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Sequence
 
@@ -23,7 +24,6 @@ from submarine_runtime.snapshots.catalog import (
 )
 from submarine_runtime.snapshots.checkpoint_path import base_of
 from submarine_runtime.snapshots.event_pieces import assemble, task_directory
-from submarine_runtime.snapshots.replacement import put_back
 from submarine_runtime.snapshots.scan import STATE_FILE
 from submarine_runtime.storage import (
     DamagedError,
@@ -32,6 +32,8 @@ from submarine_runtime.storage import (
     Scratch,
     Store,
     StoreError,
+    Wanted,
+    make_directories,
 )
 
 #: Number of attempts to read a checkpoint path that changes in the meantime.
@@ -263,3 +265,54 @@ def forget(store: Store) -> None:
     """
     for name in (layout.SNAPSHOTS, layout.GROWING):
         store.delete(name, recursive=True)
+
+
+def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
+    """Make ``root`` hold ``pieces`` and nothing else.
+
+    Raises
+    ------
+    DamagedError
+        If the bytes are not those that were saved.
+    StoreError, OSError
+        If the store or the local disk failed.
+    """
+    aside, old = f"{root}.restoring", f"{root}.old"
+    for leftover in (aside, old):
+        shutil.rmtree(leftover, ignore_errors=True)
+    make_directories(aside)
+    wanted = []
+    kept = []
+    try:
+        for piece in pieces:
+            here = os.path.join(root, piece.path)
+            there = os.path.join(aside, piece.path)
+            if _same(here, piece):
+                kept.append((here, there))
+            else:
+                wanted.append(
+                    Wanted(
+                        piece.source, there, piece.size, piece.offset, piece.crc, piece.modified_ns
+                    )
+                )
+        fetching.fetch(wanted)
+        for here, there in kept:
+            make_directories(os.path.dirname(there))
+            os.link(here, there)
+        if os.path.isdir(root):
+            os.rename(root, old)
+        os.rename(aside, root)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _same(here: str, piece: Piece) -> bool:
+    """Return whether the file was restored or saved from there, and has not changed since."""
+    if piece.modified_ns is None or os.path.islink(here):
+        return False
+    try:
+        info = os.stat(here)
+    except OSError:
+        return False
+    return (info.st_size, info.st_mtime_ns) == (piece.size, piece.modified_ns)

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
         NO_ROOM as NO_ROOM,
         make_directories as make_directories,
     )
+    from submarine_runtime.storage.opening import open_store as open_store
+    from submarine_runtime.storage.retries import (
+        patiently as patiently,
+        wait_sentence as wait_sentence,
+    )
     from submarine_runtime.storage.scratch import Scratch as Scratch
     from submarine_runtime.storage.store import (
         Appender as Appender,
@@ -31,12 +36,10 @@ if TYPE_CHECKING:
         Store as Store,
         StoreError as StoreError,
         UnconfirmedError as UnconfirmedError,
-        open_store as open_store,
-        patiently as patiently,
         temporary_name as temporary_name,
-        wait_sentence as wait_sentence,
     )
     from submarine_runtime.storage.webhdfs import WebHdfsStore as WebHdfsStore
+    from submarine_runtime.storage.write_gate import WriteGate as WriteGate
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -54,6 +57,8 @@ else:
             "fetching": ("DamagedError", "Fetching", "Wanted"),
             "leases": ("LeaseWatch", "pause_of"),
             "local": ("NO_ROOM", "make_directories"),
+            "opening": ("open_store",),
+            "retries": ("patiently", "wait_sentence"),
             "scratch": ("Scratch",),
             "store": (
                 "Appender",
@@ -62,11 +67,9 @@ else:
                 "Store",
                 "StoreError",
                 "UnconfirmedError",
-                "open_store",
-                "patiently",
                 "temporary_name",
-                "wait_sentence",
             ),
             "webhdfs": ("WebHdfsStore",),
+            "write_gate": ("WriteGate",),
         },
     )

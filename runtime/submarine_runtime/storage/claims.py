@@ -13,7 +13,8 @@ from typing import Callable, Mapping
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage.store import Store, patiently
+from submarine_runtime.storage.retries import patiently
+from submarine_runtime.storage.store import Store
 
 
 def container_id(environ: Mapping[str, str]) -> str | None:

@@ -14,7 +14,8 @@ from typing import Callable, Iterator, NamedTuple, Sequence, TypeVar
 from zlib import crc32
 
 from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.store import Store, StoreError, patiently, wait_sentence
+from submarine_runtime.storage.retries import patiently, wait_sentence
+from submarine_runtime.storage.store import Store, StoreError
 
 T = TypeVar("T")
 THREADS = 4

@@ -11,7 +11,8 @@ import time
 from typing import Callable
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.store import Store, StoreError, patiently
+from submarine_runtime.storage.retries import patiently
+from submarine_runtime.storage.store import Store, StoreError
 
 #: Renewals within one lease; all but one of them may be lost.
 SIGNS = 4

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import os
-import random
-import time
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.agent_config import NO_ROOM_CODE, STORE_AWAY_CODE, JobStore
+from submarine_runtime.protocol.agent_config import NO_ROOM_CODE, STORE_AWAY_CODE
 
 T = TypeVar("T")
 
@@ -165,75 +163,6 @@ class Store(ABC):
     @abstractmethod
     def make_directory(self, path: str) -> None:
         """Create a directory (0700) and its parents; no error if it exists."""
-
-
-def open_store(store: JobStore, timeout: float = 20.0) -> Store:
-    """Return the client for ``store``.
-
-    Raises
-    ------
-    ValueError
-        If the kind is neither ``local`` nor ``webhdfs``.
-    """
-    if store.kind == "local":
-        from submarine_runtime.storage.local import LocalStore
-
-        return LocalStore(store.path)
-    if store.kind == "webhdfs":
-        from submarine_runtime.storage.webhdfs import WebHdfsStore
-
-        return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)
-    raise ValueError(f"job store {store.kind!r} is unknown; this agent knows local and webhdfs")
-
-
-def patiently(
-    action: Callable[[], T],
-    deadline: float | Callable[[], float],
-    *,
-    wait: Callable[[float], object] = time.sleep,
-    first: float = 0.2,
-    longest: float = 10.0,
-    store: Store | None = None,
-) -> T:
-    """Retry ``action`` after transient errors, with jittered backoff.
-
-    Parameters
-    ----------
-    deadline
-        ``time.monotonic()`` after which the last error is raised; a function if it may change.
-    wait
-        Function that waits for some seconds; if it returns early, the retry is earlier.
-    store
-        Its ``on_wait`` is called.
-
-    Raises
-    ------
-    StoreError
-        The first permanent error, or the last transient one after the deadline.
-    """
-    pause = first
-    waiting = False
-    try:
-        while True:
-            try:
-                return action()
-            except StoreError as exc:
-                now, end = time.monotonic(), deadline() if callable(deadline) else deadline
-                if not exc.transient or now + pause > end:
-                    raise
-                if store is not None and not isinstance(exc, UnconfirmedError):
-                    waiting = True
-                    store.on_wait(wait_sentence(store.label, end - now, exc))
-            wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
-            pause = min(longest, pause * 2)
-    finally:
-        if waiting and store is not None:
-            store.on_wait("")
-
-
-def wait_sentence(label: str, left: float, error: object) -> str:
-    """Return the text that a job displays while it waits for the file system ``label``."""
-    return f"waiting for {label} ({max(0.0, left):.0f} s left): {error}"[:500]
 
 
 def temporary_name(path: str) -> str:

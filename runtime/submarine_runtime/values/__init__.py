@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         pack_values as pack_values,
         unpack_values as unpack_values,
     )
-    from submarine_runtime.values.frames import ValuesError as ValuesError
+    from submarine_runtime.values.encoder import ValuesError as ValuesError
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -19,6 +19,6 @@ else:
         __name__,
         {
             "archive": ("DEFAULT_LIMIT", "Unpacked", "pack_values", "unpack_values"),
-            "frames": ("ValuesError",),
+            "encoder": ("ValuesError",),
         },
     )

@@ -2,15 +2,19 @@
 
 A value of a type that is not supported is rejected with a sentence that names an alternative. This
 module writes no file; it returns the functions that write them.
+
+A pandas column is a NumPy array if its dtype has one, else a list of plain values. A value is
+converted by the program's own pandas or tensor library.
 """
 
 from __future__ import annotations
 
+import datetime
+import importlib
 import math
+import re
 import sys
 from typing import IO, Any, Callable
-
-from submarine_runtime.values.frames import ValuesError, array_of, encode_more
 
 __all__ = ["Encoder", "ValuesError"]
 
@@ -21,6 +25,13 @@ _INTEGER_BITS = 4096
 _TEXT_LIMIT = 200 << 20
 _NODE_BYTES = 64
 SCALAR_KINDS = "biufc"
+#: Kinds of NumPy dtypes that a ``.npy`` file can hold: numbers, datetimes, timedeltas.
+PLAIN_KINDS = "biufcMm"
+#: Names of extension dtypes; no other text of a file is passed to pandas.
+EXTENSION_DTYPE = re.compile(
+    r"(?:U?Int(?:8|16|32|64)|Float(?:32|64)|boolean|str|string(?:\[(?:python|pyarrow)\])?"
+    r"|[a-z0-9_]{1,20}\[pyarrow\])\Z"
+)
 
 
 class Encoder:
@@ -128,8 +139,8 @@ class Encoder:
     def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
         """Return the node of a datetime, a pandas object or a tensor; None for anything else."""
         try:
-            node = encode_more(self, value, depth)
-            array = array_of(value) if node is None else None
+            node = _object_node(self, value, depth)
+            array = _tensor_array(value) if node is None else None
         except ValuesError:
             raise
         except Exception as error:
@@ -238,3 +249,144 @@ def _advice(value: object) -> str:
         "which cannot be sent: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors "
         "and pandas objects can"
     )
+
+
+class ValuesError(ValueError):
+    """A value cannot be encoded, or a file of values cannot be read; one sentence."""
+
+
+def _object_node(encoder: Encoder, value: Any, depth: int) -> dict[str, Any] | None:
+    """Return the node of a datetime, a pandas object or a tensor; None for anything else."""
+    kind = type(value)
+    if kind in (datetime.datetime, datetime.date, datetime.time, datetime.timedelta):
+        return _datetime(value)
+    if kind.__name__ in ("Timestamp", "Timedelta", "NaTType"):
+        pandas = sys.modules.get("pandas")
+        if pandas is not None and (value is pandas.NaT or isinstance(value, pandas.Timedelta)):
+            return {"kind": kind.__name__, "value": None if value is pandas.NaT else value.value}
+        if pandas is not None and isinstance(value, pandas.Timestamp):
+            zone = str(value.tz) if value.tz is not None else ""
+            return {"kind": "Timestamp", "value": value.value, "zone": zone}
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(value, (pandas.DataFrame, pandas.Series, pandas.Index)):
+        return _Frames(encoder, depth).node(value)
+    return None
+
+
+def _tensor_array(value: Any) -> Any:
+    """Return a tensor as a NumPy array; None if ``value`` is not a tensor.
+
+    Raises
+    ------
+    Exception
+        Any exception of the tensor's library.
+    """
+    library = type(value).__module__.split(".")[0]
+    if library == "torch" and hasattr(value, "detach"):
+        value = value.detach().cpu()
+        if not str(value.layout).endswith("strided"):
+            value = value.to_dense()
+        if str(value.dtype) == "torch.bfloat16" or "float8" in str(value.dtype):
+            value = value.float()
+        return value.resolve_conj().resolve_neg().numpy()
+    for method in ("numpy", "asnumpy"):
+        if callable(getattr(value, method, None)) and not isinstance(value, type):
+            return _standard_floats(getattr(value, method)())
+    if library in ("jax", "jaxlib") and hasattr(value, "__array__"):
+        return _standard_floats(importlib.import_module("numpy").asarray(value))
+    return None
+
+
+def _standard_floats(array: Any) -> Any:
+    """Convert small floats that need the library's NumPy extension to float32."""
+    name = str(getattr(array, "dtype", ""))
+    return array.astype("float32") if name.startswith(("bfloat16", "float8")) else array
+
+
+def _datetime(value: Any) -> dict[str, Any]:
+    kind = type(value).__name__
+    if kind == "timedelta":
+        return {"kind": kind, "value": [value.days, value.seconds, value.microseconds]}
+    node = {"kind": kind, "value": value.isoformat()}
+    zone = getattr(getattr(value, "tzinfo", None), "key", None)
+    if zone is not None:
+        node["zone"] = str(zone)
+    return node
+
+
+class _Frames:
+    """Encode one pandas object."""
+
+    def __init__(self, encoder: Encoder, depth: int) -> None:
+        self._encoder, self._depth = encoder, depth + 1
+        self._pandas: Any = sys.modules["pandas"]
+
+    def node(self, value: Any) -> dict[str, Any]:
+        pandas = self._pandas
+        if isinstance(value, pandas.Index):
+            return self._index(value)
+        if isinstance(value, pandas.Series):
+            name, index = self._plain(value.name), self._index(value.index)
+            return {"kind": "series", "name": name, "index": index, "data": self._column(value)}
+        node = {
+            "kind": "frame",
+            "index": self._index(value.index),
+            "columns": self._index(value.columns),
+        }
+        dtypes = set(value.dtypes)
+        only = next(iter(dtypes)) if len(dtypes) == 1 else None
+        if _in_numpy(only):
+            return {**node, "block": self._plain(value.to_numpy())}
+        columns = range(value.shape[1])
+        return {**node, "data": [self._column(value.iloc[:, number]) for number in columns]}
+
+    def _index(self, index: Any) -> dict[str, Any]:
+        pandas = self._pandas
+        if isinstance(index, pandas.MultiIndex):
+            levels = [self._index(index.get_level_values(n)) for n in range(index.nlevels)]
+            return {"kind": "multiindex", "levels": levels}
+        name = self._plain(index.name)
+        if isinstance(index, pandas.RangeIndex):
+            bounds = [index.start, index.stop, index.step]
+            return {"kind": "rangeindex", "name": name, "value": bounds}
+        made = {"kind": "index", "name": name, "data": self._column(index.to_series())}
+        return {**made, "freq": str(getattr(index, "freqstr", None) or "")}
+
+    def _column(self, series: Any) -> dict[str, Any]:
+        dtype = series.dtype
+        name = str(dtype)
+        if isinstance(dtype, self._pandas.CategoricalDtype):
+            return {
+                "kind": "categories",
+                "codes": self._plain(series.cat.codes.to_numpy()),
+                "categories": self._column(series.cat.categories.to_series()),
+                "ordered": bool(series.cat.ordered),
+            }
+        if isinstance(dtype, self._pandas.DatetimeTZDtype):
+            moments = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+            return {"kind": "zoned", "data": self._plain(moments), "zone": str(dtype.tz)}
+        if _in_numpy(dtype):
+            return self._plain(series.to_numpy())
+        if name != "object" and not EXTENSION_DTYPE.match(name):
+            raise ValuesError(
+                f"{self._encoder.name} holds a column of {name[:60]}, which cannot be returned; "
+                "convert it with .astype('str') or to numbers."
+            )
+        missing = series.isna().to_numpy()
+        if name == "object":
+            return self._plain([None if void else one for one, void in zip(series, missing)])
+        number = getattr(dtype, "numpy_dtype", None)
+        if getattr(number, "kind", "") in "biuf" and number is not None:
+            void = False if number.kind == "b" else 0
+            values = self._plain(series.to_numpy(dtype=number, na_value=void))
+            return {"kind": "masked", "dtype": name, "data": values, "mask": self._plain(missing)}
+        listed = self._plain([None if void else one for one, void in zip(series, missing)])
+        return {"kind": "listed", "dtype": name, "data": listed}
+
+    def _plain(self, value: Any) -> dict[str, Any]:
+        return self._encoder.node(value, self._depth)
+
+
+def _in_numpy(dtype: Any) -> bool:
+    """Return whether a ``.npy`` file can hold a column of this dtype: a dtype of NumPy itself."""
+    return getattr(dtype, "kind", "?") in PLAIN_KINDS and not hasattr(dtype, "na_value")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from submarine_runtime.yarn.container import (
         LAUNCH_SCRIPT as LAUNCH_SCRIPT,
         first_change as first_change,
-        new_record as new_record,
         reachable_host as reachable_host,
         say as say,
         wait_teller as wait_teller,
@@ -46,7 +45,6 @@ else:
             "container": (
                 "LAUNCH_SCRIPT",
                 "first_change",
-                "new_record",
                 "reachable_host",
                 "say",
                 "wait_teller",

@@ -9,8 +9,7 @@ from typing import Any
 
 from submarine_jobs.display import number, summary, task_rows
 from submarine_jobs.text import one_line, printable, web_link
-from submarine_runtime.protocol.failure import Failure
-from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
+from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord
 
 Json = dict[str, Any]
 #: Tasks, frames and so on of one view.

@@ -17,25 +17,28 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_runtime.agent.outputs import Unsaved
 from submarine_runtime.agent.outputs.files import find_outputs, written_files
-from submarine_runtime.agent.program import Ending, copy_writable, note_beginning
+from submarine_runtime.agent.preparation.bundle import copy_writable
+from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.program.ending import Facts, judge
 from submarine_runtime.agent.shipping import LogShipper
-from submarine_runtime.agent.shipping.log_shipper import GROWING_INTERVAL, MAX_FAILURES
-from submarine_runtime.agent.shipping.publisher import LARGEST_SEGMENT
+from submarine_runtime.agent.shipping.log_shipper import (
+    GROWING_INTERVAL,
+    LARGEST_SEGMENT,
+    MAX_FAILURES,
+)
 from submarine_runtime.agent.single_task.closing import Closing
+from submarine_runtime.agent.single_task.supervisor import note_beginning
 from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
 from submarine_runtime.processes import family, read_process
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.record import Failure, JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import MAX_EVENTS, Status
+from submarine_runtime.record import MAX_EVENTS, Status, Unsaved
 from submarine_runtime.storage import (
     Appender,
     Scratch,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.preparation.image import WITHOUT_DOCKER, image_ignored
+from submarine_runtime.agent.preparation.preparation import WITHOUT_DOCKER, image_ignored
 from submarine_runtime.protocol.reasons import EndReason
 
 ASKED = {

@@ -22,10 +22,10 @@ from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.program.ending import Facts, judge
 from submarine_runtime.network import Reservation, address_of, interface_of, own_address
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.link_validation import check_agent_line, check_order, read_line
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import Failure, TracebackFrame
 from tests.waiting import until
 
 

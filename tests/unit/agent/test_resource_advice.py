@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.gpus import Idleness
-from submarine_runtime.protocol.failure import Failure
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import hints
-from submarine_runtime.record.resource_advice import memory_sentence
+from submarine_runtime.record.resource_advice import hints, memory_sentence
 
 
 def test_hints_say_what_to_ask_for() -> None:

@@ -31,8 +31,7 @@ from submarine_magics.frontend.notebook_frontend import (
     OutputLimitReached,
 )
 from submarine_magics.frontend.tracebacks import build_traceback, without_traceback
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
-from submarine_runtime.protocol.record import JobRecord, Output
+from submarine_runtime.protocol.record import Failure, JobRecord, Output, TracebackFrame
 from submarine_runtime.protocol.states import State
 
 CALL = "get_ipython().run_line_magic('submarine', '%%')\n"

@@ -221,7 +221,7 @@ def test_a_socket_has_a_short_name_wherever_the_state_directory_is(tmp_path: Pat
 
 def test_somebody_looks_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr("submarine_runtime.record.onlookers.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("submarine_runtime.record.status.time.monotonic", lambda: now[0])
     woken: list[int] = []
     onlookers = Onlookers()
     onlookers.wake = lambda: woken.append(1)

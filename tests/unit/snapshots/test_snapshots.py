@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync.hold import Hold
-from submarine_runtime.agent.sync.settling import Settling
+from submarine_runtime.agent.sync.settling import Hold, Settling
 from submarine_runtime.snapshots import (
     ChangedError,
     Reader,

@@ -18,7 +18,7 @@ from concurrent.futures import Future, TimeoutError as NotYet
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_runtime.values import archive, decoder, encoder, frames
+from submarine_runtime.values import archive, decoder, encoder
 from submarine_zeppelin.local.kernel_messages import PythonSession
 
 _sessions: weakref.WeakValueDictionary[tuple[str, str], PythonSession] = (
@@ -130,7 +130,7 @@ def _library() -> bytes:
             package = Path(str(archive.__file__)).parents[1]
             for name in ("lazy.py", "values/__init__.py"):
                 library.writestr(f"submarine_runtime/{name}", (package / name).read_text("utf-8"))
-            for module in (archive, encoder, decoder, frames):
+            for module in (archive, encoder, decoder):
                 name = module.__name__.rpartition(".")[2]
                 text = Path(str(module.__file__)).read_text("utf-8")
                 library.writestr(f"submarine_runtime/values/{name}.py", text)

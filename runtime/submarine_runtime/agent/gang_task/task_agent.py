@@ -27,9 +27,9 @@ from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_V
 from submarine_runtime.protocol.layout import split_task
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.storage import Scratch, open_store
-from submarine_runtime.suspend import WriteGate
-from submarine_runtime.yarn import new_record, wait_teller, write_traceback
+from submarine_runtime.record import new_record
+from submarine_runtime.storage import Scratch, WriteGate, open_store
+from submarine_runtime.yarn import wait_teller, write_traceback
 
 
 class TaskAgent:

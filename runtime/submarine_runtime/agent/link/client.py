@@ -16,7 +16,8 @@ from typing import Any, Callable, Mapping
 from submarine_runtime.agent.link.connection import Lines, RefusedError, dial
 from submarine_runtime.agent.link.deadman import DeadMan
 from submarine_runtime.agent.link.outbox import Outbox, encoded
-from submarine_runtime.suspend import LEAST, WriteGate, monotonic, suspended
+from submarine_runtime.storage import WriteGate
+from submarine_runtime.suspend import LEAST, monotonic, suspended
 
 DIAL_SECONDS = 4.0
 #: Heartbeats, and minimum seconds, without an answer after which the connection counts as dead: TCP

@@ -12,8 +12,6 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from submarine_runtime.agent.measurement.printed_scalars import printed_scalars
-
 if TYPE_CHECKING:
     from submarine_runtime.agent.measurement.event_files import EventFiles
 
@@ -27,6 +25,27 @@ _REPORT = re.compile(rb"report(?:er)?[: ]progress:\s*([0-9]{0,3}(?:\.[0-9]{1,9})
 _EPOCH = re.compile(rb"(?:^|[\r\n])Epoch (\d{1,7})/(\d{1,7})\b")
 _STEP = re.compile(rb"[\r\n\x08m] {0,9}(\d{1,9})/(\d{1,9})(?:\x1b\[0m)? ")
 _BAR = re.compile(rb"([^\r\n|%]{0,60}?) {0,3}\d{1,3}%\|[^|\r\n]{0,300}\| *(\d{1,12})/(\d{1,12}) \[")
+#: Number of bytes at the end of the text, and of lines in them, that are parsed.
+MAX_TEXT = 1 << 13
+MAX_LINES = 64
+_NUMBER = rb"[-+]?(?:\d{1,18}(?:\.\d{0,18})?|\.\d{1,18})(?:[eE][-+]?\d{1,3})?|nan|inf|-inf"
+_COLOUR = re.compile(rb"\x1b\[[0-9;]*m")
+_END = re.compile(rb"[\r\n\x08]+")
+_SCALAR_STEP = re.compile(rb"\s{0,9}\d{1,9}/\d{1,9}\s")
+_PAIR = re.compile(rb"(?:^|- )\s{0,3}([A-Za-z_][\w./]{0,47}): (" + _NUMBER + rb")(?=\s*(?:-|$))")
+_PAIRS_ONLY = re.compile(
+    rb"\s*[A-Za-z_][\w./]{0,47}: (?:"
+    + _NUMBER
+    + rb")(?:\s+-\s+[A-Za-z_][\w./]{0,47}: (?:"
+    + _NUMBER
+    + rb")){0,15}\s*"
+)
+_SCALAR_BAR = re.compile(
+    rb"\d{1,3}%\|[^|]{0,300}\| *[\d.]+[kMG]?/[\d.]+[kMG]? \[[^\]]{0,80}?, ?[^\]]{0,200}\]"
+)
+_POSTFIX = re.compile(rb", ([A-Za-z_]\w{0,47})=(" + _NUMBER + rb")(?=[,\]])")
+#: Words in such lines that are not scalars.
+_NONE_OF_THEM = frozenset({"ETA"})
 
 
 class Progress:
@@ -153,3 +172,31 @@ class _Bars:
         if done * 2 < self._bars.get(key, 0):  # By much, because some text is read twice.
             self._repeated.add(key)
         self._bars[key] = done
+
+
+def printed_scalars(text: bytes, *, cut: bool = False) -> dict[str, float]:
+    """Return name -> newest value in the end of ``text``.
+
+    Parameters
+    ----------
+    cut
+        ``text`` may begin within a line; the rest of that line could be taken for another name.
+    """
+    lines = _END.split(_COLOUR.sub(b"", text[-MAX_TEXT:]))
+    if cut or len(text) > MAX_TEXT:
+        del lines[0]
+    found: dict[str, float] = {}
+    for line in reversed(lines[-MAX_LINES:]):
+        for name, value in _of_line(line):
+            key = name.decode("ascii", "replace")
+            if key not in _NONE_OF_THEM:
+                found.setdefault(key, float(value))
+    return found
+
+
+def _of_line(line: bytes) -> list[tuple[bytes, bytes]]:
+    if b": " in line and (_SCALAR_STEP.match(line) or _PAIRS_ONLY.fullmatch(line)):
+        return _PAIR.findall(line)
+    if b"%|" in line and _SCALAR_BAR.search(line):
+        return _POSTFIX.findall(line)
+    return []

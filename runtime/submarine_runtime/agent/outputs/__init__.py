@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.outputs.files import (
-        MAX_UNSAVED as MAX_UNSAVED,
-        Unsaved as Unsaved,
-        save_outputs as save_outputs,
-        unsaved_sentences as unsaved_sentences,
-    )
+    from submarine_runtime.agent.outputs.files import save_outputs as save_outputs
     from submarine_runtime.agent.outputs.saving import (
         Saving as Saving,
         VersionSaving as VersionSaving,
@@ -25,7 +20,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "files": ("MAX_UNSAVED", "Unsaved", "save_outputs", "unsaved_sentences"),
+            "files": ("save_outputs",),
             "saving": (
                 "Saving",
                 "VersionSaving",

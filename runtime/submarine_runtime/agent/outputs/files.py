@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import Any, Callable, Iterator, Mapping, NamedTuple, Sequence
+from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
+from submarine_runtime.record import Unsaved
 from submarine_runtime.storage import StoreError
 
 MAX_FILES = 20_000
-#: Number of unsaved files of the working directory that are named; the others are counted.
-MAX_UNSAVED = 20
 #: Maximum number of entries of the working directory that are considered.
 MAX_LOOKED = 200_000
 #: Prefixes of the names under which YARN localises files and directories for the program.
@@ -111,63 +109,6 @@ def save_outputs(
             if exc.transient:
                 return failure  # The time for retries is used up.
     return failure
-
-
-@dataclass
-class Unsaved:
-    """Files in the working directory that the program wrote and that no pattern keeps."""
-
-    files: list[tuple[str, int]] = field(default_factory=list)
-    count: int = 0
-    size: int = 0
-
-    def add(self, path: str, size: int) -> None:
-        """Count a file; the first ones are named."""
-        self.count += 1
-        self.size += size
-        if len(self.files) < MAX_UNSAVED:
-            self.files.append((path, size))
-
-    def to_json(self) -> dict[str, Any]:
-        """Return ``files`` (path and size), ``count`` and ``size`` of all."""
-        return {"files": self.files, "count": self.count, "size": self.size}
-
-
-def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
-    """Return a sentence for each named file of ``Unsaved.to_json``, and one for the others."""
-    files = found["files"][:MAX_UNSAVED]
-    whose = f"{task}: " if task else ""
-    sentences = [
-        f"{whose}{path}, {size_words(int(size))}, was not saved. Write it to $SUBMARINE_MODEL_DIR, "
-        f"or run with --keep {quoted(path)}."
-        for path, size in files
-    ]
-    more = int(found["count"]) - len(files)
-    if more > 0:
-        rest = int(found["size"]) - sum(int(size) for _, size in files)
-        what = "One more file" if more == 1 else f"{more:,} more files"
-        sentences.append(
-            f"{whose}{what} of the working directory, {size_words(rest)}, "
-            f"{'was' if more == 1 else 'were'} not saved."
-        )
-    return sentences
-
-
-def size_words(size: int) -> str:
-    """Return ``268 kB``."""
-    number = float(size)
-    for unit in ("B", "kB", "MB", "GB"):
-        if number < 1000 or unit == "GB":
-            break
-        number /= 1000
-    return f"{number:.0f} {unit}" if number >= 10 or unit == "B" else f"{number:.1f} {unit}"
-
-
-def quoted(path: str) -> str:
-    """Return a pattern that matches only ``path``, quoted for a shell."""
-    for character in "[?*":
-        path = path.replace(character, f"[{character}]")
-    return "'" + path.replace("'", "'\\''") + "'"
 
 
 def written_files(

@@ -7,14 +7,9 @@ import threading
 import time
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from submarine_runtime.agent.outputs.files import (
-    Item,
-    Unsaved,
-    find_outputs,
-    save_outputs,
-    written_files,
-)
+from submarine_runtime.agent.outputs.files import Item, find_outputs, save_outputs, written_files
 from submarine_runtime.protocol import layout
+from submarine_runtime.record import Unsaved
 from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 
 MAX_TOLD = 500

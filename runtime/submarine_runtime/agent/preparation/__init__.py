@@ -5,10 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.preparation.bundle import (
-        BundleError as BundleError,
-        unpack as unpack,
-    )
     from submarine_runtime.agent.preparation.inputs import (
         WHOLE as WHOLE,
         InputError as InputError,
@@ -24,7 +20,6 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "bundle": ("BundleError", "unpack"),
             "inputs": ("InputError", "SourceFile", "WHOLE", "look", "part_of", "parts"),
             "preparation": ("Preparing",),
         },

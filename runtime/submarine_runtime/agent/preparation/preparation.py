@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from typing import TYPE_CHECKING, Callable, Sequence
+from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
-from submarine_runtime.agent.preparation.image import image_ignored
-from submarine_runtime.agent.program import (
-    Ending,
-    Found,
-    copy_writable,
-    remove_checksum_files,
-    unpack_program,
-)
+from submarine_runtime.agent.program import Ending, Found
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, Store, StoreError
@@ -22,6 +15,9 @@ if TYPE_CHECKING:
     from submarine_runtime.agent.preparation.inputs import Share
     from submarine_runtime.gpus import Claim
     from submarine_runtime.protocol.link import Member
+
+#: File that this executor leaves in the working directory of each container.
+WITHOUT_DOCKER = "default_container_executor.sh"
 
 
 class _Interrupted(Exception):  # noqa: N818 - not an error: it was requested
@@ -111,6 +107,13 @@ class Preparing:
 
     def place(self) -> Ending | None:
         """Unpack the bundle, check the image, and clean localized directories."""
+        # Imported here: zipfile is not needed before the agent has registered.
+        from submarine_runtime.agent.preparation.bundle import (
+            copy_writable,
+            remove_checksum_files,
+            unpack_program,
+        )
+
         left = remove_checksum_files(self._scratch.root)
         if left:
             self._event(
@@ -161,3 +164,27 @@ class Preparing:
         """Release the devices."""
         if self._claim is not None:
             self._claim.release()
+
+
+def image_ignored(directory: str, variables: Mapping[str, str]) -> Ending | None:
+    """Return the ending of a task that does not run in its image; None if it does.
+
+    Parameters
+    ----------
+    directory
+        Working directory of the container.
+    variables
+        Environment of the container, which has YARN's settings.
+    """
+    if variables.get("YARN_CONTAINER_RUNTIME_TYPE") != "docker":
+        return None
+    if not os.path.exists(os.path.join(directory, WITHOUT_DOCKER)):
+        return None
+    image = variables.get("YARN_CONTAINER_RUNTIME_DOCKER_IMAGE", "")[:200]
+    return Ending(
+        EndReason.LAUNCH_FAILED,
+        f"The cluster runs no Docker containers: YARN did not take the image {image} and started "
+        "the program on the node itself. Leave the image out, or ask the operator for YARN's "
+        "Docker runtime (LinuxContainerExecutor, with docker in "
+        "yarn.nodemanager.runtime.linux.allowed-runtimes).",
+    )

@@ -5,26 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.program.ending import Ending as Ending
+    from submarine_runtime.agent.program.ending import (
+        Ending as Ending,
+        asked_ending as asked_ending,
+        memory_ending as memory_ending,
+        system_ending as system_ending,
+    )
     from submarine_runtime.agent.program.environment import (
         Found as Found,
         runtime_path as runtime_path,
     )
     from submarine_runtime.agent.program.helpers import Beside as Beside, HelperError as HelperError
-    from submarine_runtime.agent.program.monitor import (
-        asked_ending as asked_ending,
-        memory_ending as memory_ending,
-    )
+    from submarine_runtime.agent.program.monitor import watch_to_end as watch_to_end
     from submarine_runtime.agent.program.process import Program as Program
-    from submarine_runtime.agent.program.running import watch_to_end as watch_to_end
     from submarine_runtime.agent.program.start import (
-        copy_writable as copy_writable,
         helper_ending as helper_ending,
-        note_beginning as note_beginning,
-        remove_checksum_files as remove_checksum_files,
         setup_of as setup_of,
         start_program as start_program,
-        unpack_program as unpack_program,
     )
     from submarine_runtime.agent.program.wakeup import Terminated as Terminated, Wakeup as Wakeup
 else:
@@ -33,21 +30,12 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "ending": ("Ending",),
+            "ending": ("Ending", "asked_ending", "memory_ending", "system_ending"),
             "environment": ("Found", "runtime_path"),
             "helpers": ("Beside", "HelperError"),
-            "monitor": ("asked_ending", "memory_ending"),
+            "monitor": ("watch_to_end",),
             "process": ("Program",),
-            "running": ("watch_to_end",),
-            "start": (
-                "copy_writable",
-                "helper_ending",
-                "note_beginning",
-                "remove_checksum_files",
-                "setup_of",
-                "start_program",
-                "unpack_program",
-            ),
+            "start": ("helper_ending", "setup_of", "start_program"),
             "wakeup": ("Terminated", "Wakeup"),
         },
     )

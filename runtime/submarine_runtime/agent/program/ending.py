@@ -1,12 +1,19 @@
-"""Determine why a program ended; a pure function of the known facts."""
+"""Determine why a program ended, or why it could not be started."""
 
 from __future__ import annotations
 
+import errno
+import resource
 import signal
 from dataclasses import dataclass
 
-from submarine_runtime.protocol.failure import Failure
+from submarine_runtime.agent.program.process import Program
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import Failure
+
+# Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
+from submarine_runtime.record import resource_advice as hints
 
 #: An unexplained SIGKILL counts as the kernel's if this share of the memory was in use.
 NEAR_LIMIT = 0.9
@@ -140,3 +147,49 @@ def signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return "unknown"
+
+
+def system_ending(exc: OSError) -> Ending:
+    """Return the ending of a task that failed with an error of the operating system."""
+    reason = EndReason.LAUNCH_FAILED
+    if exc.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason = EndReason.DISK_FULL
+    return Ending(reason, f"{exc.strerror}: {exc.filename}.")
+
+
+def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
+    """Return an out-of-memory ending if the program uses, or has just used, more than its limit.
+
+    YARN checks a container's memory too, and may be first if much is allocated at once; the agent
+    then receives only SIGTERM. A program that the same signal has ended is measured by the kernel's
+    counter for children.
+    """
+    if not config.memory:
+        return None
+    code = program.poll()
+    if code is None:
+        used = program.tree.surge()
+    elif code in (-signal.SIGTERM, -signal.SIGKILL) and not program.sent(-code):
+        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    else:
+        return None
+    if used <= config.memory + config.memory_slack:
+        return None
+    return Ending(
+        EndReason.OUT_OF_MEMORY,
+        f"{hints.memory_sentence(used, config.memory)} Its container was ended.",
+    )
+
+
+def asked_ending(asked: dict[str, str]) -> Ending:
+    """Return the ending for a request; see ``Cancelling.asked``."""
+    if asked.get("reason"):
+        return Ending(EndReason(asked["reason"]), asked.get("why") or "")
+    return Ending(EndReason.CANCELLED, cancel_sentence(asked))
+
+
+def cancel_sentence(asked: dict[str, str]) -> str:
+    """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
+    cancelled = f"Cancelled by {asked['by']}" if asked.get("by") else "Cancelled"
+    why = asked.get("why") or ""
+    return f"{cancelled}: {why}." if why else f"{cancelled}."

@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
+from submarine_runtime.protocol.record import Failure, TracebackFrame
 from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
 
 MAX_FILE = 1 << 20

@@ -1,34 +1,39 @@
-"""Monitor the running program and end it if required: cancel, timeout, memory limit.
-
-``ending`` determines why a program ended by itself; ``measuring`` measures.
-"""
+"""Monitor the running program to its end; end it if required: cancel, timeout, memory limit."""
 
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import time
-from typing import TYPE_CHECKING, Callable
+from typing import Callable, Mapping
 
-from submarine_runtime.agent.program.ending import Ending
+from submarine_runtime.agent.measurement import SampleLog
+from submarine_runtime.agent.program.ending import Ending, Facts, asked_ending, judge
+from submarine_runtime.agent.program.failure import (
+    last_line,
+    load_failure,
+    name_cells,
+    parse_stderr,
+)
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.network import PortUse
+from submarine_runtime.processes import kernel_memory_kills
+from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
-
-# Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
 from submarine_runtime.record import Status, resource_advice as hints
-
-if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement import SampleLog
+from submarine_runtime.storage import Scratch
 
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
 #: detected before YARN, which checks every 3 s and then ends the whole container.
 GLANCE = 0.25
 LOOK_FIRST = 0.02
+#: A disk with less free space, in bytes, counts as full.
+DISK_FULL = 1 << 16
+#: Number of bytes at the end of stderr that are searched for the message of a taken port.
+PORT_TAIL = 1 << 14
 
 
 class Watch:
@@ -173,46 +178,128 @@ class Watch:
         self._status.end_phase("first_line")
 
 
-def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
-    """Return an out-of-memory ending if the program uses, or has just used, more than its limit.
-
-    YARN checks a container's memory too, and may be first if much is allocated at once; the agent
-    then receives only SIGTERM. A program that the same signal has ended is measured by the kernel's
-    counter for children.
-    """
-    if not config.memory:
-        return None
-    code = program.poll()
-    if code is None:
-        used = program.tree.surge()
-    elif code in (-signal.SIGTERM, -signal.SIGKILL) and not program.sent(-code):
-        used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
-    else:
-        return None
-    if used <= config.memory + config.memory_slack:
-        return None
-    return Ending(
-        EndReason.OUT_OF_MEMORY,
-        f"{hints.memory_sentence(used, config.memory)} Its container was ended.",
-    )
-
-
-def asked_ending(asked: dict[str, str]) -> Ending:
-    """Return the ending for a request; see ``Cancelling.asked``."""
-    if asked.get("reason"):
-        return Ending(EndReason(asked["reason"]), asked.get("why") or "")
-    return Ending(EndReason.CANCELLED, cancel_sentence(asked))
-
-
-def cancel_sentence(asked: dict[str, str]) -> str:
-    """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
-    cancelled = f"Cancelled by {asked['by']}" if asked.get("by") else "Cancelled"
-    why = asked.get("why") or ""
-    return f"{cancelled}: {why}." if why else f"{cancelled}."
-
-
 def _size(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:
         return 0
+
+
+def gather(
+    scratch: Scratch,
+    stderr: str,
+    code: int,
+    *,
+    shell: bool,
+    watch: Watch,
+    port_words: tuple[str, ...] = (),
+) -> Facts:
+    """Return the facts of a program that ended with the status ``code``."""
+    facts = Facts(
+        code,
+        shell,
+        watch.stopped,
+        watch.stopped_detail,
+        peak=watch.tree.peak,
+        limit=watch.limit,
+    )
+    if not shell:
+        facts.started = os.path.exists(os.path.join(scratch.launch, "started"))
+        loaded = load_failure(scratch.path("failure.json"))
+        if loaded is not None:
+            facts.failure, facts.kind = loaded
+    if code != 0:
+        facts.last_line = last_line(stderr)
+        facts.disk_full = _disk_full(scratch.root, scratch.logs)
+        facts.port_taken = _said(stderr, port_words)
+        if facts.failure is None:
+            facts.failure = parse_stderr(stderr)
+    if facts.failure is not None:
+        facts.failure = name_cells(facts.failure, scratch.program)
+    return facts
+
+
+def _said(path: str, words: tuple[str, ...]) -> str:
+    """Return the last line of the end of a log that contains one of some words; empty: none."""
+    if not words:
+        return ""
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(0, os.path.getsize(path) - PORT_TAIL))
+            lines = file.read(PORT_TAIL).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return ""
+    found = (line for line in reversed(lines) if any(word in line for word in words))
+    return next(found, "").strip()[:300]
+
+
+def _disk_full(*paths: str) -> bool:
+    for path in paths:
+        try:
+            info = os.statvfs(path)
+        except OSError:
+            continue
+        if info.f_bavail * info.f_frsize < DISK_FULL or (info.f_files and not info.f_favail):
+            return True
+    return False
+
+
+def watch_to_end(
+    config: AgentConfig,
+    program: Program,
+    status: Status,
+    wakeup: Wakeup,
+    scratch: Scratch,
+    logs: Mapping[str, str],
+    asked: Callable[[], dict[str, str] | None],
+    samples: SampleLog | None = None,
+    port_words: tuple[str, ...] = (),
+    meeting: PortUse | None = None,
+) -> Ending:
+    """Monitor the program until it and its processes have ended; return the ending.
+
+    Parameters
+    ----------
+    asked
+        Returns a request to end the program, or None; called after every event.
+    samples
+        Log of the measurements.
+    port_words
+        Texts in stderr that mean a taken port; empty: not searched.
+    meeting
+        Detects whether the program uses its rendezvous port.
+    """
+    kills = kernel_memory_kills()
+    watch = Watch(
+        config,
+        program,
+        status,
+        wakeup,
+        tuple(logs.values()),
+        asked,
+        samples,
+        scratch.outputs[layout.TENSORBOARD],
+        meeting,
+    )
+    code = watch.until_end()
+    left = program.end_stragglers(watch.tree.known)
+    program.release()
+    # Children of a program that was told to end may need a little longer than the program.
+    if left and watch.stopped is None:
+        what = "a process" if left == 1 else f"{left} processes"
+        status.event("warning", f"The agent ended {what} that the program had left behind.")
+    status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
+    from submarine_runtime.agent.program.monitor import gather
+
+    facts = gather(
+        scratch,
+        logs["stderr"],
+        code,
+        shell=config.command is not None,
+        watch=watch,
+        port_words=port_words,
+    )
+    facts.kernel_kills = kernel_memory_kills() - kills
+    ending = judge(facts)
+    status.set_record(hints=watch.hints(ending))
+    return ending

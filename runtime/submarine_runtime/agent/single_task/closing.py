@@ -13,21 +13,14 @@ from contextlib import suppress
 from itertools import chain
 from typing import Callable, Sequence
 
-from submarine_runtime.agent.outputs import (
-    Unsaved,
-    all_outputs,
-    result_files,
-    save_outputs,
-    unreturned,
-    unsaved_sentences,
-)
+from submarine_runtime.agent.outputs import all_outputs, result_files, save_outputs, unreturned
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import Status
+from submarine_runtime.record import Status, Unsaved, unsaved_sentences
 from submarine_runtime.snapshots import forget
 from submarine_runtime.storage import Scratch, Store, StoreError, patiently
 

@@ -5,21 +5,26 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
+from typing import Callable
 
 from submarine_runtime.agent.preparation import Preparing
 from submarine_runtime.agent.program import Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShipper, Publisher, log_shippers
-from submarine_runtime.agent.single_task.cancellation import Cancelling
 from submarine_runtime.frameworks import process_count, trait
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.quicklinks import resolved
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
 from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
 from submarine_runtime.yarn import reachable_host, wait_teller
+
+#: Seconds for saving after a cancel.
+CANCELLED_GRACE = 10.0
 
 
 @dataclass
@@ -104,3 +109,46 @@ def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
 def links_of(config: AgentConfig, me: Member) -> dict[str, str]:
     """Return the job's links, with this host for the task."""
     return resolved(config.links, [replace(me, host=reachable_host(config.listen))])
+
+
+class Cancelling:
+    """The first request to end the job.
+
+    Parameters
+    ----------
+    on_asked
+        Called once, in the thread that receives the request.
+
+    Attributes
+    ----------
+    asked
+        ``by`` and ``why``; None without a request. For an expired lease ``reason`` is the end
+        reason.
+    deadline
+        ``time.monotonic()`` after which nothing is saved.
+    """
+
+    def __init__(self, on_asked: Callable[[dict[str, str]], None]) -> None:
+        self._on_asked = on_asked
+        self._grace = float("inf")
+        self.asked: dict[str, str] | None = None
+        self.deadline = float("inf")
+
+    def hear(self, asked: dict[str, str]) -> None:
+        """Cancel the job, from any thread; only the first request counts."""
+        self._take(asked, CANCELLED_GRACE)
+
+    def expire(self, why: str) -> None:
+        """End the job because its lease has expired; saving is not limited further."""
+        self._take({"reason": EndReason.LEASE_EXPIRED.value, "why": why}, float("inf"))
+
+    def patience(self, seconds: float) -> float:
+        """Return the part of ``seconds`` that saving may use."""
+        return min(seconds, self._grace)
+
+    def _take(self, asked: dict[str, str], grace: float) -> None:
+        if self.asked is not None:
+            return
+        self.asked, self._grace = asked, grace
+        self.deadline = min(self.deadline, time.monotonic() + grace)
+        self._on_asked(asked)

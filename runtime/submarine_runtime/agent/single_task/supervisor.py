@@ -11,31 +11,30 @@ import signal
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING, Callable, Mapping
+from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.live import Views
 from submarine_runtime.agent.outputs import model_version
-from submarine_runtime.agent.program import Ending, Terminated, Wakeup, asked_ending, note_beginning
-from submarine_runtime.agent.single_task.cancellation import Cancelling
-from submarine_runtime.agent.single_task.context import gang_of_one, links_of, lone_desk
+from submarine_runtime.agent.program import Ending, Terminated, Wakeup, asked_ending
+from submarine_runtime.agent.single_task.context import Cancelling, gang_of_one, links_of, lone_desk
 from submarine_runtime.frameworks import apart_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import Status
+from submarine_runtime.record import Status, new_record
 from submarine_runtime.storage import (
     Scratch,
     StoreError,
+    WriteGate,
     asked_to_cancel,
     claim,
     open_store,
     patiently,
     replaced,
 )
-from submarine_runtime.suspend import WriteGate
-from submarine_runtime.yarn import new_record, say, write_traceback
+from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, say, write_traceback
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.single_task.closing import Closing
@@ -44,6 +43,8 @@ if TYPE_CHECKING:
 LAST_WORDS = 1.0
 #: Seconds between two checks of the parent process.
 LOOK_SECONDS = 0.25
+#: Seconds for a request to each ResourceManager; no other step waits for it.
+_RM_SECONDS = 3.0
 
 
 class Supervisor:
@@ -294,3 +295,52 @@ class Supervisor:
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")
         return 1
+
+
+def note_beginning(
+    status: Status, scratch: Scratch, began: float, resourcemanagers: Sequence[str] = ()
+) -> None:
+    """Record the phases before the agent, and its own first phase.
+
+    Parameters
+    ----------
+    resourcemanagers
+        Queried, in a thread, for the time when this container was allocated: YARN unpacks an
+        archive before or after it localizes the small files whose times are visible here.
+    """
+    localized = localized_from(scratch, began)
+    launched = max(localized, master_launched(scratch, began))
+    status.end_phases(localized)  # The client's last phase, the wait in the queue.
+    status.begin_phase("localizing", localized)
+    status.end_phase("localizing", launched)
+    if launched < began:
+        status.begin_phase("master_start", launched)
+        status.end_phase("master_start", began)
+    status.begin_phase("start", began)
+    container = os.environ.get("CONTAINER_ID")
+    if resourcemanagers and container:
+
+        def ask() -> None:
+            from submarine_runtime.yarn import container_started
+
+            granted = container_started(resourcemanagers, container, _RM_SECONDS)
+            if granted is not None:
+                status.localizing_since(granted)
+
+        threading.Thread(target=ask, name="localizing", daemon=True).start()
+
+
+def localized_from(scratch: Scratch, began: float) -> float:
+    """Return when the first of the job's files was localized on this node, else ``began``."""
+    ours = ("agent.json", "secret.json", layout.BUNDLE)
+    return min(first_change([scratch.path(name) for name in ours]) or began, began)
+
+
+def master_launched(scratch: Scratch, began: float) -> float:
+    """Return when YARN launched this container, if it is the application master's; else ``began``.
+
+    The NodeManager writes the launch script when all files are there.
+    """
+    if not os.environ.get("CONTAINER_ID", "").endswith("_000001"):
+        return began
+    return min(first_change([scratch.path(LAUNCH_SCRIPT)]) or began, began)

@@ -10,23 +10,22 @@ import time
 from contextlib import suppress
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.agent.outputs import MAX_UNSAVED, unsaved_sentences
 from submarine_runtime.coordinator.record.journal import Journal
 from submarine_runtime.coordinator.record.resource_hints import job_hints
-from submarine_runtime.protocol.failure import Failure
 from submarine_runtime.protocol.fields import known
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
     LOCALIZED,
     Event,
+    Failure,
     JobRecord,
     Output,
     TaskRecord,
     event_json,
 )
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import Status
+from submarine_runtime.record import MAX_UNSAVED, Status, unsaved_sentences
 
 #: Limit of the events, except changes of state: 1,000 tasks may each start, end and be lost once.
 MAX_EVENTS = 5000

@@ -15,7 +15,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, new_secret
 from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.inputs.localization import _download
-from submarine_runtime.storage.webhdfs_http import request
+from submarine_runtime.storage.webhdfs import request
 
 Serve = Callable[[bytes, int], int]
 

@@ -10,9 +10,16 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs import display
 from submarine_jobs.model import JobView
 from submarine_jobs.text import escaped, one_line, printable, web_link
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Output, Phase, TaskRecord
+from submarine_runtime.protocol.record import (
+    Event,
+    Failure,
+    JobRecord,
+    Output,
+    Phase,
+    TaskRecord,
+    TracebackFrame,
+)
 from submarine_runtime.protocol.states import State
 from tests.unit.jobs.display.display_records import EVIL, NOW, check_html, record
 

@@ -9,9 +9,8 @@ import pytest
 from submarine_jobs import display
 from submarine_jobs.model import JobView
 from submarine_jobs.text import formatting as durations
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, Output, Phase
+from submarine_runtime.protocol.record import Failure, JobRecord, Output, Phase, TracebackFrame
 from submarine_runtime.protocol.states import State
 from tests.unit.jobs.display.display_records import EVIL, NOW, check_html, record
 

@@ -7,9 +7,8 @@ import json
 from submarine_jobs import display
 from submarine_jobs.display import Changes, task_rows, task_table, timeline
 from submarine_jobs.model import JobView, failed_task, telling_task
-from submarine_runtime.protocol.failure import Failure, TracebackFrame
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
+from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord, TracebackFrame
 from submarine_runtime.protocol.states import State
 from tests.unit.jobs.display.display_records import NOW, check_html, record
 

@@ -22,7 +22,7 @@ from submarine_jobs.inputs import bring
 from submarine_jobs.inputs.localization import check
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.agent.program import remove_checksum_files
+from submarine_runtime.agent.preparation.bundle import remove_checksum_files
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 
 

@@ -1,0 +1,305 @@
+"""The frameworks, and the environment that each of them expects: one module for each framework.
+
+A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the
+names of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables
+of each process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) ->
+str`` (if ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
+cannot work), ``training(members) -> list[Member]`` (the tasks that read training data, if these
+are not all collective tasks) and ``base(env) -> str`` (another framework whose setup comes first).
+Standard library only, because the notebook's side imports it too. See docs/frameworks.md for how
+to add a framework.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
+from typing import Any, Iterable, Mapping, Sequence
+
+from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.link import Member
+
+#: Words of ``--framework`` and the module for each. ``auto`` is resolved before the agent starts
+#: for a program, whose imports are known, and remains for a command. Imports choose in this order:
+#: a program may use TensorFlow or PyTorch only to read its data, Keras on top of any of them, and
+#: XGBoost beside anything.
+KNOWN = {
+    "any": "generic",
+    "auto": "shell",
+    "horovod": "horovod",
+    "jax": "jax",
+    "pytorch": "pytorch",
+    "tensorflow": "tensorflow",
+    "mxnet": "mxnet",
+    "paddle": "paddle",
+    "keras": "keras",
+    "xgboost": "xgboost",
+    "lightgbm": "lightgbm",
+}
+
+#: Defaults of the names in capitals.
+#: IMPORTS: top-level modules whose import chooses the framework, the more specific first.
+#: LATE_IMPORTS: modules that choose it if no framework is chosen by its IMPORTS.
+#: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
+#: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be
+#: restarted while the others continue. UNTRACKED: roles that serve and never end. EXTRA_ROLES:
+#: roles that a job needs besides the requested ones. POLICY: the success policy. SHIMS: files of
+#: this package that the launcher applies once the program imports the framework. ADDRESS_IN_USE:
+#: texts in stderr that mean a taken port. PROCESSES: processes of the program in one container:
+#: ``one`` always, ``asked`` (one unless more are requested) or ``gpu`` (in a gang, one for each
+#: device unless requested otherwise). RENDEZVOUS: what opens the first port of a task when tasks
+#: connect: the ``program``, or a ``helper`` that the program connects to; empty: nothing. MEETS:
+#: the call or argument by which a program joins its gang, with ``{tasks}`` for the number of tasks;
+#: empty: programs of this framework need not join.
+DEFAULTS: dict[str, Any] = {
+    "IMPORTS": (),
+    "LATE_IMPORTS": (),
+    "PORTS": 1,
+    "HOLD_PORTS": False,
+    "RESTART_IN_PLACE": False,
+    "UNTRACKED": ("ps", "scheduler", "server"),
+    "EXTRA_ROLES": (),
+    "POLICY": "chief",
+    "SHIMS": (),
+    "ADDRESS_IN_USE": ("Address already in use", "EADDRINUSE", "address already in use"),
+    "PROCESSES": "one",
+    "RENDEZVOUS": "",
+    "MEETS": "",
+}
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A process that an agent runs beside the program: a tracker, a rendezvous.
+
+    Parameters
+    ----------
+    command
+        Arguments; ``{python}`` is the job's interpreter, ``{agent}`` the agent's interpreter,
+        ``{runtime}`` the runtime's zip.
+    ready
+        A line that it writes to stdout once it serves; the program is started after it.
+    """
+
+    command: tuple[str, ...]
+    ready: str = ""
+
+
+def await_chief(address: str, port: int) -> Helper:
+    """Return the helper by which a task waits until a helper of the chief serves."""
+    place = ("--address", address, "--port", str(port))
+    return Helper(("{agent}", "-I", "{runtime}", "await", *place), "the chief serves")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What the framework needs to start one task's program.
+
+    Parameters
+    ----------
+    env
+        Variables of every process.
+    processes
+        Additional variables of each process of the program in this container.
+    network
+        Interface and address for the record: ``eth0 10.0.0.7``; empty: none was set.
+    shims
+        Files of this package to copy into ``shims`` beside the launcher.
+    rendezvous
+        RENDEZVOUS of a gang's framework; empty if there is only one process.
+    """
+
+    env: dict[str, str]
+    processes: list[dict[str, str]] = field(default_factory=lambda: [{}])
+    helpers: list[Helper] = field(default_factory=list)
+    shims: tuple[str, ...] = ()
+    hold_ports: bool = False
+    network: str = ""
+    rendezvous: str = ""
+
+
+def module_of(framework: str) -> ModuleType:
+    """Return the module of a framework.
+
+    Raises
+    ------
+    ValueError
+        If the framework is unknown.
+    """
+    if framework not in KNOWN:
+        known = ", ".join(sorted(KNOWN))
+        raise ValueError(f"framework {framework!r} is unknown; this agent knows {known}")
+    return import_module(f"submarine_runtime.frameworks.{KNOWN[framework]}")
+
+
+def trait(framework: str, name: str) -> Any:
+    """Return a capital name of the framework's module, or its default."""
+    return _said(module_of(framework), name)
+
+
+def framework_of(imports: Iterable[str]) -> str:
+    """Return the framework that a program's top-level imports choose; ``any`` if none."""
+    found = set(imports)
+    for name in ("IMPORTS", "LATE_IMPORTS"):
+        for word in KNOWN:
+            if word != "auto" and found.intersection(trait(word, name)):
+                return word
+    return "any"
+
+
+def policy_of(framework: str, roles: Iterable[str]) -> str:
+    """Return the default success policy of a job with these roles."""
+    module = module_of(framework)
+    return str(module.policy(roles) if hasattr(module, "policy") else trait(framework, "POLICY"))
+
+
+def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> str:
+    """Return why the framework does not support these roles; empty if it does.
+
+    Parameters
+    ----------
+    roles
+        One entry for each task, without sidecars.
+    processes
+        The largest number of processes requested in one container.
+    """
+    if processes > 1 and trait(framework, "PROCESSES") == "one":
+        return (
+            f"{framework} runs one process in a container: ask for {processes} times as many "
+            "instances instead of --processes"
+        )
+    module = module_of(framework)
+    alone = len(roles) < 2 or not hasattr(module, "complaint")
+    return "" if alone else str(module.complaint(roles))
+
+
+def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
+    """Return the number of processes of the program in one container.
+
+    Parameters
+    ----------
+    asked
+        Number that the role requests; 0: none.
+    gang
+        Whether the job has more than one task; a single program uses its devices as it likes.
+    """
+    if asked:
+        return asked
+    return max(1, gpus) if gang and trait(framework, "PROCESSES") == "gpu" else 1
+
+
+def sharing_tasks(
+    framework: str, env: Mapping[str, str], members: Sequence[Member], roles: Sequence[str] = ()
+) -> list[str]:
+    """Return the tasks among which the files of a ``:shard`` input are divided, in order.
+
+    These are the tasks that train, including the chief, but not parameter servers, schedulers,
+    sidecars and evaluators. A framework whose chief only coordinates leaves it out (``training``).
+
+    Parameters
+    ----------
+    env
+        The program's environment, which may choose the framework below Keras.
+    roles
+        Roles named by the user; their tasks are used instead.
+    """
+    # Function-level, because the command line only reads names of frameworks.
+    from submarine_runtime.frameworks.ranks import crew_of
+
+    if roles:
+        found = [one for one in members if one.role in roles]
+    else:
+        module = module_of(framework)
+        if hasattr(module, "base"):
+            module = module_of(module.base(env))
+        found = getattr(module, "training", crew_of)(members)
+    # Client, agents and coordinator may list the roles in different orders.
+    return [one.task for one in sorted(found, key=lambda one: (one.role, one.index))]
+
+
+def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
+    """Return what ``me`` needs in a gang of ``members`` (with itself; ordered by role and index).
+
+    Raises
+    ------
+    ValueError
+        If the framework is unknown or does not support these roles; one sentence.
+    """
+    # Function-level, because the command line only reads names of frameworks.
+    from submarine_runtime.frameworks import generic
+
+    gang = [one.role for one in members if one.kind != "sidecar"]
+    complaint = complaint_of(config.framework, gang, me.processes)
+    if complaint:
+        raise ValueError(complaint)
+    modules = [module_of(config.framework)]
+    if hasattr(modules[0], "base"):
+        modules.insert(0, module_of(modules[0].base({**os.environ, **config.env})))
+    env: dict[str, str] = generic.names(me, members)
+    processes: list[dict[str, str]] = [{}]
+    helpers: list[Helper] = []
+    for module in modules:
+        env.update(module.environment(me, members))
+        if hasattr(module, "processes"):
+            processes = module.processes(me, members)
+        if hasattr(module, "helpers"):
+            helpers += module.helpers(me, members)
+    if config.own_launcher and len(gang) == 1 and me.processes == 1:
+        # The library interprets a rank as a sign that all processes have been started.
+        env = {name: value for name, value in env.items() if name not in generic.SIZES}
+        processes = [{}]
+    network = ""
+    if len(gang) > 1:
+        network = _network(env, me, config.network_interface)
+    shims = tuple(name for module in modules for name in _said(module, "SHIMS"))
+    return Setup(
+        env=env,
+        processes=processes,
+        helpers=helpers,
+        shims=("shims.py", *shims) if shims else (),
+        hold_ports=all(_said(module, "HOLD_PORTS") for module in modules),
+        network=network,
+        rendezvous=_rendezvous(modules, members),
+    )
+
+
+def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str:
+    # Function-level, because the command line only reads names of frameworks.
+    from submarine_runtime.frameworks.ranks import crew_of, world_size
+
+    if world_size(crew_of(members)) < 2:
+        return ""
+    return next((str(said) for one in modules if (said := _said(one, "RENDEZVOUS"))), "")
+
+
+def apart_sentence(framework: str, tasks: int, required: bool) -> str:
+    """Say that the processes of a gang did not train together, and what the program lacks.
+
+    Empty if the framework's programs need not join, unless that is ``required``.
+    """
+    lacks = str(trait(framework, "MEETS")).format(tasks=tasks)
+    if not lacks and not required:
+        return ""
+    many = f"each of the {tasks} tasks" if tasks > 1 else "each process"
+    lacks = lacks or "a connection to MASTER_ADDR:MASTER_PORT"
+    advice = "" if required else " --require-collective makes such a job fail."
+    return (
+        f"No task opened the rendezvous port, so {many} trained by itself. "
+        f"The program lacks {lacks}.{advice}"
+    )
+
+
+def _network(env: dict[str, str], me: Member, asked: str | None) -> str:
+    """Add the variables that name the interface; return its description for the record."""
+    # Function-level, because only tasks of a gang need it.
+    from submarine_runtime.frameworks.interfaces import interface_for, variables
+
+    interface = interface_for(me.address, asked)
+    env.update(variables(interface, asked is not None))
+    return f"{interface} {me.address}" if interface else ""
+
+
+def _said(module: ModuleType, name: str) -> Any:
+    return getattr(module, name, DEFAULTS[name])

@@ -1,0 +1,25 @@
+"""Create the client of a job directory."""
+
+from __future__ import annotations
+
+from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.storage.store import Store
+
+
+def open_store(store: JobStore, timeout: float = 20.0) -> Store:
+    """Return the client for ``store``.
+
+    Raises
+    ------
+    ValueError
+        If the kind is neither ``local`` nor ``webhdfs``.
+    """
+    if store.kind == "local":
+        from submarine_runtime.storage.local import LocalStore
+
+        return LocalStore(store.path)
+    if store.kind == "webhdfs":
+        from submarine_runtime.storage.webhdfs import WebHdfsStore
+
+        return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)
+    raise ValueError(f"job store {store.kind!r} is unknown; this agent knows local and webhdfs")
