@@ -53,10 +53,10 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
     ]
     tasks = []
     for task in job.tasks.values():
-        made = TaskRecord(task.name, task.orders.name, task.index, epoch=job.epoch)
+        record = TaskRecord(task.name, task.orders.name, task.index, epoch=job.epoch)
         old = earlier.tasks.get(task.name) or {}
-        made.restarts = int(old.get("restarts") or 0) + bool(old)
-        tasks.append(made)
+        record.restarts = int(old.get("restarts") or 0) + bool(old)
+        tasks.append(record)
     return JobRecord(
         job_id=config.job_id,
         name=config.name,

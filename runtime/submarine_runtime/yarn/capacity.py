@@ -33,17 +33,19 @@ class Size(NamedTuple):
         """Return ``count`` times this size."""
         return Size(*(a * count for a in self))
 
-    def lacks(self, wanted: Size) -> tuple[str, ...]:
-        """Return the resources of which this has less than ``wanted``, the scarcest first."""
+    def lacks(self, required: Size) -> tuple[str, ...]:
+        """Return the resources of which this has less than ``required``, the scarcest first."""
         return tuple(
             kind
             for kind in ("gpus", "memory", "vcores")
-            if getattr(wanted, kind) > getattr(self, kind)
+            if getattr(required, kind) > getattr(self, kind)
         )
 
-    def fits(self, wanted: Size) -> int:
-        """Return how many times ``wanted`` fits."""
-        return min((have // want for have, want in zip(self, wanted) if want > 0), default=1 << 20)
+    def fits(self, required: Size) -> int:
+        """Return how many times ``required`` fits."""
+        return min(
+            (have // want for have, want in zip(self, required) if want > 0), default=1 << 20
+        )
 
 
 NOTHING = Size()
@@ -185,13 +187,13 @@ def as_int(raw: Any) -> int:
         return 0
 
 
-def nearest(nodes: Sequence[Node], wanted: Size, *, free: bool) -> Node:
+def nearest(nodes: Sequence[Node], required: Size, *, free: bool) -> Node:
     """Return the node that lacks least."""
 
     def part(node: Node) -> tuple[int, float]:
         have = node.free if free else node.total
-        ratios = [min(1.0, h / w) for h, w in zip(have, wanted) if w > 0]
-        return -len(have.lacks(wanted)), sum(ratios)
+        ratios = [min(1.0, h / w) for h, w in zip(have, required) if w > 0]
+        return -len(have.lacks(required)), sum(ratios)
 
     return max(nodes, key=part)
 

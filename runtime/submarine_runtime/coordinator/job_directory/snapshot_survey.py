@@ -73,8 +73,10 @@ def find_restore_point(store: Store, query: RestoreQuery) -> RestorePoint:
         if not any(found.values()) and query.checkpoint_path:
             found = _at_path(store, query.checkpoint_path, query)
     choice = _chosen_among(found, query, previous)
-    own = {task: TaskRestore(found[task][-1]) for task in query.independent if found.get(task)}
-    choice = replace(choice, parts={**choice.parts, **own})
+    independent = {
+        task: TaskRestore(found[task][-1]) for task in query.independent if found.get(task)
+    }
+    choice = replace(choice, parts={**choice.parts, **independent})
     data = json.dumps(choice.to_json()).encode()
     if not store.publish_exclusive(point_name(query.epoch), data):
         return _published(store, "", query.epoch) or choice
@@ -157,10 +159,10 @@ def _of_task(
     found: list[Snapshot] = []
     role, index = layout.split_task(task)
     if f"{role}-{index}" in names:
-        for one in snapshots_of(store, job, task, layout.CHECKPOINTS, None, since):
-            manifest, attempt = one.manifest, one.attempt
+        for entry in snapshots_of(store, job, task, layout.CHECKPOINTS, None, since):
+            manifest, attempt = entry.manifest, entry.attempt
             if manifest is not None and attempt is not None:
-                made = Snapshot(
+                snapshot = Snapshot(
                     task,
                     job=job,
                     epoch=attempt[0],
@@ -172,20 +174,20 @@ def _of_task(
                     digests={file.path: file.crc for file in manifest.files},
                     steps={name: tuple(step) for name, step in manifest.steps.items()},
                 )
-                found.insert(0, made)
+                found.insert(0, snapshot)
     part = previous.parts.get(task) if previous is not None else None
     if part is not None and (found or part.snapshot.task == task):
         chosen = part.snapshot if part.snapshot.job or not job else replace(part.snapshot, job=job)
         with suppress(NotThereError):
             files = chosen_snapshot(store, chosen.to_json())
-            made = _with_files(store, chosen, files)
-            found.insert(0, replace(made, round=FIRST_ROUND))
+            snapshot = _with_files(store, chosen, files)
+            found.insert(0, replace(snapshot, round=FIRST_ROUND))
     if record:
         for final in final_of(store, job, task):
-            made = _with_files(store, Snapshot(task, FINAL, job), final)
+            snapshot = _with_files(store, Snapshot(task, FINAL, job), final)
             succeeded = record.get("state") == "SUCCEEDED"
-            found.append(replace(made, round=LAST_ROUND if succeeded else -1))
-    return [one for one in found if one.key not in query.damaged]
+            found.append(replace(snapshot, round=LAST_ROUND if succeeded else -1))
+    return [snapshot for snapshot in found if snapshot.key not in query.damaged]
 
 
 def _with_files(store: Store, snapshot: Snapshot, found: Found) -> Snapshot:
@@ -206,8 +208,8 @@ def _at_path(store: Store, path: str, query: RestoreQuery) -> dict[str, list[Sna
     found: dict[str, list[Snapshot]] = {}
     for task in (*query.tasks, *query.independent):
         base = base_of(path, task, task == query.chief)
-        for one in from_path(store, base):
-            found[task] = [_with_files(store, Snapshot(task, PATH, base), one)]
+        for files in from_path(store, base):
+            found[task] = [_with_files(store, Snapshot(task, PATH, base), files)]
     return found
 
 
@@ -251,10 +253,10 @@ def delete_superfluous_snapshots(
                 store.delete(f"{directory}/{entry.name}", recursive=True)
                 continue
             attempts = []
-            for own in store.entries(f"{directory}/{entry.name}"):
-                numbers = layout.parse_attempt(own.name)
+            for attempt in store.entries(f"{directory}/{entry.name}"):
+                numbers = layout.parse_attempt(attempt.name)
                 if numbers is not None:
-                    attempts.append((numbers, f"{directory}/{entry.name}/{own.name}"))
+                    attempts.append((numbers, f"{directory}/{entry.name}/{attempt.name}"))
             # The pieces of TensorBoard files of all attempts make one file.
             spared = len(attempts) if directory == layout.GROWING else 1
             spared = spared if entry.name in lost else 0
@@ -270,7 +272,7 @@ def _left_no_checkpoints(
     writers = [task for task, several in found.items() if several]
     source = chief if chief in writers else next(iter(writers), "")
     missing = any(layout.CHECKPOINTS in str(sentence) for sentence in record.get("missing") or ())
-    left = any(one.origin == FINAL for one in found.get(source, ()))
+    left = any(snapshot.origin == FINAL for snapshot in found.get(source, ()))
     return record.get("state") == "SUCCEEDED" and not missing and not left
 
 

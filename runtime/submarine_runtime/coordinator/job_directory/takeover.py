@@ -234,12 +234,12 @@ def watch_earlier_containers(
 def container_has_ended(log_url: str) -> bool:
     """Whether a NodeManager reports that its container has ended."""
     parts = urlsplit(log_url)
-    words = parts.path.strip("/").split("/")
-    if len(words) < 3 or not parts.hostname:
+    path_parts = parts.path.strip("/").split("/")
+    if len(path_parts) < 3 or not parts.hostname:
         return False
     connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=2.0)
     try:
-        connection.request("GET", f"/ws/v1/node/containers/{words[2]}")
+        connection.request("GET", f"/ws/v1/node/containers/{path_parts[2]}")
         with connection.getresponse() as answer:
             body = json.loads(answer.read(1 << 16) or b"{}")
         if answer.status == http.client.NOT_FOUND:

@@ -222,7 +222,7 @@ class RestorePoint:
             values["parts"] = {
                 str(task): TaskRestore.from_json(part) for task, part in parts.items()
             }
-            values["warnings"] = tuple(str(words) for words in data.get("warnings") or ())
+            values["warnings"] = tuple(str(sentence) for sentence in data.get("warnings") or ())
             changing = dict(data.get("changing") or {})
             values["changing"] = {str(shape): _step(found) for shape, found in changing.items()}
             return cls(**values)
@@ -320,29 +320,32 @@ class StepNames:
     ) -> None:
         self._changing = {shape: set(found) for shape, found in (changing or {}).items()}
         self._static: dict[tuple[str, str], set[int]] = {}
-        self._known: dict[str, tuple[str, Step]] = {}
-        for task, several in snapshots.items():
+        self._split_names: dict[str, tuple[str, Step]] = {}
+        for task, task_snapshots in snapshots.items():
             values: dict[str, list[list[set[str]]]] = {}
-            for snapshot in several:
-                here: dict[str, list[set[str]]] = {}
+            for snapshot in task_snapshots:
+                columns_of_shape: dict[str, list[set[str]]] = {}
                 for name in counted_files(snapshot.files):
                     numbers = _NUMBER.findall(name)
-                    columns = here.setdefault(_NUMBER.sub("#", name), [set() for _ in numbers])
+                    shape = _NUMBER.sub("#", name)
+                    columns = columns_of_shape.setdefault(shape, [set() for _ in numbers])
                     for column, number in zip(columns, numbers):
                         column.add(number)
                     digest = snapshot.digests.get(name)
                     if digest is not None:
                         self._static.setdefault((task, name), set()).add(digest)
-                for skeleton, columns in here.items():
-                    values.setdefault(skeleton, []).append(columns)
-            for skeleton, occurrences in values.items():
+                for shape, columns in columns_of_shape.items():
+                    values.setdefault(shape, []).append(columns)
+            for shape, occurrences in values.items():
                 for position in range(len(occurrences[0])):
-                    if any(one[position] != occurrences[0][position] for one in occurrences):
-                        self._changing.setdefault(skeleton, set()).add(position)
+                    if any(
+                        columns[position] != occurrences[0][position] for columns in occurrences
+                    ):
+                        self._changing.setdefault(shape, set()).add(position)
         self._occurrences = {
-            (task, name): sum(name in snapshot.files for snapshot in several)
-            for task, several in snapshots.items()
-            for name in {name for snapshot in several for name in snapshot.digests}
+            (task, name): sum(name in snapshot.files for snapshot in task_snapshots)
+            for task, task_snapshots in snapshots.items()
+            for name in {name for snapshot in task_snapshots for name in snapshot.digests}
         }
 
     @property
@@ -353,20 +356,20 @@ class StepNames:
 
     def split(self, name: str) -> tuple[str, Step]:
         """Return the name without its steps, and the steps in it (empty: none)."""
-        found = self._known.get(name)
+        found = self._split_names.get(name)
         if found is None:
             changing = self._changing.get(_NUMBER.sub("#", name), set())
             steps: list[int] = []
             shape, end = "", 0
             for position, match in enumerate(_NUMBER.finditer(name)):
-                word = _STEP_WORD.search(name[: match.start()]) is not None
-                if word or position in changing:
+                is_step = _STEP_WORD.search(name[: match.start()]) is not None
+                if is_step or position in changing:
                     shape, end = shape + name[end : match.start()] + "#", match.end()
                     if "." not in match.group():
                         steps.append(int(match.group()))
-                    elif word:  # ``ckpt-12.5``: the step, followed by another number
+                    elif is_step:  # ``ckpt-12.5``: the step, followed by another number
                         steps.append(int(match.group().partition(".")[0]))
-            found = self._known[name] = (shape + name[end:], tuple(steps))
+            found = self._split_names[name] = (shape + name[end:], tuple(steps))
         return found
 
     def unchanged(self, task: str, name: str) -> bool:
@@ -482,11 +485,15 @@ def choose_restore_point(
         ``changing`` of the choice before this one.
     """
     names = StepNames(snapshots, changing)
-    everything = {
-        task: [_Contents(one, names) for one in snapshots.get(task, ()) if counted_files(one.files)]
+    by_task = {
+        task: [
+            _Contents(snapshot, names)
+            for snapshot in snapshots.get(task, ())
+            if counted_files(snapshot.files)
+        ]
         for task in tasks
     }
-    contents = {task: several for task, several in everything.items() if several}
+    contents = {task: task_contents for task, task_contents in by_task.items() if task_contents}
     writers = list(contents)
     if not writers:
         return RestorePoint()
@@ -517,29 +524,29 @@ def _common(
     if len(writers) == 1:  # There is nothing to compare.
         newest = contents[writers[0]][-1]
         return RestorePoint("own", newest.newest, None, "", {writers[0]: newest.part(None)})
-    offers = {task: set().union(*(one.offers() for one in contents[task])) for task in writers}
+    offers = {task: set().union(*(item.offers() for item in contents[task])) for task in writers}
     if all(offers.values()):
         common = set.intersection(*offers.values())
         if not common:
             listed = "; ".join(f"{task} has {_listed(offers[task])}" for task in writers)
-            words = "The tasks' checkpoints have no step in common, so the gang starts from the "
-            return RestorePoint("beginning", warnings=(f"{words}beginning: {listed}.",))
+            sentence = "The tasks' checkpoints have no step in common, so the gang starts from the "
+            return RestorePoint("beginning", warnings=(f"{sentence}beginning: {listed}.",))
         step = max(common)
         parts = {task: _at_step(contents[task], step) for task in writers}
         return RestorePoint("own", step, None, "", parts)
     why = "The tasks' checkpoints carry no steps that can be compared"
     rounds = {task: _rounds(contents[task], completed.get(task)) for task in writers}
-    last = min(max(known_rounds, default=0) for known_rounds in rounds.values())
+    last = min(max(task_rounds, default=0) for task_rounds in rounds.values())
     parts = {}
     for task in writers:
-        before = [one for one in contents[task] if 0 <= one.snapshot.round <= last]
+        before = [item for item in contents[task] if 0 <= item.snapshot.round <= last]
         if before:
             parts[task] = _in_round(before, last).part(None)
     if last < 1 or len(parts) < len(writers):
-        words = "and no snapshot round is complete, so the gang starts from the beginning."
-        return RestorePoint("beginning", warnings=(f"{why}, {words}",))
-    words = "the tasks restore their newest common snapshot round, in which their steps may differ."
-    return RestorePoint("round", None, last, "", parts, (f"{why}: {words}",))
+        sentence = "and no snapshot round is complete, so the gang starts from the beginning."
+        return RestorePoint("beginning", warnings=(f"{why}, {sentence}",))
+    rule = "the tasks restore their newest common snapshot round, in which their steps may differ."
+    return RestorePoint("round", None, last, "", parts, (f"{why}: {rule}",))
 
 
 def _listed(steps: Iterable[Step]) -> str:
@@ -548,22 +555,23 @@ def _listed(steps: Iterable[Step]) -> str:
     return f"..., {shown}" if len(ordered) > _LISTED else shown
 
 
-def _at_step(several: Sequence[_Contents], step: Step) -> TaskRestore:
+def _at_step(task_contents: Sequence[_Contents], step: Step) -> TaskRestore:
     """The snapshot that ends with ``step``, else the newest that has it among later ones."""
-    exact = [one for one in several if one.newest == step]
+    exact = [contents for contents in task_contents if contents.newest == step]
     if exact:
         return exact[-1].part(step)
-    return next(one for one in reversed(several) if step in one.offers()).part(step)
+    newest = next(item for item in reversed(task_contents) if step in item.offers())
+    return newest.part(step)
 
 
-def _rounds(several: Sequence[_Contents], answered: int | None) -> set[int]:
-    rounds = {max(one.snapshot.round, one.snapshot.answered) for one in several}
+def _rounds(task_contents: Sequence[_Contents], answered: int | None) -> set[int]:
+    rounds = {max(item.snapshot.round, item.snapshot.answered) for item in task_contents}
     return rounds | {answered} if answered is not None else rounds
 
 
 def _in_round(before: Sequence[_Contents], last: int) -> _Contents:
     """The first snapshot of round ``last``, else the newest of an earlier round."""
-    return next((one for one in before if one.snapshot.round == last), before[-1])
+    return next((item for item in before if item.snapshot.round == last), before[-1])
 
 
 def _share(
@@ -578,7 +586,7 @@ def _share(
     if named:
         listed = ", ".join(named[:_LISTED]) + (" and others" if len(named) > _LISTED else "")
         have = "has" if len(named) == 1 else "have"
-        words = f"no checkpoints of {'its' if len(named) == 1 else 'their'} own"
-        warnings.append(f"{listed} {have} {words} and the files of {source} are restored there.")
+        lacking = f"no checkpoints of {'its' if len(named) == 1 else 'their'} own"
+        warnings.append(f"{listed} {have} {lacking} and the files of {source} are restored there.")
     ordered = {task: parts[task] for task in tasks}
     return replace(chosen, source=source, parts=ordered, warnings=tuple(warnings))

@@ -119,8 +119,8 @@ def restore_order(job: JobState, task: Task) -> dict[str, Any] | None:
     restore = job.restore
     part = None
     if restore.epoch == task.epoch:
-        own = restore.choice.parts.get(task.name)
-        part = own.to_json() if own is not None else None
+        own_part = restore.choice.parts.get(task.name)
+        part = own_part.to_json() if own_part is not None else None
     first = task.epoch == 1 and restore.epoch != 1
     if task.attempt > 1 or not takes_part(task):
         if first and task.attempt == 1:
@@ -161,10 +161,10 @@ def snapshot_reported(job: JobState, task: Task, event: Event, now: float) -> No
     if task.epoch != job.epoch or restores_alone(job, task):
         return
     restore = job.restore
-    own = restore.reports.setdefault(task.name, [])
+    snapshots = restore.reports.setdefault(task.name, [])
     if "number" in event:
         digests = dict(event.get("digests") or {})
-        made = Snapshot.from_json(
+        snapshot = Snapshot.from_json(
             {
                 "task": task.name,
                 "epoch": task.epoch,
@@ -173,14 +173,16 @@ def snapshot_reported(job: JobState, task: Task, event: Event, now: float) -> No
                 **{key: event[key] for key in ("number", "round", "digests", "steps")},
             }
         )
-        own.append(made)
+        snapshots.append(snapshot)
         answers = restore.completed.get(task.name, FIRST_ROUND) < restore.round
         restore.new_snapshots = restore.new_snapshots or not answers
     if "answered" in event:
         restore.completed[task.name] = int(event["answered"])
     kept = {int(number) for number in event.get("kept") or ()}
     restore.reports[task.name] = [
-        one for one in own if one.attempt == task.attempt and one.number in kept
+        snapshot
+        for snapshot in snapshots
+        if snapshot.attempt == task.attempt and snapshot.number in kept
     ]
     only_kept = not event.keys() & {"number", "answered"}
     if only_kept and restore.next_point is not None and _numbers(task, restore.next_point) <= kept:
@@ -192,7 +194,7 @@ def predicted_point(job: JobState) -> RestorePoint:
     """Return the restore point of a restart now; the last one if no later one exists."""
     restore = job.restore
     started = restore.choice if restore.epoch == job.epoch else RestorePoint()
-    reports = {task: own for task, own in restore.reports.items() if own}
+    reports = {task: snapshots for task, snapshots in restore.reports.items() if snapshots}
     needed = {task for task, part in started.parts.items() if part.snapshot.task == task}
     if started.rule == "chief":
         needed = {next(iter(started.parts.values())).snapshot.task}
@@ -229,9 +231,10 @@ def _numbers(task: Task, choice: RestorePoint) -> set[int]:
     """Return the snapshots of a task's current attempt that are part of ``choice``."""
     snapshots = [part.snapshot for part in choice.parts.values()]
     return {
-        one.number
-        for one in snapshots
-        if (one.task, one.epoch, one.attempt) == (task.name, task.epoch, task.attempt)
+        snapshot.number
+        for snapshot in snapshots
+        if (snapshot.task, snapshot.epoch, snapshot.attempt)
+        == (task.name, task.epoch, task.attempt)
     }
 
 
@@ -265,13 +268,17 @@ def _keys(choice: RestorePoint) -> set[tuple[Any, ...]]:
 
 
 def _available(job: JobState, choice: RestorePoint) -> bool:
-    there = {one.key for own in job.restore.reports.values() for one in own}
-    return all(replace(one.snapshot, until=None).key in there for one in choice.parts.values())
+    available = {
+        snapshot.key for snapshots in job.restore.reports.values() for snapshot in snapshots
+    }
+    return all(
+        replace(part.snapshot, until=None).key in available for part in choice.parts.values()
+    )
 
 
 def _writers(job: JobState, choice: RestorePoint) -> set[str]:
     """The tasks with snapshots in ``choice`` whose agents can confirm that they keep them."""
-    tasks = (job.tasks[one.snapshot.task] for one in choice.parts.values())
+    tasks = (job.tasks[part.snapshot.task] for part in choice.parts.values())
     return {task.name for task in tasks if task.linked and task.stage in ACTIVE}
 
 
@@ -287,12 +294,12 @@ def keep_line(job: JobState, task: Task) -> dict[str, Any]:
     Snapshots of earlier epochs are deleted when all agents keep a restore point of this epoch.
     """
     restore = job.restore
-    points = [one for one in (restore.kept_point, restore.next_point) if one is not None]
+    points = [point for point in (restore.kept_point, restore.next_point) if point is not None]
     parts = {
-        (one.snapshot.epoch, one.snapshot.attempt, one.snapshot.number)
+        (part.snapshot.epoch, part.snapshot.attempt, part.snapshot.number)
         for point in points
-        for one in point.parts.values()
-        if one.snapshot.task == task.name
+        for part in point.parts.values()
+        if part.snapshot.task == task.name
     }
     older = restore.pruned and restore.next_point is None
     return {"type": "keep", "points": sorted(list(part) for part in parts), "older": older}
@@ -307,7 +314,7 @@ def request_round_if_due(job: JobState, now: float) -> None:
         or not restore.new_snapshots
     ):
         return
-    writers = {task for task, own in restore.reports.items() if own}
+    writers = {task for task, snapshots in restore.reports.items() if snapshots}
     if len(writers) < 2 or _of_reports(job).rule == "chief":
         return
     late = now >= restore.round_at + ROUND_PATIENCE * interval

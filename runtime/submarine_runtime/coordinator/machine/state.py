@@ -312,8 +312,8 @@ class JobState:
         for role in CHIEF_ROLES:
             if f"{role}:0" in self.tasks:
                 return self.tasks[f"{role}:0"]
-        every = list(self.tasks.values())
-        return next((task for task in every if task.kind == "tracked"), every[0])
+        tasks = list(self.tasks.values())
+        return next((task for task in tasks if task.kind == "tracked"), tasks[0])
 
 
 def new_job_state(

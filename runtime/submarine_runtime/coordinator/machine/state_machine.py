@@ -184,14 +184,14 @@ def _state(job: JobState, event: Event, now: float) -> None:
     if task is None:
         return
     task.last_contact = now
-    word = event.get("state")
-    if word == "ready" and task.stage is Stage.PREPARING:
+    state = event.get("state")
+    if state == "ready" and task.stage is Stage.PREPARING:
         task.stage = Stage.READY
-    elif word == "running" and registration.is_current(task, event):
+    elif state == "running" and registration.is_current(task, event):
         _running(job, task, event, now)
-    elif word == "met" and registration.is_current(task, event):
+    elif state == "met" and registration.is_current(task, event):
         job.rendezvous_epoch = task.epoch
-    elif word == "ended":
+    elif state == "ended":
         _ended(job, task, event, now)
 
 

@@ -146,11 +146,11 @@ def copy_files(source: str, target: str) -> None:
     """Copy a role's files to a new directory, as hard links if possible; file modes are kept."""
     os.makedirs(target, mode=0o700)
     for name in os.listdir(source):
-        path, there = os.path.join(source, name), os.path.join(target, name)
+        path, destination = os.path.join(source, name), os.path.join(target, name)
         if os.path.isdir(path):
-            shutil.copytree(path, there, symlinks=True)
+            shutil.copytree(path, destination, symlinks=True)
             continue
         try:
-            os.link(os.path.realpath(path), there)
+            os.link(os.path.realpath(path), destination)
         except OSError:
-            shutil.copy2(path, there)
+            shutil.copy2(path, destination)

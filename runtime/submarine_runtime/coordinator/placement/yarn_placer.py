@@ -138,19 +138,19 @@ class YarnPlacer(Placer):
 
 def ending_of(state: str, message: str) -> dict[str, str]:
     """Return why a container ended, from YARN's message."""
-    words = message.lower()
+    text = message.lower()
     detail = message[-500:] if message else f"YARN reports {state} without a message."
     memory = _MEMORY.search(message)
     reason = EndReason.AGENT_LOST
-    if memory or "beyond the 'physical' memory limit" in words or "beyond physical memory" in words:
+    if memory or "beyond the 'physical' memory limit" in text or "beyond physical memory" in text:
         reason = EndReason.OUT_OF_MEMORY
         if memory:
             detail = f"The whole container used {memory.group(1)} of {memory.group(2)}."
-    elif "released on a *lost* node" in words or "lost node" in words:
+    elif "released on a *lost* node" in text or "lost node" in text:
         reason, detail = EndReason.NODE_LOST, "Its node was lost."
-    elif "localiz" in words or "filenotfound" in words:
+    elif "localiz" in text or "filenotfound" in text:
         reason = EndReason.LOCALISATION_FAILED
-    elif "invalid resource request" in words:
+    elif "invalid resource request" in text:
         reason = EndReason.NEVER_FITS
     elif state == "SUCCEEDED":
         detail = "Its container ended by itself."

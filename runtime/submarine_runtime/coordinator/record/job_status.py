@@ -97,28 +97,28 @@ class JobStatus(Status):
                 self._record.state = event.state
             self._update_phases(event.state, event.time, event.kind)
 
-    def _update_phases(self, state: State | None, moment: float, kind: str = "state") -> None:
+    def _update_phases(self, state: State | None, timestamp: float, kind: str = "state") -> None:
         """Derive the phases from the events, so that a restarted coordinator has them too."""
         if kind == "claimed" and any(p.name == "queue" and not p.end for p in self._record.phases):
-            arrived = moment if self._arrived is None else min(self._arrived, moment)
+            arrived = timestamp if self._arrived is None else min(self._arrived, timestamp)
             self.end_phases(arrived)
             self.begin_phase("master_start", arrived)
-            self.end_phases(moment)
-            self.begin_phase("containers", moment)
+            self.end_phases(timestamp)
+            self.begin_phase("containers", timestamp)
         elif state is State.STARTING:
-            self.end_phases(moment)
-            self.begin_phase("localizing", moment)
+            self.end_phases(timestamp)
+            self.begin_phase("localizing", timestamp)
         elif kind == LOCALIZED:
-            self.end_phases(moment)
-            self.begin_phase("start", moment)
+            self.end_phases(timestamp)
+            self.begin_phase("start", timestamp)
         elif state is State.RUNNING:
-            self.end_phases(moment)
-            self.begin_phase("run", moment)
+            self.end_phases(timestamp)
+            self.begin_phase("run", timestamp)
         elif state is State.FINISHING:
-            self.end_phases(moment)
-            self.begin_phase("save", moment)
+            self.end_phases(timestamp)
+            self.begin_phase("save", timestamp)
         elif state is State.RESTARTING:
-            self.end_phases(moment)
+            self.end_phases(timestamp)
 
     def add_event(
         self,
@@ -193,13 +193,13 @@ class JobStatus(Status):
         """Add logs, outputs and missing or unsaved files that an agent reports at its end."""
         with self._lock:
             self._record.logs.update(self.log_lengths(name, message))
-            for output in _list(message.get("outputs")):
-                if isinstance(output, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
-                    made = Output(**known(Output, output))
-                    same = [o for o in self._record.outputs if o.path == made.path]
+            for raw in _list(message.get("outputs")):
+                if isinstance(raw, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
+                    output = Output(**known(Output, raw))
+                    same = [o for o in self._record.outputs if o.path == output.path]
                     for old in same:
                         self._record.outputs.remove(old)
-                    self._record.outputs.append(made)
+                    self._record.outputs.append(output)
             if "hints" in message:
                 self._hints[name] = [str(words)[:300] for words in _list(message["hints"])[:8]]
             self.version += 1

@@ -47,8 +47,8 @@ def parse_request_head(head: bytes) -> tuple[str, str, dict[str, str]]:
 def has_token(headers: Mapping[str, str], token: bytes) -> bool:
     """Return whether the request has the job's token; compares in constant time."""
     scheme, _, presented = headers.get("authorization", "").partition(" ")
-    given = presented.strip().encode("utf-8", "replace")
-    return scheme.lower() == "bearer" and hmac.compare_digest(given, token)
+    presented_bytes = presented.strip().encode("utf-8", "replace")
+    return scheme.lower() == "bearer" and hmac.compare_digest(presented_bytes, token)
 
 
 def read_body(request: Request, sock: socket.socket) -> dict[str, Any]:
@@ -79,9 +79,9 @@ def read_body(request: Request, sock: socket.socket) -> dict[str, Any]:
 
 def response_head(code: int, content_type: str, headers: Mapping[str, str]) -> bytes:
     """Return status line and headers of a response."""
-    every = {**headers, "Content-Type": content_type, "Connection": "close"}
+    all_headers = {**headers, "Content-Type": content_type, "Connection": "close"}
     lines = [f"HTTP/1.0 {code} {_PHRASES.get(code, 'Error')}"]
-    lines += [f"{name}: {value}" for name, value in every.items()]
+    lines += [f"{name}: {value}" for name, value in all_headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
