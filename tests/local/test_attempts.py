@@ -149,7 +149,7 @@ def test_a_place_that_was_taken_and_never_used_is_taken_over(
     again = start("true")
     assert again.id != ended.id
     wish = json.loads((Path(ended.directory.path) / layout.CANCEL).read_text())
-    assert "never handed over" in wish["why"]
+    assert "not submitted in time" in wish["why"]
 
 
 def test_a_job_that_was_told_to_end_is_not_joined(
@@ -159,7 +159,7 @@ def test_a_job_that_was_told_to_end_is_not_joined(
     job = start("sleep 3600")
     job.directory.publish_json_exclusive(layout.CANCEL, {"by": "a guard"})
     next_attempt(monkeypatch)
-    with pytest.raises(submarine_jobs.errors.ClusterError, match="told to end"):
+    with pytest.raises(submarine_jobs.errors.ClusterError, match="although it was cancelled"):
         start("sleep 3600")
 
 

@@ -1,6 +1,6 @@
-"""Find jobs: those that this machine knows, and those that only the job root knows.
+"""List and find jobs in the local index and in the job root.
 
-Does not look inside a job beyond its intent and record.
+Only the intent and the record of a job are read.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ if TYPE_CHECKING:
     from submarine_jobs.backends import Backend
     from submarine_jobs.client.session import Session
 
-#: Months of the job root that ``list`` looks into.
+#: Number of months of the job root that ``list`` reads.
 MONTHS = 2
-#: Seconds in which the job root's file system must have listed them. A call of it may take longer,
-#: but the cluster and this machine's index can be shown without it.
+#: Timeout in seconds for listing the job root. The jobs of the cluster and of the local index are
+#: shown without it.
 PATIENCE = 5.0
-#: The same where one job is looked for: without it there is no answer at all.
+#: The same for the search of one job, which cannot be answered without the job root.
 SEARCH_PATIENCE = 20.0
-#: Seconds without a change after which a directory without any file is no submission any more.
+#: Age in seconds after which a directory without files is not a submission in progress.
 ABANDONED_AFTER = 3600.0
 
 
@@ -60,11 +60,11 @@ def list_jobs(
     limit: int = 100,
     on_trouble: Callable[[ClusterError], None] | None = None,
 ) -> list[JobRecord]:
-    """Records of this user's jobs, newest first.
+    """Return the records of this user's jobs, newest first.
 
-    One call to each backend that has jobs going on, one listing a month of the job root, and a
-    read of each job that this machine has not seen before (at most ``limit``). A file system that
-    does not answer is asked once; ``on_trouble`` is told of it, and of a cluster that does not.
+    This makes one call to each backend with unfinished jobs, one listing per month of the job root,
+    and reads each job that is not in the index (at most ``limit``). A file system that does not
+    answer is called once. ``on_trouble`` receives the errors of file system and cluster.
     """
     trouble = discover(session, limit, PATIENCE)
     silent: dict[str, NoAnswerError] = {}
@@ -97,7 +97,9 @@ def list_jobs(
         except (ClusterError, JobNotFoundError, FileNotFoundError) as error:
             wrapped = error if isinstance(error, ClusterError) else ClusterError(str(error))
             if isinstance(error, NoAnswerError):
-                silent[target.directory.storage.prefix] = error  # the next would wait as long
+                silent[target.directory.storage.prefix] = (
+                    error  # do not wait again for the same timeout
+                )
             elif isinstance(error, ClusterError) and not isinstance(error, StorageError):
                 trouble = error
             records[row.job_id] = record_from_backend(row, seen, wrapped)
@@ -112,7 +114,7 @@ def find_job(session: Session, text: str) -> Job:
     JobNotFoundError
         If there is none.
     ClusterError
-        If that cannot be found out.
+        If the search fails.
     UsageError
         If ``text`` is the beginning of more than one id.
     """
@@ -120,7 +122,7 @@ def find_job(session: Session, text: str) -> Job:
     if row is None:
         if session.profile.backend is None:
             raise JobNotFoundError(
-                f"This machine knows no job {text[:80]!r}, and no cluster is configured.",
+                f"There is no job {text[:80]!r} in the local index, and no cluster is configured.",
                 f"{NAME_CLUSTER}, or choose one with --profile.",
             )
         raise JobNotFoundError(
@@ -152,7 +154,7 @@ def _row(session: Session, text: str) -> IndexEntry | None:
         trouble = discover(session, 200, SEARCH_PATIENCE)
         candidates = _candidates(store, text, user)
         if trouble is not None and not candidates:
-            raise trouble  # whether there is such a job of one's own is not known
+            raise trouble  # the user may have such a job in the job root
         candidates = candidates or _candidates(store, text, None)
     if len(candidates) > 1:
         names = ", ".join(row.job_id for row in candidates[:5])
@@ -161,13 +163,13 @@ def _row(session: Session, text: str) -> IndexEntry | None:
 
 
 def _candidates(store: JobStore, text: str, user: str | None) -> list[IndexEntry]:
-    """The newest job of that name, else those whose id begins so; with ``user`` only theirs."""
+    """Return the newest job of that name, or else the jobs whose id begins with ``text``."""
     named = store.named(text, user)
     return [named] if named is not None else store.beginning_with(text, user)
 
 
 def _last_of(session: Session, notebook: Sequence[str]) -> IndexEntry:
-    """The newest job of this notebook; another notebook's job is never meant by ``last``."""
+    """Return the newest job of this notebook, which is the meaning of ``last``."""
     found = session.store.newest_of(notebook)
     if found is None:
         raise JobNotFoundError(
@@ -178,7 +180,7 @@ def _last_of(session: Session, notebook: Sequence[str]) -> IndexEntry:
 
 
 def target_of(session: Session, row: IndexEntry) -> Target | None:
-    """Directory and backend of a known job; None where the backend is not configured."""
+    """Return directory and backend of a job; None if the backend is not configured."""
     try:
         backend = session.backend(row.backend)
         storage, _ = backend.job_root()
@@ -191,9 +193,9 @@ def target_of(session: Session, row: IndexEntry) -> Target | None:
 
 
 def discover(session: Session, limit: int, patience: float) -> ClusterError | None:
-    """Bring jobs into the store that only the job root knows; returns what went wrong, if so.
+    """Import jobs from the job root into the index; return the error, if any.
 
-    ``patience`` is in seconds.
+    ``patience`` is the timeout in seconds.
     """
     try:
         found = call_within(patience, lambda: unknown_jobs(session, newest_months()))
@@ -207,7 +209,7 @@ def discover(session: Session, limit: int, patience: float) -> ClusterError | No
         return NoAnswerError(
             f"The job directories at {storage.prefix} cannot be read: no answer within "
             f"{patience:g} s.",
-            "`submarine doctor` says more.",
+            "Run `submarine doctor` for details.",
         )
     except ClusterError as error:
         return error
@@ -215,9 +217,9 @@ def discover(session: Session, limit: int, patience: float) -> ClusterError | No
 
 
 def unknown_jobs(session: Session, months: Iterable[str]) -> list[tuple[JobDirectory, float]]:
-    """What may be a job of these months and is not in the store, with the time of its last change.
+    """Return the job directories of these months that are not in the index, with their mtimes.
 
-    One listing a month; reads nothing.
+    This makes one listing per month and reads no file.
     """
     storage, root = session.backend().job_root()
     known = session.store.ids()
@@ -236,7 +238,7 @@ def unknown_jobs(session: Session, months: Iterable[str]) -> list[tuple[JobDirec
 
 
 def all_months(session: Session) -> list[str]:
-    """The months that the job root has, the newest first."""
+    """Return the months of the job root, newest first."""
     storage, root = session.backend().job_root()
     try:
         names = [entry.name for entry in storage.list_directory(root)]
@@ -254,7 +256,7 @@ def _from_job_root(session: Session, job_id: str) -> IndexEntry | None:
 
 
 def import_job(session: Session, backend: Backend, directory: JobDirectory) -> IndexEntry | None:
-    """Read a job that this machine has not seen; None where the directory holds no job yet."""
+    """Read a job into the index; return None if the directory does not hold a job yet."""
     try:
         record = directory.record() or shipped_record(directory)
     except (JobNotFoundError, ValueError, KeyError, TypeError):
@@ -285,10 +287,9 @@ def import_job(session: Session, backend: Backend, directory: JobDirectory) -> I
 
 
 def remove_abandoned(directory: JobDirectory, changed: float) -> None:
-    """Remove what a client left that was killed before it had published the intent.
+    """Remove the directory of a client that was killed before it published the intent.
 
-    Only a directory that holds no file, apart from unfinished uploads, and has not changed for
-    an hour.
+    The directory is removed if it is empty and has not changed for an hour.
     """
     if time.time() - changed < ABANDONED_AFTER:
         return
@@ -298,7 +299,7 @@ def remove_abandoned(directory: JobDirectory, changed: float) -> None:
 
 
 def newest_months() -> list[str]:
-    """The months that a short look goes through."""
+    """Return the newest ``MONTHS`` months."""
     now = time.gmtime()
     months = []
     year, month = now.tm_year, now.tm_mon

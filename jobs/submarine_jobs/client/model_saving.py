@@ -1,7 +1,4 @@
-"""Save a version of a job's model: by its agent while it runs, from the job directory afterwards.
-
-Does not list versions (``models``).
-"""
+"""Save a version of a model: by the agent of a running job, or from the job directory."""
 
 from __future__ import annotations
 
@@ -20,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def save_model(job: Job, name: str = "") -> ModelVersion:
-    """Save the model directory as it is now as a named version, ``v1`` and so on where no name is.
+    """Save the current model directory as a named version; default names are ``v1``, ``v2``, ...
 
-    While the job runs its agent uploads it and training goes on; after the end the final model
-    becomes the version.
+    While the job runs, its agent uploads the files and training continues. After the end, the
+    version is a copy of the final model.
 
     Raises
     ------
     UsageError
-        If the name is bad or taken, or there is no model yet.
+        If the name is invalid or in use, or there is no model yet.
     ClusterError
-        If nobody answers.
+        If the job does not answer.
     """
     try:
         check_name(name)
@@ -41,12 +38,12 @@ def save_model(job: Job, name: str = "") -> ModelVersion:
         if agent is None or record.state not in (State.RUNNING, State.FINISHING):
             raise UsageError(
                 f"{job.id} is {record.state}: its program is not running, so there is no model.",
-                "Save when it runs, or after it has ended.",
+                "Save it while the job runs or after it has ended.",
             )
         try:
             return ModelVersion.from_json(agent.save(name))
         except ValueError as exc:
-            raise ClusterError(f"The job's answer was {exc}.") from exc
+            raise ClusterError(f"The response of the job is invalid: {exc}.") from exc
     except VersionError as exc:
         raise UsageError(str(exc)) from exc
     except StoreError as exc:
@@ -54,7 +51,7 @@ def save_model(job: Job, name: str = "") -> ModelVersion:
 
 
 def _after_the_end(job: Job, name: str) -> ModelVersion:
-    """Of the final model; where the job could not save one, of what was synced while it ran."""
+    """Save the final model, or else the newest snapshot that was synced while the job ran."""
     directory = job.directory
     store = open_store(directory.storage.job_store(directory.path))
     files = list(_final(store))

@@ -1,4 +1,4 @@
-"""Repeat a job from its job directory alone: bundle, values and spec unchanged."""
+"""Submit a job again from its job directory, with the same bundle, values and spec."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
-    """Submit a new job that is the same as ``job``.
+    """Submit a new job with the program and options of ``job``.
 
-    With ``resume`` the newest checkpoint of ``job`` is put back before the program starts: the
-    final ones where it ended and saved them, else the newest whole snapshot.
+    With ``resume``, the newest checkpoint of ``job`` is restored before the program starts: the
+    final checkpoint directory if it was saved, or else the newest complete snapshot.
 
-    It runs code that its owner wrote, so a job of another user is refused without ``yes``.
+    The new job runs code of the owner of ``job``: another user's job requires ``yes``.
 
     Raises
     ------
     RefusedError
-        If it is a job of another user and ``yes`` is not given.
+        If the job belongs to another user and ``yes`` is not given.
     """
     if not yes and (owner := foreign_owner(job)):
         raise RefusedError(
@@ -44,7 +44,7 @@ def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
         rerun_of=job.id,
         lease=None,
         run_id=None,
-        # It is a part of the run that it is started from, if any, and not of its model's.
+        # The workflow is that of this process, not that of the original job.
         workflow=origin.workflow or None,
         workflow_run=origin.run or None,
         workflow_node=origin.node or None,

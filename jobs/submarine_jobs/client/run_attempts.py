@@ -1,9 +1,10 @@
-"""A second attempt of a headless run finds the jobs of the first, instead of starting them twice.
+"""Attach a repeated headless run to the jobs of its earlier attempts.
 
-Each start of a run with a run id has a place, ``<job root>/runs/<run>/<start>.<n>.json``, that says
-which job it is. The place is taken by exclusive create just before a job could run, so that of two
-attempts at the same time one starts it and the other joins. Only one that failed, was cancelled or
-got lost gives way to the next number. Does not submit (``submit``) and does not wait for an end.
+Each start of a job in a run with a run id is registered in
+``<job root>/runs/<run>/<start>.<n>.json``, which names the job. The file is published by exclusive
+create before the job can run. So if two attempts run at the same time, one starts the job and the
+other joins it. A job that failed, was cancelled or was lost is replaced under the next number.
+Records of runs without existing jobs are removed, a few of the oldest once per process.
 """
 
 from __future__ import annotations
@@ -35,10 +36,9 @@ if TYPE_CHECKING:
     from submarine_jobs.model import JobSpec
     from submarine_jobs.storage import Storage
 
-#: Seconds for another attempt to hand over the job whose place it has just taken.
+#: Seconds in which another attempt must submit the job whose start it has registered.
 SUBMIT_SECONDS = 60.0
-#: Seconds until a job is looked at as settled that the cluster may not have heard of, or that was
-#: told to end.
+#: Seconds in which a job that is being submitted or cancelled must reach another state.
 SETTLE_SECONDS = 300.0
 _PAUSE = 1.0
 _UNSUCCESSFUL = (State.FAILED, State.CANCELLED, State.LOST)
@@ -48,7 +48,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class RunStart:
-    """Where it is written which job one start of a run is."""
+    """The registration of one start of a job in a run."""
 
     storage: Storage
     root: str
@@ -57,11 +57,11 @@ class RunStart:
 
     @property
     def directory(self) -> str:
-        """Of all starts of the run; nothing in it is a name from outside."""
+        """Directory of all starts of the run; its name is a digest of the run id."""
         return f"{self.root.rstrip('/')}/{layout.RUNS}/{_digest(self.run_id)}"
 
     def newest(self) -> tuple[int, str]:
-        """Number and job of the last one that took the place; 0 where nobody has."""
+        """Return number and job of the newest registration; 0 if there is none."""
         try:
             entries = self.storage.list_directory(self.directory)
         except FileNotFoundError:
@@ -78,8 +78,8 @@ class RunStart:
         raw = JobDirectory(self.storage, self.directory).read_json(f"{self.start}.{number}.json")
         return number, str(raw.get("job_id", "")) if isinstance(raw, dict) else ""
 
-    def take(self, number: int, job_id: str) -> bool:
-        """Write that the job is it; False where another attempt was first."""
+    def register(self, number: int, job_id: str) -> bool:
+        """Register the job; return False if another attempt was first."""
         content = {"version": 1, "run_id": self.run_id, "job_id": job_id, "time": time.time()}
         path = f"{self.directory}/{self.start}.{number}.json"
         return self.storage.publish_exclusive(path, json.dumps(content).encode())
@@ -92,18 +92,18 @@ def start_or_join(
     submit: Callable[[Callable[[str], bool] | None], Job],
     say: Callable[[str], None],
 ) -> tuple[Job, bool]:
-    """Start a job, or join the one that an earlier attempt of the same run has started.
+    """Start a job, or join the job that an earlier attempt of the same run has started.
 
-    Gives the job, and whether it was joined.
+    Return the job, and whether it was joined.
 
     Parameters
     ----------
     place
-        What tells this start from others of the same program: the id of its cell, or its number.
+        Distinguishes this start from others of the same program: cell id or number.
     submit
-        Submits; gets what is asked with the new job's id before it could run.
+        Submits the job; its parameter is called with the new job id before the job can run.
     say
-        Told in a line what is joined, or waited for.
+        Called with one line about a joined or awaited job.
     """
     if not spec.run_id:
         return submit(None), False
@@ -121,13 +121,13 @@ def start_or_join(
             return job, True
         remove_stale_runs(storage, root)
         try:
-            return submit(partial(where.take, number + 1)), False
+            return submit(partial(where.register, number + 1)), False
         except StartTakenError:
             continue
 
 
 def _start(spec: JobSpec, place: str) -> str:
-    """Which start of the run it is: its place, its program, and how many of that went before."""
+    """Return the key of a start: digest of place, program, and number of equal earlier starts."""
     what = {
         "place": place,
         "bundle": spec.bundle_digest,
@@ -151,7 +151,7 @@ def _digest(text: str) -> str:
 def _joinable_job(
     session: Session, where: RunStart, job_id: str, say: Callable[[str], None]
 ) -> Job | None:
-    """The job of a place if it goes on or has succeeded; None where another is to be started."""
+    """Return the registered job if it is active or has succeeded; None to start another."""
     if not layout.is_job_id(job_id):
         return None
     directory = JobDirectory(where.storage, layout.job_directory(where.root, job_id))
@@ -178,21 +178,21 @@ def _joinable_job(
         if state is not State.SUBMITTING and not ending:
             return job
         deadline = began + SETTLE_SECONDS
-        if not ending:  # only after the grace is it known that a submitter has died
+        if not ending:  # after the grace period, the client of the submission has ended
             deadline = began + max(SETTLE_SECONDS, job.backend.submit_grace + SUBMIT_SECONDS)
         if time.monotonic() > deadline:
             raise ClusterError(
                 f"{job_id} of an earlier attempt of this run is still {state.value}"
-                f"{' though it was told to end' if ending else ''}.",
+                f"{' although it was cancelled' if ending else ''}.",
                 f"Nothing was started; `submarine cancel {job_id}` ends it.",
             )
-        say(f"{job_id} of an earlier attempt is {state.value}; waiting until that is settled.")
+        say(f"{job_id} of an earlier attempt is {state.value}; waiting for the next state.")
         time.sleep(_PAUSE)
-        _pause(directory, deadline)
+        _wait_for_record(directory, deadline)
 
 
-def _pause(directory: JobDirectory, deadline: float) -> None:
-    """Until the job has a record, or for a while."""
+def _wait_for_record(directory: JobDirectory, deadline: float) -> None:
+    """Wait until the job has a record, at most ten seconds."""
     until = min(deadline, time.monotonic() + 10 * _PAUSE)
     while time.monotonic() < until:
         if directory.storage.stat(directory.file(layout.RECORD)) is not None:
@@ -201,37 +201,41 @@ def _pause(directory: JobDirectory, deadline: float) -> None:
 
 
 def _was_submitted(directory: JobDirectory, say: Callable[[str], None]) -> bool:
-    """Whether the attempt that took the place came as far as the job's intent."""
+    """Whether the attempt that registered the job has published its intent."""
     deadline = time.monotonic() + SUBMIT_SECONDS
-    told = False
+    reported = False
     while directory.storage.stat(directory.path) is not None:
-        # A job that the backend refused has a record and no intent.
+        # A job that the backend has refused has a record and no intent.
         for name in (layout.INTENT, layout.RECORD):
             if directory.storage.stat(directory.file(name)) is not None:
                 return True
         if time.monotonic() > deadline:
-            # Whoever took it died, or sleeps; then this keeps its program from ever starting.
-            wish = {"by": "another attempt", "why": "it was never handed over", "time": time.time()}
-            directory.publish_json_exclusive(layout.CANCEL, wish)
+            # The other attempt has ended or is suspended: prevent the start of its program.
+            request = {
+                "by": "another attempt",
+                "why": "it was not submitted in time",
+                "time": time.time(),
+            }
+            directory.publish_json_exclusive(layout.CANCEL, request)
             return False
-        if not told:
+        if not reported:
             say("Another attempt of this run is just starting this job; waiting for it.")
-            told = True
+            reported = True
         time.sleep(_PAUSE)
     return False
 
 
-#: Seconds that a run is left alone after its last start.
+#: Minimum age in seconds of a run that is removed.
 MIN_AGE = 7 * 86400.0
-#: Runs that are looked at, and starts of one run.
+#: Maximum number of runs to check, and of starts in one run.
 MAX_RUNS, MAX_STARTS = 20, 200
-#: Bytes of the description of one start.
+#: Maximum size of a registration in bytes.
 MAX_START = 1 << 16
 _cleaned: set[str] = set()
 
 
 def remove_stale_runs(storage: Storage, root: str, now: float | None = None) -> None:
-    """Delete the oldest runs below ``root`` that have no job any more; fails in silence."""
+    """Delete the oldest runs below ``root`` without existing jobs; ignore storage errors."""
     runs = f"{root.rstrip('/')}/{layout.RUNS}"
     if storage.url(runs) in _cleaned:
         return

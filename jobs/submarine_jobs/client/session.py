@@ -1,7 +1,4 @@
-"""The core's front door: one profile, its backends, the job store; cheap until something is used.
-
-Does not parse options (``commands``), does not display and holds no job alive.
-"""
+"""The session: one profile, its backends and the job index. Backends are loaded on first use."""
 
 from __future__ import annotations
 
@@ -28,12 +25,12 @@ BACKENDS = ("yarn", "local")
 
 
 class Session:
-    """Everything that one process needs to submit and watch jobs.
+    """The entry point for submitting, finding and watching jobs.
 
     Parameters
     ----------
     profile
-        The cluster to use and how.
+        The cluster and its settings.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -42,12 +39,12 @@ class Session:
         self._backends: dict[str, Backend] = {}
 
     def backend(self, name: str | None = None) -> Backend:
-        """The backend of that name, by default the profile's.
+        """Return the backend of that name, by default that of the profile.
 
         Raises
         ------
         NoClusterError
-            If none is configured and none is named; the message has the ways on.
+            If none is named or configured; the message lists the options.
         """
         name = name or self.profile.backend
         if name is None:
@@ -58,7 +55,7 @@ class Session:
 
     @property
     def notebook(self) -> tuple[str, ...]:
-        """Names of the notebook that this session submits for; empty: it is no notebook's."""
+        """Names of the notebook of this session; empty if there is none."""
         return started.notebook()
 
     def submit(
@@ -70,7 +67,7 @@ class Session:
         progress: Progress | None = None,
         claim: Callable[[str], bool] | None = None,
     ) -> Job:
-        """Submit a job; see ``submarine_jobs.submit.submission``."""
+        """Submit a job; see ``submarine_jobs.submit``."""
         from submarine_jobs.submit import submit
 
         data = bundle.zip_bytes() if bundle else None
@@ -78,7 +75,7 @@ class Session:
             return submit(self, spec, data, values, plan, progress, claim)
 
     def begin_job(self, job_id: str, name: str, backend: Backend, directory: JobDirectory) -> Job:
-        """Return the object of a job that is about to be handed over, and list it as started."""
+        """Return the object of a job that is about to be submitted, and list it as started."""
         from submarine_jobs.client.job import Job
 
         job = Job(self, job_id, name, backend, directory, None)
@@ -86,24 +83,24 @@ class Session:
         return job
 
     def refuse_job(self, job_id: str) -> None:
-        """Remove a job that its backend did not take from the list of started jobs."""
+        """Remove a job that its backend has refused from the list of started jobs."""
         started.job_refused(job_id)
 
     def jobs(
         self, limit: int = 100, on_trouble: Callable[[ClusterError], None] | None = None
     ) -> list[JobRecord]:
-        """Records of this user's jobs, newest first, looked up with one call to each backend.
+        """Return the records of this user's jobs, newest first, with one call to each backend.
 
-        ``on_trouble`` is told why jobs may be missing, or be shown as they last were.
+        ``on_trouble`` receives errors; jobs may then be missing or shown in their last known state.
         """
         from submarine_jobs.client.listing import list_jobs
 
         return list_jobs(self, limit, on_trouble)
 
     def job(self, text: str) -> Job:
-        """Find a job: by full id, unique beginning of one, name (the newest), or ``last``.
+        """Find a job by id, unique prefix of an id, name (the newest), or ``last``.
 
-        ``last`` is the newest job of this user on this machine; in a notebook, of that notebook.
+        ``last`` is the newest job of this user on this machine; in a notebook, of this notebook.
         """
         from submarine_jobs.client.listing import find_job
 
@@ -111,13 +108,13 @@ class Session:
 
     @functools.cached_property
     def watcher(self) -> Watcher:
-        """The one background thread that follows jobs on display."""
+        """The watcher of displayed jobs, with its background thread."""
         from submarine_jobs.client.watcher import Watcher
 
         return Watcher(self)
 
     def describe(self) -> Mapping[str, Any]:
-        """Profile and backend in a few words, for messages."""
+        """Return the names of profile and backend, for messages."""
         return {"profile": self.profile.name, "backend": self.profile.backend}
 
 

@@ -1,7 +1,7 @@
-"""The jobs that this process has started, told to whoever must answer for them.
+"""The jobs that this process has started, with listeners for changes.
 
-A headless kernel waits for what its cells have started, by whatever way, and ends it when nobody
-waits any more. Does not wait, cancel or decide itself; costs a list of at most ``MAX_KEPT`` jobs.
+A headless kernel listens, to wait for the jobs of its cells and to cancel them when its runner
+stops. The list has at most ``MAX_KEPT`` jobs.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ MAX_KEPT = 2000
 
 
 class JobListener(Protocol):
-    """Somebody who answers for this process's jobs; called from the thread where it happens."""
+    """Receives changes of the jobs of this process, in the thread of the change."""
 
     def job_started(self, job: Job) -> None:
-        """A job is about to be handed to its backend, or was joined that an attempt had begun."""
+        """A job is about to be submitted to its backend, or was joined."""
 
     def job_refused(self, job_id: str) -> None:
-        """The backend did not take the job: nothing of it will ever run."""
+        """The backend has refused the job; it will not run."""
 
     def job_settled(self, job_id: str) -> None:
-        """Its end was told here by an error, or wished here: nobody needs to be told again.
+        """The failure of the job was raised here, or its cancellation was requested here.
 
-        What is wished may still fail: the job may go on.
+        The failure need not be reported again. After a failed request the job may continue.
         """
 
 
@@ -43,7 +43,7 @@ _find_notebook: Callable[[], tuple[str, ...]] | None = None
 
 
 def set_notebook(find: Callable[[], tuple[str, ...]] | None) -> None:
-    """Register the notebook whose kernel this process is; None: it is none.
+    """Register the notebook of this kernel process; None: there is no notebook.
 
     Parameters
     ----------
@@ -55,12 +55,12 @@ def set_notebook(find: Callable[[], tuple[str, ...]] | None) -> None:
 
 
 def notebook() -> tuple[str, ...]:
-    """Names of the notebook whose kernel this process is; empty if it is none."""
+    """Return the names of the notebook of this kernel process; empty if there is none."""
     return _find_notebook() if _find_notebook is not None else ()
 
 
 def add_listener(listener: JobListener) -> None:
-    """Let ``account`` hear of everything from now on, and first of what was begun before."""
+    """Call ``listener`` for all later changes, and first for the jobs in the list."""
     with _lock:
         _listeners.append(listener)
         for job in _kept.values():
@@ -70,19 +70,19 @@ def add_listener(listener: JobListener) -> None:
 
 
 def limit_kept_jobs(number: int) -> None:
-    """Set how many jobs are kept for a later account; 0 in a process that will have none."""
+    """Set how many jobs are kept for later listeners; 0 in a process without listeners."""
     global _most
     _most = min(number, MAX_KEPT)
 
 
 def remove_listener(listener: JobListener) -> None:
-    """Tell ``account`` nothing more."""
+    """Stop calling ``listener``."""
     with _lock, contextlib.suppress(ValueError):
         _listeners.remove(listener)
 
 
 def job_started(job: Job) -> None:
-    """A job is going to be handed over now, or was joined; see ``JobListener.job_started``."""
+    """Add a job to the list; see ``JobListener.job_started``."""
     with _lock:
         _kept[job.id] = job
         while len(_kept) > _most:
@@ -94,7 +94,7 @@ def job_started(job: Job) -> None:
 
 
 def job_refused(job_id: str) -> None:
-    """The backend did not take it; see ``JobListener.job_refused``."""
+    """Remove a job from the list; see ``JobListener.job_refused``."""
     with _lock:
         _kept.pop(job_id, None)
         listeners = list(_listeners)
@@ -103,7 +103,7 @@ def job_refused(job_id: str) -> None:
 
 
 def failure_reported(job_id: str) -> None:
-    """An error about its end is raised now; in the main thread, where it fails the cell."""
+    """Settle a job whose failure is raised; only in the main thread, where it fails the cell."""
     if threading.current_thread() is threading.main_thread():
         job_settled(job_id)
 
@@ -120,13 +120,13 @@ def job_settled(job_id: str) -> None:
 
 
 def any_started() -> bool:
-    """Whether this process has started any job at all, or is about to."""
+    """Whether this process has started a job or is submitting one."""
     return bool(_kept) or _submitting > 0
 
 
 @contextlib.contextmanager
 def submitting() -> Iterator[None]:
-    """Around a submit, from before its job has an id."""
+    """Count a submission as pending inside the ``with`` block."""
     global _submitting
     with _lock:
         _submitting += 1
@@ -138,5 +138,5 @@ def submitting() -> Iterator[None]:
 
 
 def pending_submits() -> int:
-    """How many submits of this process have not come back yet."""
+    """Return the number of submissions of this process that have not returned."""
     return _submitting

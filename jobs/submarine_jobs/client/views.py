@@ -1,4 +1,4 @@
-"""Build the view of one job for a single request; ``watcher`` does it continuously."""
+"""Build the view of one job for a single request; ``watcher`` builds views continuously."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ if TYPE_CHECKING:
     from submarine_jobs.access import AgentClient
     from submarine_jobs.client.job import Job
 
-#: Seconds that a call to the job directory may take while one view is put together.
+#: Timeout in seconds of calls to the job directory while a view is built.
 STORAGE_SECONDS = 3.0
-#: Nothing is known of a job's start before this; its directory is not asked for an agent.
+#: States in which a job cannot have an agent yet.
 _NO_AGENT = frozenset({State.SUBMITTING})
-#: A job that may have shipped something.
+#: States in which a job may have shipped logs.
 _STARTED = frozenset({State.RUNNING, State.RESTARTING, State.FINISHING})
 
 
 def index_entry_of(job: Job) -> IndexEntry:
-    """Row of a job in this machine's index, or one made from its directory."""
+    """Return the index entry of a job; import the job from its directory if necessary."""
     entry = job.index_entry()
     if entry is None:
         job.session.job(job.id)
         entry = job.index_entry()
     if entry is None:
-        raise ClusterError(f"The index of jobs has lost {job.id} while it was being read.")
+        raise ClusterError(f"The index has no entry of {job.id} any more.")
     return entry
 
 
 def view_job(job: Job) -> JobView:
-    """Ask agent, directory and cluster, in this order of preference, and show what they say.
+    """Return the view of a job from its agent, its directory or the cluster, in this order.
 
-    A file system that does not answer holds it up for ``STORAGE_SECONDS``; then the view is what
-    the cluster and this machine know, with a note.
+    A file system that does not answer delays the view by ``STORAGE_SECONDS``. The view then comes
+    from the cluster and the index, and has a note.
     """
     entry = index_entry_of(job)
     with patience(STORAGE_SECONDS):
@@ -101,21 +101,22 @@ def _view(job: Job, entry: IndexEntry) -> JobView:
 
 
 def _with_note(record: JobRecord, error: ClusterError) -> JobRecord:
-    """The record with the sentence that the job directory could not be read."""
-    words = f"Without what the job directory holds, which cannot be read now: {error.message}"
+    """Return the record with a note that the job directory could not be read."""
+    words = f"The job directory cannot be read now: {error.message}"
     return replace(record, missing=[words, *record.missing])
 
 
 def first_record(job: Job) -> JobRecord:
-    """The last thing that this machine knows of a job."""
+    """Return the last record of a job in the index."""
     entry = index_entry_of(job)
     return pending_until_started(job, entry.record or bare_record(entry))
 
 
 def pending_until_started(job: Job, record: JobRecord) -> JobRecord:
-    """What a cluster calls running is a gang's master alone, until that has been heard.
+    """Show a running distributed job as pending until a task has started.
 
-    The record stays as it is if the job directory does not answer.
+    The cluster reports it as running when only its master runs. The record is not changed if the
+    job directory does not answer.
     """
     started = any(task.started is not None for task in record.tasks)
     if record.state is not State.RUNNING or started:
@@ -127,7 +128,7 @@ def pending_until_started(job: Job, record: JobRecord) -> JobRecord:
 
 
 def _view_without_backend(job: Job, entry: IndexEntry, error: ClusterError) -> JobView:
-    """The backend does not answer; a job that has ended says so in its own directory."""
+    """Return the view of a job whose backend does not answer: from its directory or the index."""
     try:
         record = job.directory.record()
     except (ClusterError, ValueError):
@@ -139,23 +140,23 @@ def _view_without_backend(job: Job, entry: IndexEntry, error: ClusterError) -> J
 
 
 def final_view(job: Job, record: JobRecord) -> JobView:
-    """A job that has ended, with the end of the log that tells most."""
+    """Return the view of an ended job, with the end of the most informative log."""
     return JobView(record, shipped_tail(job, record), source="final", task=shown_task(record))
 
 
 def shown_task(record: JobRecord) -> str:
-    """The task whose log is shown; empty where there is no choice."""
+    """Return the task whose log is shown; empty for a single task."""
     return telling_task(record) if len(record.tasks) > 1 else ""
 
 
 def final_record(job: Job) -> JobRecord:
-    """The last word of a job that has ended, with its events, as far as it can be read."""
+    """Return the final record of a job with its events, if they can be read."""
     entry = index_entry_of(job)
     return _complete_record(job, entry.record or bare_record(entry))
 
 
 def _complete_record(job: Job, stored: JobRecord) -> JobRecord:
-    """The final record with its events, which this machine's index leaves out."""
+    """Return the final record with its events, which are not in the index."""
     try:
         found = job.directory.record()
     except ClusterError as error:
@@ -183,7 +184,7 @@ def _live_view(job: Job, entry: IndexEntry) -> JobView | None:
     if record.state.ended:
         if not record.pending:
             return None
-        record.state = State.FINISHING  # its record waits for the file system
+        record.state = State.FINISHING  # its record is not published yet
     merged = merge_live(entry.record or bare_record(entry), record)
     save_record(job.session.store, entry, merged)
     task = chief_in(record) if record.tasks else job.chief
@@ -200,13 +201,13 @@ def _live_tail(agent: AgentClient, task: str) -> str:
 
 
 def may_have_log(record: JobRecord, task: str) -> bool:
-    """Whether it makes sense to ask for the log of a task: its program has been started."""
+    """Whether a task may have a log: its program has been started."""
     found = task_of(record, task)
     return found is None or len(record.tasks) < 2 or found.started is not None
 
 
 def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
-    """The agent's record, with what only the notebook's side knows (links, application)."""
+    """Return the record of the agent, with the fields that only the client has."""
     live.links = {**before.links, **live.links}
     live.application_id = live.application_id or before.application_id
     live.queue = live.queue or before.queue
@@ -216,10 +217,10 @@ def merge_live(before: JobRecord, live: JobRecord) -> JobRecord:
 
 
 def shipped_tail(job: Job, record: JobRecord) -> str:
-    """The end of both streams as far as they were shipped; empty where nothing can be read.
+    """Return the end of both shipped streams; empty if nothing can be read.
 
-    Their order of arrival is not known here: what matters stands last, the error of a job that
-    failed, the output of one that did not.
+    The relative order of the streams is not known. The more important one is last: stderr of a
+    failed job, stdout of any other.
     """
     failed = record.state is State.FAILED
     streams = ("stdout", "stderr") if failed else ("stderr", "stdout")
@@ -227,7 +228,7 @@ def shipped_tail(job: Job, record: JobRecord) -> str:
 
 
 def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
-    """A running job whose agent cannot be reached: the shipped log, and how far it is behind."""
+    """Return the view of a running job without agent: the shipped log and its age."""
     tail, shipped_at = _shipped(job, record, ("stderr", "stdout"))
     behind = None if shipped_at is None else max(0.0, time.time() - shipped_at)
     aged = replace(record, behind=behind)
@@ -250,7 +251,7 @@ def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str
 
 
 def _last_attempt(record: JobRecord, task: str) -> str | None:
-    """The attempt that the record speaks of, where it has a log; None: the newest shipped."""
+    """Return the attempt of the record if it has a log; None: the newest shipped attempt."""
     found = task_of(record, task)
     if found is None or (task == ONLY_TASK and len(record.tasks) < 2):
         return None

@@ -1,7 +1,6 @@
 """Wait for the end of a job in the calling thread; see ``Job.wait``.
 
-Is told by the session's one watcher, and asks nobody itself. Does not cancel a job that lasts
-longer than its caller waits.
+The watcher of the session provides the views. A timeout does not cancel the job.
 """
 
 from __future__ import annotations
@@ -23,16 +22,16 @@ if TYPE_CHECKING:
 
 
 def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecord:
-    """The final record; TimeoutError when ``timeout`` seconds have passed before."""
+    """Return the final record; raise TimeoutError after ``timeout`` seconds."""
     ended = threading.Event()
     last: list[JobView] = []
 
-    def look(view: JobView) -> None:
+    def receive(view: JobView) -> None:
         last[:] = [view]
         if view.record.state.ended:
             ended.set()
 
-    unsubscribe = job.session.watcher.subscribe(job, look)
+    unsubscribe = job.session.watcher.subscribe(job, receive)
     try:
         deadline = None if timeout is None else time.monotonic() + timeout
         # Waiting in slices lets an interrupt through on every platform.
@@ -49,7 +48,7 @@ def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecor
 
 
 def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
-    """The same through ``Job.wait``; JobFailedError unless the job has succeeded."""
+    """Wait with ``Job.wait``; raise JobFailedError unless the job has succeeded."""
     with with_job(job):
         record = job.wait(timeout)
         if record.state is not State.SUCCEEDED:
@@ -59,7 +58,7 @@ def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
 
 
 def ending_words(record: JobRecord) -> str:
-    """One line on how a job ended that did not succeed: id, state, and exception or reason."""
+    """Return one line about a job that did not succeed: id, state, and exception or reason."""
     words = f"Job {record.job_id} {record.state.value}"
     if record.failure is not None:
         kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)

@@ -1,7 +1,7 @@
-"""Follow every job on display with one background thread, and say when something changed.
+"""Watch all displayed jobs in one background thread, and call subscribers with new views.
 
-One call to each backend per poll for all jobs that wait, one connection to the agent of each job
-that runs, nothing for jobs that have ended. Does not display: a subscriber gets a ``JobView``.
+Each poll makes one call to each backend for all waiting jobs. Each running job has one connection
+to its agent. Jobs that have ended cost nothing.
 """
 
 from __future__ import annotations
@@ -49,25 +49,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-#: Seconds between polls of the backend: just after a change, and at most.
+#: Seconds between polls of the backend: after a change, and the maximum.
 FIRST_POLL, LAST_POLL = 0.5, 10.0
-#: Seconds between two calls of a subscriber.
+#: Minimum number of seconds between two calls of a subscriber.
 MIN_INTERVAL = 0.3
-#: States in which there is somebody to hear, as far as this machine knows.
+#: States in which a job may have an agent.
 _WITH_AGENT = (State.RUNNING, State.RESTARTING, State.FINISHING)
 
 
 class Watcher:
-    """The one watcher of a process; its thread starts with the first subscription.
+    """Watches the jobs of a session; the thread starts with the first subscription.
 
     Parameters
     ----------
     observe
-        Takes the place of the watcher's own questions to the backends, for a process that asks
-        them anyway: it blocks until there is something new, and so sets the pace of the polls.
+        Replaces the calls to the backends, in a process that makes these calls anyway. It blocks
+        until there are new observations, and so determines the interval of the polls.
     tails
-        Whether the views hold the end of the log. Without it no log is asked for, and the events
-        are, which otherwise only those of distributed jobs are.
+        Whether the views contain the end of the log. Without it, the events of all jobs are
+        requested instead of the logs; otherwise only the events of distributed jobs.
     """
 
     def __init__(
@@ -84,10 +84,10 @@ class Watcher:
         self._numbers = iter(range(1 << 62))
 
     def subscribe(self, job: Job | str, callback: Callback) -> Callable[[], None]:
-        """Have ``callback`` called with each new view, from the watcher's thread.
+        """Call ``callback`` with each new view, from the thread of the watcher.
 
-        It is called at most a few times a second, always once with the final view, and not again
-        after that. Returns a function that ends the subscription.
+        It is called at most a few times per second; the last call has the final view. Return a
+        function that ends the subscription.
         """
         handle = self._session.job(job) if isinstance(job, str) else job
         first = first_record(handle)
@@ -101,7 +101,7 @@ class Watcher:
             watched.callbacks[number] = callback
             self._publish(watched, at_once=True)
             if watched.record.state in _WITH_AGENT:
-                self._attach(watched)  # without waiting for the poll: what is known here is old
+                self._attach(watched)  # do not wait for the poll: the local record may be old
             if self._wake is not None:
                 self._wake.set()
 
@@ -152,7 +152,7 @@ class Watcher:
                 pause = FIRST_POLL
 
     async def _poll(self, waiting: list[WatchedJob]) -> bool:
-        """Look at jobs that no agent tells of; returns whether anything changed."""
+        """Poll the jobs without a connection to an agent; return whether a state changed."""
         try:
             views = await in_thread(lambda: poll_jobs(self._session, waiting, self._observe))
         except SubmarineError as error:
@@ -161,7 +161,7 @@ class Watcher:
                 self._publish(item)
             return False
         except Exception:
-            log.exception("jobs on display cannot be looked at")
+            log.exception("displayed jobs cannot be polled")
             return False
         changed = False
         for item in waiting:
@@ -169,7 +169,7 @@ class Watcher:
                 continue
             changed |= view.record.state is not item.record.state
             if not (item.reported and view.source == "backend"):
-                item.record = view.record  # what the job itself said is finer
+                item.record = view.record  # the state from the job itself is more precise
             item.pending, item.source = view.pending or item.record.pending, view.source
             if view.source in ("final", "shipped"):
                 item.tail = Tail()
@@ -182,11 +182,11 @@ class Watcher:
     def _attach(self, item: WatchedJob) -> None:
         if item.stream is not None and not item.stream.done():
             return
-        # Kept from being collected while it waits:
+        # The reference prevents garbage collection of the task.
         item.stream = asyncio.get_running_loop().create_task(self._read_stream(item))
 
     async def _read_stream(self, item: WatchedJob) -> None:
-        """Take the agent's stream until it ends or breaks, then leave the job to the poll."""
+        """Read the stream of the agent until it ends or breaks; then the job is polled again."""
         try:
             item.failures += 1
             address = await in_thread(item.job.directory.address)
@@ -195,10 +195,10 @@ class Watcher:
                 if item.tails and not item.positioned:
                     await in_thread(lambda: self._start_at_tail(item))
                 words, known = item.stream_request()
-                # Left in the middle it must be closed here: the loop may be stopped by then.
+                # Close it here when it is not read to its end: later the loop may be stopped.
                 async with contextlib.aclosing(open_stream(address, words, known)) as lines:
                     async for line in lines:
-                        # From now on only: who does not answer must not stop the polls.
+                        # Attach after the first line: a silent agent must not stop polling.
                         item.attached, item.failures = True, 0
                         self._handle_line(item, line)
                         if self._watched.get(item.job.id) is not item:
@@ -229,21 +229,21 @@ class Watcher:
             if record.state.ended and kind == "status":
                 if not record.pending:
                     return
-                record.state = State.FINISHING  # its record waits for the file system
+                record.state = State.FINISHING  # its record is not published yet
             item.reported, item.ended = True, kind == "end"
             changed = record.state is not item.record.state
             item.record, item.pending, item.source = record, record.pending, "live"
             if changed and not record.state.ended:
                 save_record(self._session.store, index_entry_of(item.job), record)
             if record.state.ended:
-                # The poll reads the published record and says the last word.
+                # The poll reads the published record.
                 item.record.state = State.FINISHING
         else:
             return
         self._publish(item)
 
     def _publish(self, item: WatchedJob, *, at_once: bool = False) -> None:
-        """Call the subscribers now, or a little later when they have just been called."""
+        """Call the subscribers now, or later if they were called less than MIN_INTERVAL ago."""
         loop = asyncio.get_running_loop()
         wait = item.published + MIN_INTERVAL - loop.time()
         if at_once or wait <= 0:
@@ -263,7 +263,7 @@ class Watcher:
             try:
                 callback(view)
             except Exception:
-                log.exception("a display of job %s failed", item.job.id)
+                log.exception("a subscriber of job %s failed", item.job.id)
         final = view.record.state.ended and view.record.state is not State.LOST
         if final and self._watched.get(item.job.id) is item:
             item.callbacks.clear()
@@ -271,21 +271,21 @@ class Watcher:
 
 
 Callback = Callable[[JobView], None]
-#: Events that a display keeps of one job.
+#: Maximum number of events of one job.
 MAX_EVENTS = 200
-#: An offset that no log reaches, and a number that no list of events does.
+#: An offset beyond the end of each log, and a number beyond each list of events.
 NO_LOG, NO_EVENTS = 1 << 60, 1 << 30
 
 
 class RecentEvents:
-    """The newest events of a job, each once, however often they are sent."""
+    """The newest events of a job without duplicates."""
 
     def __init__(self) -> None:
         self._kept: deque[Event] = deque(maxlen=MAX_EVENTS)
         self._last: dict[str, int] = {}
 
     def add(self, event: Event) -> bool:
-        """Take one; whether it is new."""
+        """Add an event; return whether it is new."""
         if event.seq <= self._last.get(event.writer, -1):
             return False
         self._last[event.writer] = event.seq
@@ -294,12 +294,12 @@ class RecentEvents:
 
     @property
     def newest(self) -> list[Event]:
-        """At most ``MAX_EVENTS``, in order of arrival."""
+        """At most ``MAX_EVENTS`` events, in order of arrival."""
         return list(self._kept)
 
 
 class WatchedJob:
-    """One job on display; with the end of its log, or without any of it."""
+    """One displayed job, with or without the end of its log."""
 
     def __init__(self, job: Job, record: JobRecord, *, tails: bool = True) -> None:
         self.job = job
@@ -308,16 +308,16 @@ class WatchedJob:
         self.callbacks: dict[int, Callback] = {}
         self.tail = Tail()
         self.position = LogPosition()
-        #: The task whose log is shown, once that is known; a job on display costs one stream.
+        #: The task whose log is shown, when it is known. Only one task is read.
         self.task = ""
         self.many = False
         self.events = RecentEvents()
         self.positioned = False
         self.failures = 0
         self.attached = False
-        #: Whether the backend sees more than a wait; whether the job itself was heard, to its end.
+        #: Running according to the backend; agent has reported; agent has reported the end.
         self.running = self.reported = self.ended = False
-        #: Why the job's directory could not be read for an address.
+        #: Error of the last attempt to read the address from the job directory.
         self.directory_error: StorageError | None = None
         self.stream: asyncio.Task[None] | None = None
         self.pending = ""
@@ -326,7 +326,7 @@ class WatchedJob:
         self.dirty = False
 
     def start_at_tail(self, record: JobRecord) -> None:
-        """Choose the task whose log is shown, and start near the end of it."""
+        """Choose the task whose log is shown, and move to the end of its log."""
         self.task = chief_in(record) if record.tasks else self.job.chief
         self.many = len(record.tasks) > 1 or len(self.job.task_names) > 1
         for text, length in record.logs.items():
@@ -335,7 +335,7 @@ class WatchedJob:
                 self.position.move(key, max(0, length - TAIL_BYTES))
 
     def stream_request(self) -> tuple[dict[str, str | int], int]:
-        """The request for the job's stream, and the number of events that are not wanted."""
+        """Return the query of the stream, and the number of events to skip."""
         if not self.tails:
             return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
         tasks = [self.task] if self.task else []
@@ -343,7 +343,7 @@ class WatchedJob:
         return words, 0 if self.many else NO_EVENTS
 
     def handle_line(self, line: Mapping[str, Any]) -> bool:
-        """Take a line about log or events; whether there is something new in it."""
+        """Handle a line of type log, skip or event; return whether the view has changed."""
         if line["type"] == "event":
             return self.events.add(Event.from_json(line["event"]))
         key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
@@ -355,13 +355,13 @@ class WatchedJob:
         if chunk is None or (self.many and chunk.task != self.task):
             return False
         if last is not None and order(key.attempt) > order(last):
-            words = f"--- {key.task} was started again: attempt {key.attempt} ---\n"
+            words = f"--- {key.task} was restarted: attempt {key.attempt} ---\n"
             self.tail.add(LogChunk("stdout", 0, words.encode()))
         self.tail.add(chunk)
         return True
 
     def read_final_record(self) -> JobRecord | None:
-        """The job's last word, which is there a moment before the backend sees the end."""
+        """Read the final record, which is published before the backend reports the end."""
         try:
             record = self.job.directory.record()
         except (ClusterError, ValueError):
@@ -377,7 +377,7 @@ class WatchedJob:
         return noted_owner(self.job)
 
     def view(self) -> JobView:
-        """What subscribers see now."""
+        """Return the current view for subscribers."""
         events = self.events.newest
         record = replace(self.record, events=events) if events else self.record
         shown = self.task if len(record.tasks) > 1 else ""
@@ -385,7 +385,7 @@ class WatchedJob:
         return JobView(record, self.tail.text(), self.pending, self.source, shown)
 
     def final_tail(self, record: JobRecord) -> str:
-        """The end of an ended job's log: as it was heard, where it was heard to the end."""
+        """Return the end of the log of an ended job, from memory if it was read to its end."""
         if not self.tails:
             return ""
         task = self.task = telling_task(record)
@@ -395,22 +395,22 @@ class WatchedJob:
             for text, length in record.logs.items()
             if (key := key_of(text)) and (key.task, key.attempt) == (task, newest)
         }
-        heard = all(self.position.of(key) == length for key, length in ends.items())
-        return self.tail.text() if ends and heard else shipped_tail(self.job, record)
+        complete = all(self.position.of(key) == length for key, length in ends.items())
+        return self.tail.text() if ends and complete else shipped_tail(self.job, record)
 
 
 log = logging.getLogger(__name__)
 
-#: What says how the backends see jobs; ``observing.observe_all`` asks them.
+#: Returns observations of jobs, as ``tracking.observe_all`` does.
 Observe = Callable[[Iterable[Target]], Mapping[str, Observation]]
-#: Attempts to hear an agent before the shipped log is shown in its place.
+#: Failed connections to an agent after which the shipped log is shown.
 MAX_FAILURES = 2
 
 
 def poll_jobs(
     session: Session, waiting: Sequence[WatchedJob], observe: Observe
 ) -> dict[str, JobView]:
-    """A view of each job of which something can be said.
+    """Return the views of the jobs that can be observed; blocks.
 
     Raises
     ------
@@ -429,8 +429,8 @@ def poll_jobs(
             continue
         except ClusterError:
             raise
-        except Exception:  # one job whose directory holds nonsense must not stop the others
-            log.exception("job %s cannot be looked at", item.job.id)
+        except Exception:  # an invalid job directory must not affect other jobs
+            log.exception("job %s cannot be polled", item.job.id)
     return views
 
 
