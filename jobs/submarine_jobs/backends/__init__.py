@@ -13,12 +13,12 @@ if TYPE_CHECKING:
         Stage as Stage,
         Submission as Submission,
     )
-    from submarine_jobs.backends.gpu_holders import placed as placed
     from submarine_jobs.backends.overview import (
-        Holder as Holder,
+        GpuHolder as GpuHolder,
         NodeUse as NodeUse,
         Overview as Overview,
         QueueUse as QueueUse,
+        located_gpus as located_gpus,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -27,7 +27,6 @@ else:
         __name__,
         {
             "base": ("Backend", "Handle", "Observation", "Plan", "Stage", "Submission"),
-            "gpu_holders": ("placed",),
-            "overview": ("Holder", "NodeUse", "Overview", "QueueUse"),
+            "overview": ("GpuHolder", "NodeUse", "Overview", "QueueUse", "located_gpus"),
         },
     )

@@ -1,7 +1,7 @@
-"""What a backend must do: judge a spec, start one program per intent, observe, stop.
+"""Interface of a backend: plan a spec, start one program per intent, observe and stop jobs.
 
-Does not prepare the job directory (``submit``), follow logs (``live``, ``logs``) or decide what a
-record says (``observe``). A backend keeps no state of its own in memory that a restart would miss.
+The job directory is created by ``submit``, and records are built by ``tracking``. A backend keeps
+no state in memory that would be lost at a restart of the client.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
 
-#: What a backend calls a job, as stored in ``application.json``; plain JSON.
+#: Identifies a job in its backend; stored in ``application.json`` as plain JSON.
 Handle = Mapping[str, Any]
 SUBMIT_GRACE = 180.0
 #: Job id -> handle.
@@ -28,19 +28,19 @@ Handles = Mapping[str, Handle]
 
 @dataclass(frozen=True)
 class Plan:
-    """How a spec would be placed, for ``--dry-run`` and for the record.
+    """The containers of a spec and the findings, for ``--dry-run`` and for the record.
 
     Parameters
     ----------
     placement
-        One sentence: ``in the application master's container`` and why.
+        One sentence: in which container the program runs, and why.
     containers
-        One entry a kind of container: ``what`` it is for, ``role`` (None for the master), ``count``
-        (1 where absent), ``memory`` (MiB, all in), ``vcores``, ``gpus``.
+        One entry per kind of container: ``what`` (purpose), ``role`` (None for the master),
+        ``count`` (default 1), ``memory`` (total MiB), ``vcores``, ``gpus``.
     overhead
-        MiB added to the program's memory for master and agent, by container.
+        MiB per container that are added for master and agent.
     warnings, errors
-        One sentence each; errors mean that a submit would be refused.
+        One sentence each; with errors, a submission is refused.
     """
 
     placement: str
@@ -53,18 +53,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Submission:
-    """A job whose directory is complete up to its intent; all paths lie in ``storage``.
+    """A job whose directory is complete; all paths are in ``storage``.
 
     Parameters
     ----------
     agent
-        Orders of the only task's agent; of a distributed job: of its first role's.
+        Configuration of the only agent; for a distributed job, of the agents of the first role.
     coordinator, agents
-        Of a distributed job: the coordinator's orders, the agents' by role; else None and empty.
+        Configurations of coordinator and agents (by role) of a distributed job; else None, empty.
     environments
-        Role -> URL of the archive that is its Python environment, where one is brought along.
+        Role -> URL of its packed Python environment, if it has one.
     on_step
-        Told in words what is done with it at the moment.
+        Called with each step, in words.
     """
 
     spec: JobSpec
@@ -80,9 +80,9 @@ class Submission:
 
 
 class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is the word
-    """How far the backend sees a job; coarser than a state.
+    """State of a job according to the backend; coarser than ``State``.
 
-    ``STARTING``: its only container was granted, and the node brings the files there (localizes).
+    ``STARTING``: the only container was allocated, and the node localizes its files.
     """
 
     UNKNOWN = "unknown"
@@ -94,13 +94,13 @@ class Stage(str, Enum):  # noqa: UP042 - as the protocol's states, the value is 
 
 @dataclass(frozen=True)
 class Observation:
-    """What the backend says of one job.
+    """The observation of one job by its backend.
 
-    ``UNKNOWN`` means that the backend answered and does not know the job (a backend that does not
-    answer raises ClusterError). ``reason`` is the backend's judgement of an ended job *for the
-    case that the job itself left no record*; ``detail`` is its sentence, in the cluster's words
-    where useful. ``pending`` explains a wait. ``started``: when the first container was launched.
-    ``master_runs``: a process of the job runs, though containers may be missing.
+    ``UNKNOWN`` means that the backend answered and has no such job (a backend that does not answer
+    raises ClusterError). ``reason`` is the end reason *if the job has published no record*, and
+    ``detail`` its sentence, with the message of the cluster where useful. ``pending`` explains a
+    wait. ``started`` is the launch time of the first container. ``master_runs``: a process of the
+    job runs, although containers may be missing.
     """
 
     stage: Stage
@@ -118,18 +118,18 @@ class Observation:
 
     @property
     def active(self) -> bool:
-        """Whether the backend says that the job waits or runs."""
+        """Whether the job waits or runs according to the backend."""
         return self.stage in (Stage.WAITING, Stage.STARTING, Stage.RUNNING)
 
 
 def submit_grace(profile: Profile) -> float:
-    """Seconds of the setting ``submit_grace``."""
-    said = profile.settings.get("submit_grace")
-    return parse_duration(said) if said else SUBMIT_GRACE
+    """Return the setting ``submit_grace`` in seconds."""
+    value = profile.settings.get("submit_grace")
+    return parse_duration(value) if value else SUBMIT_GRACE
 
 
 class Backend(ABC):
-    """A place where jobs run.
+    """Base class of backends.
 
     Attributes
     ----------
@@ -143,67 +143,67 @@ class Backend(ABC):
 
     @abstractmethod
     def job_root(self) -> tuple[Storage, str]:
-        """Storage and path under which this user's job directories lie."""
+        """Return storage and path of the directory of this user's jobs."""
 
     @abstractmethod
     def plan(self, spec: JobSpec) -> Plan:
-        """Judge ``spec`` against the live cluster without changing anything.
+        """Check ``spec`` against the live cluster, without any change.
 
-        Raises ClusterError when the cluster cannot be asked within the timeout.
+        Raises ClusterError if the cluster does not answer within the timeout.
         """
 
     @abstractmethod
     def prepare(self, spec: JobSpec | None = None) -> None:
-        """Start what a submit (of ``spec``) will need in the background; returns at once."""
+        """Prepare a submission (of ``spec``) in the background; return immediately."""
 
     @abstractmethod
     def submit(self, submission: Submission) -> Handle:
         """Start the job and return once the cluster has accepted it.
 
-        Safe to call again for the same intent: a job that is already there is found, not started
-        twice. Raises RefusedError when the cluster says no, ClusterError when it cannot be asked.
+        May be called again for the same intent: an existing job is found, not started twice.
+        Raises RefusedError if the cluster refuses the job, ClusterError if it does not answer.
         """
 
     @abstractmethod
     def find(self, job_id: str) -> Handle | None:
-        """The handle of a job whose ``application.json`` is missing, by its tag; None if none."""
+        """Return the handle of a job without ``application.json``, by its tag; None if none."""
 
     @abstractmethod
     def observe(self, handles: Handles) -> dict[str, Observation]:
-        """Look at many jobs (id -> handle) with one call to the cluster, whatever their number."""
+        """Observe jobs (id -> handle) with one call to the cluster, independent of their number."""
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
-        """As ``observe``, for one who looks at all jobs of this user again and again.
+        """Observe jobs as ``observe`` does, for periodic polls of all jobs of this user.
 
         Parameters
         ----------
         explain
-            Jobs of which it is worth more questions why they wait: those on display.
+            Displayed jobs, for which further requests may be made to explain a wait.
         """
         return self.observe(handles)
 
     def localizing(self, handle: Handle) -> tuple[str, float | None]:
-        """Where files are brought to containers that were granted, and since when.
+        """Return a sentence on the localization of files in progress, and its start time.
 
-        Called for a job that has all its containers and whose agent has not said anything yet.
-        Raises ClusterError when the cluster cannot be asked within the timeout.
+        Called for a job that has all its containers and whose agent has not reported yet.
+        Raises ClusterError if the cluster does not answer within the timeout.
         """
         return "", None
 
     def active_jobs(self) -> Collection[str] | None:
-        """Ids of all jobs that have not ended; None where the backend does not know them all.
+        """Return the ids of all unfinished jobs; None if the backend does not have them all.
 
-        Raises ClusterError when the cluster cannot be asked within the timeout.
+        Raises ClusterError if the cluster does not answer within the timeout.
         """
         return None
 
     def overview(self) -> Overview:
-        """Queues and nodes, and what of them is in use; empty where a backend has none.
+        """Return queues and nodes and their use; empty if the backend has none.
 
-        Raises ClusterError when the cluster cannot be asked within the timeout.
+        Raises ClusterError if the cluster does not answer within the timeout.
         """
         return Overview()
 
     @abstractmethod
     def stop(self, handle: Handle) -> None:
-        """End the job from outside, without its agent's help; no error when it has ended."""
+        """Stop the job without its agent; no error if it has ended."""

@@ -1,13 +1,14 @@
-"""What a backend says of itself as a whole: queues, nodes, and what of them is in use.
+"""Overview of a backend: queues, nodes, their use, and the applications that hold GPUs.
 
-Data only, and this machine as a cluster of one node; YARN's is ``yarn.overview``.
+``this_machine`` is the overview of the local backend; that of YARN is in ``yarn.cluster.overview``.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import psutil
@@ -17,20 +18,20 @@ from submarine_runtime.gpus import device_numbers, look
 
 @dataclass(frozen=True)
 class QueueUse:
-    """One queue that takes jobs.
+    """One queue that accepts jobs.
 
     Parameters
     ----------
     capacity, used
-        Percent of the cluster that is guaranteed, and in use; None: not said.
+        Guaranteed and used percent of the cluster; None: unknown.
     gpus_total, gpus_used
-        The most that it may hold, and what it holds; None: not said.
+        Maximum and used number of GPUs; None: unknown.
     gpus_free
-        What a job could get there now: of its own share, and of what no other queue holds. None:
-        not said.
+        GPUs that a job could get now, from the share of the queue and unused shares. None:
+        unknown.
     pending, running
-        Applications that wait for a container, and those that the queue has let in. One that has
-        some of its containers and waits for others is both.
+        Applications that wait for a container, and activated applications. An application that
+        waits for further containers counts as both.
     """
 
     name: str
@@ -60,15 +61,15 @@ class NodeUse:
 
 
 @dataclass(frozen=True)
-class Holder:
-    """Somebody's application that holds GPUs.
+class GpuHolder:
+    """An application that holds GPUs, of any user.
 
     Parameters
     ----------
     job_id
-        Empty: no job of Submarine.
+        Empty: not a Submarine job.
     gpus
-        How many, by node label; the empty one is that of nodes without.
+        Number by node label; the key of nodes without label is empty.
     """
 
     application_id: str
@@ -81,11 +82,11 @@ class Holder:
 
 @dataclass(frozen=True)
 class Overview:
-    """All queues and nodes; ``holders`` as far as is known without asking for them."""
+    """All queues and nodes; ``holders`` are those that are known without further requests."""
 
     queues: tuple[QueueUse, ...] = ()
     nodes: tuple[NodeUse, ...] = ()
-    holders: tuple[Holder, ...] = ()
+    holders: tuple[GpuHolder, ...] = ()
 
 
 def this_machine() -> Overview:
@@ -102,3 +103,44 @@ def this_machine() -> Overview:
         gpus_used=sum(device in seen.busy for device in seen.devices),
     )
     return Overview(nodes=(node,))
+
+
+#: Application -> host -> GPUs, as reported by the applications themselves.
+KnownGpus = Mapping[str, Mapping[str, int]]
+
+
+def located_gpus(overview: Overview, known: KnownGpus) -> dict[str, list[str]]:
+    """Return host -> ids of the applications that certainly hold GPUs there, except ``known``.
+
+    YARN reports the GPUs of each application and of each node, but not which are where. For each
+    label, the location is certain if one host or one application remains.
+    """
+    found: dict[str, list[str]] = {}
+    for label in {label for holder in overview.holders for label in holder.gpus}:
+        for host, identity in _of_label(overview.holders, _nodes_of(overview, label), label, known):
+            found.setdefault(host, []).append(identity)
+    return found
+
+
+def _nodes_of(overview: Overview, label: str) -> list[NodeUse]:
+    return [node for node in overview.nodes if (label in node.labels if label else not node.labels)]
+
+
+def _of_label(
+    holders: Sequence[GpuHolder], nodes: Sequence[NodeUse], label: str, known: KnownGpus
+) -> list[tuple[str, str]]:
+    used: Counter[str] = Counter()
+    for node in nodes:
+        used[node.host] += node.gpus_used
+    left = {holder.application_id: holder.gpus.get(label, 0) for holder in holders}
+    for identity, places in known.items():
+        left.pop(identity, None)
+        used.subtract({host: count for host, count in places.items() if host in used})
+    left = {identity: count for identity, count in left.items() if count > 0}
+    hosts = {host: count for host, count in used.items() if count > 0}
+    # The two reports may be of different times, or a node may have unreported GPUs.
+    if sum(left.values()) != sum(hosts.values()) or any(count < 0 for count in used.values()):
+        return []
+    if len(hosts) == 1 or len(left) == 1:
+        return [(host, identity) for host in hosts for identity in sorted(left)]
+    return []

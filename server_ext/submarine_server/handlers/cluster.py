@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.backends import Holder, NodeUse, Overview, QueueUse, placed
+from submarine_jobs.backends import GpuHolder, NodeUse, Overview, QueueUse, located_gpus
 from submarine_jobs.commands.grammar import remember_queues
 from submarine_jobs.config import Config
 from submarine_jobs.model import hadoop_user
@@ -86,7 +86,7 @@ def cluster_json(
         for host in job.gpus:
             held.setdefault(host, []).append(job.job_id)
     hosts = {identity: list(gpus) for identity, gpus in known.items()}
-    for host, identities in placed(overview, known).items():
+    for host, identities in located_gpus(overview, known).items():
         held.setdefault(host, []).extend(names[one] or one for one in identities)
         for identity in identities:
             hosts.setdefault(identity, []).append(host)
@@ -135,7 +135,7 @@ def _node(node: NodeUse, held: list[str]) -> Json:
     }
 
 
-def _holder(holder: Holder, hosts: Sequence[str], user: str) -> Json:
+def _holder(holder: GpuHolder, hosts: Sequence[str], user: str) -> Json:
     return {
         "application_id": one_line(holder.application_id, WORD),
         "job_id": one_line(holder.job_id, WORD) or None,

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends import Holder, NodeUse, Observation, Overview, Stage, placed
+from submarine_jobs.backends import GpuHolder, NodeUse, Observation, Overview, Stage, located_gpus
 from submarine_jobs.backends.yarn.cluster import (
     APPS,
     NODES,
@@ -271,33 +271,38 @@ def node(host: str, used: int, *labels: str) -> NodeUse:
     return NodeUse(host=host, gpus_total=8, gpus_used=used, labels=labels)
 
 
-def holder(identity: str, count: int, label: str = "", job_id: str = "") -> Holder:
-    return Holder(identity, gpus={label: count}, job_id=job_id)
+def holder(identity: str, count: int, label: str = "", job_id: str = "") -> GpuHolder:
+    return GpuHolder(identity, gpus={label: count}, job_id=job_id)
 
 
 def test_only_what_is_certain_is_said_of_who_holds_gpus() -> None:
     a, b, fast = node("a", 2), node("b", 4), node("c", 1, "fast")
     one, two = holder("app1", 2), holder("app2", 4)
     # Either might be on either.
-    assert placed(Overview(nodes=(a, b), holders=(one, two)), {}) == {}
+    assert located_gpus(Overview(nodes=(a, b), holders=(one, two)), {}) == {}
     # One says where it is; then so is the other.
-    assert placed(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"a": 2}}) == {"b": ["app2"]}
+    assert located_gpus(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"a": 2}}) == {
+        "b": ["app2"]
+    }
     # All on one host, or one on all.
-    assert placed(Overview(nodes=(node("a", 6),), holders=(two, one)), {}) == {
+    assert located_gpus(Overview(nodes=(node("a", 6),), holders=(two, one)), {}) == {
         "a": ["app1", "app2"]
     }
-    assert placed(Overview(nodes=(a, b), holders=(holder("x", 6),)), {}) == {"a": ["x"], "b": ["x"]}
+    assert located_gpus(Overview(nodes=(a, b), holders=(holder("x", 6),)), {}) == {
+        "a": ["x"],
+        "b": ["x"],
+    }
     # Labels are looked at by themselves.
     fine = Overview(nodes=(a, b, fast), holders=(one, two, holder("app3", 1, "fast")))
-    assert placed(fine, {}) == {"c": ["app3"]}
+    assert located_gpus(fine, {}) == {"c": ["app3"]}
     # Answers of two moments, or a record that is old.
-    assert placed(Overview(nodes=(a,), holders=(two,)), {}) == {}
-    assert placed(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"a": 3}}) == {}
-    assert placed(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"z": 2}}) == {}
+    assert located_gpus(Overview(nodes=(a,), holders=(two,)), {}) == {}
+    assert located_gpus(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"a": 3}}) == {}
+    assert located_gpus(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"z": 2}}) == {}
 
 
 def test_jobs_are_named_by_their_ids_and_strangers_text_is_tame() -> None:
-    evil = Holder(
+    evil = GpuHolder(
         "application_1_2",
         name="<b>\n\x1b[31m" + "x" * 500,
         user="eve\x00",
@@ -306,7 +311,7 @@ def test_jobs_are_named_by_their_ids_and_strangers_text_is_tame() -> None:
         gpus={"": 1},
     )
     mine = Mine("j-20261122-0001", "application_1_1", {"a": 2})
-    own = Holder("application_1_1", user="ada", job_id="j-20261122-0001", gpus={"": 2})
+    own = GpuHolder("application_1_1", user="ada", job_id="j-20261122-0001", gpus={"": 2})
     told = cluster_json("yarn", Overview(nodes=(node("a", 3),), holders=(own, evil)), [mine], "ada")
     assert told["nodes"][0]["held_by"] == ["j-20261122-0001", "j-20261122-0002"]
     first, second = told["holders"]

@@ -27,8 +27,8 @@ from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn.application import (
     ApplicationMaker,
     containers_needed,
-    hand_over,
     localized_words,
+    submit_application,
 )
 from submarine_jobs.backends.yarn.cluster import (
     APPS,
@@ -43,7 +43,7 @@ from submarine_jobs.backends.yarn.cluster import (
     overview_of,
     smallest_memory,
 )
-from submarine_jobs.backends.yarn.driver import Driver, DriverApart
+from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver
 from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
 from submarine_jobs.concurrency import patience, stays_small
 from submarine_jobs.errors import (
@@ -111,7 +111,7 @@ class YarnBackend(Backend):
     @cached_property
     def driver(self) -> Driver:
         """The driver of this profile."""
-        kind = DriverApart if stays_small() else Driver
+        kind = SubprocessDriver if stays_small() else Driver
         return kind(self._profile, self.conf)
 
     @cached_property
@@ -198,7 +198,7 @@ class YarnBackend(Backend):
         for orders in submission.coordinator.roles if submission.coordinator else ():
             orders.localizes = words.get(orders.name, "")
         submitted = time.time()
-        application_id = hand_over(
+        application_id = submit_application(
             submission,
             self.applications,
             self.driver,

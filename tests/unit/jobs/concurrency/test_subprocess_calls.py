@@ -17,9 +17,9 @@ import pytest
 from submarine_jobs.access import new_secret
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.cluster import HadoopConf
-from submarine_jobs.backends.yarn.driver import Driver, DriverApart, DriverUnreachableError
+from submarine_jobs.backends.yarn.driver import Driver, DriverUnreachableError, SubprocessDriver
 from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
-from submarine_jobs.backends.yarn.driver.subprocess_driver import ChannelApart
+from submarine_jobs.backends.yarn.driver.subprocess_driver import SubprocessChannel
 from submarine_jobs.concurrency import ApartError, call_apart, stay_small, stays_small
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.model import Profile
@@ -166,8 +166,8 @@ def conf(tmp_path: Path) -> HadoopConf:
 def test_a_driver_that_is_not_there(conf: HadoopConf, tmp_path: Path) -> None:
     profile = Profile(state_dir=tmp_path / "state", settings={"am_cds": "off"})
     with pytest.raises(DriverUnreachableError, match="No YARN driver runs"):
-        DriverApart(profile, conf).channel(start=False)
-    channel = ChannelApart(profile, conf)
+        SubprocessDriver(profile, conf).channel(start=False)
+    channel = SubprocessChannel(profile, conf)
     with pytest.raises(DriverUnreachableError, match="No YARN driver runs"):
         channel.ping(1.0)
     (tmp_path / "core-site.xml").unlink()
@@ -180,7 +180,7 @@ def test_a_call_without_an_answer_is_a_driver_without_one(
     conf: HadoopConf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    channel = ChannelApart(Profile(state_dir=tmp_path), conf)
+    channel = SubprocessChannel(Profile(state_dir=tmp_path), conf)
     with pytest.raises(DriverUnreachableError, match="cannot be started"):
         channel.submit({}, 1.0)
 
@@ -190,6 +190,6 @@ def test_the_driver_follows_the_process(tmp_path: Path, conf: HadoopConf) -> Non
     assert type(YarnBackend(profile).driver) is Driver
     stay_small()
     try:
-        assert type(YarnBackend(profile).driver) is DriverApart
+        assert type(YarnBackend(profile).driver) is SubprocessDriver
     finally:
         stay_small(False)

@@ -8,11 +8,13 @@ if TYPE_CHECKING:
     from submarine_jobs.backends.yarn.application.distributed import (
         containers_needed as containers_needed,
     )
-    from submarine_jobs.backends.yarn.application.handover import hand_over as hand_over
     from submarine_jobs.backends.yarn.application.localized_files import (
         localized_words as localized_words,
     )
     from submarine_jobs.backends.yarn.application.maker import ApplicationMaker as ApplicationMaker
+    from submarine_jobs.backends.yarn.application.submission import (
+        submit_application as submit_application,
+    )
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -20,7 +22,7 @@ else:
         __name__,
         {
             "distributed": ("containers_needed",),
-            "handover": ("hand_over",),
+            "submission": ("submit_application",),
             "localized_files": ("localized_words",),
             "maker": ("ApplicationMaker",),
         },

@@ -1,8 +1,8 @@
-"""Files that every job's master needs and that lie once in the job root's cache, not in each job.
+"""Files of the application masters in the cache of the job root, shared by all jobs.
 
-skein uploads its own jar (7.85 MB) with every submit; the driver is given an empty one instead and
-masters get the real one from here, where node managers keep it between jobs. A small jar with a
-yarn-site.xml makes a master's heartbeat faster where it has to hear of other containers.
+skein uploads its jar (7.85 MB) with each submission. The driver uses an empty jar instead, and
+masters get the jar from the cache, which node managers keep between jobs. A small jar with a
+yarn-site.xml shortens the heartbeat interval of masters that wait for other containers.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from submarine_jobs.storage import Storage
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-class Shipped:
-    """The cache directory of a job root.
+class CachedFiles:
+    """The cached files in a job root.
 
     Parameters
     ----------
@@ -39,19 +39,19 @@ class Shipped:
         self.uploaded = 0
 
     def skein_jar(self) -> str:
-        """Path of skein's jar in the storage, uploaded by the first who needs it."""
+        """Return the path of skein's jar in the storage; upload it if it is missing."""
         source = Path(skein_jar())
         name = f"skein-{_digest(source, source.stat().st_mtime_ns)}.jar"
         return self._ensure(name, source.stat().st_size, source.read_bytes)
 
     def heartbeat_jar(self, conf: HadoopConf, milliseconds: int) -> str:
-        """Path of the jar that makes a master beat every ``milliseconds``."""
+        """Return the path of the jar for a heartbeat interval of ``milliseconds``."""
         data = heartbeat_jar(conf, milliseconds)
         name = f"heartbeat-{hashlib.sha256(data).hexdigest()[:16]}.jar"
         return self._ensure(name, len(data), lambda: data)
 
     def forget(self) -> None:
-        """Look again at what is there: somebody may have emptied the cache."""
+        """Check the files again at the next call: the cache may have been emptied."""
         with self._lock:
             self._there.clear()
 
@@ -68,11 +68,11 @@ class Shipped:
 
 
 def heartbeat_jar(conf: HadoopConf, milliseconds: int) -> bytes:
-    """A jar with the client's yarn-site.xml in which masters are told to beat this often.
+    """Return a jar with the client's yarn-site.xml that sets the heartbeat interval of masters.
 
-    skein's master beats every min(5 s, half of what it believes to be the ResourceManager's
-    patience); the jar comes before the node's configuration on its class path and changes what
-    this one master believes, nothing else.
+    skein's master sends a heartbeat every min(5 s, half of the configured expiry interval of the
+    ResourceManager). The jar precedes the configuration of the node on the class path, and changes
+    that setting for this master only.
     """
     site = read_properties(conf.directory / "yarn-site.xml")
     for key in ("yarn.am.liveness-monitor.expiry-interval-ms",):

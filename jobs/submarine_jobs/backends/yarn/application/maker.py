@@ -15,7 +15,7 @@ from submarine_jobs.backends.yarn.application import (
     distributed as gangapplication,
     single as application,
 )
-from submarine_jobs.backends.yarn.application.cached_files import Shipped
+from submarine_jobs.backends.yarn.application.cached_files import CachedFiles
 from submarine_jobs.backends.yarn.application.localized_files import localized_files
 from submarine_jobs.backends.yarn.application.specification import Application
 from submarine_jobs.backends.yarn.cluster import HadoopConf
@@ -49,7 +49,7 @@ class ApplicationMaker:
         self._driver = driver
         self._storage = storage
         self._directory = cache
-        self._shipped: dict[str, Shipped] = {}
+        self._shipped: dict[str, CachedFiles] = {}
 
     def spec(self, submission: Submission) -> Application:
         """What YARN is asked to run for a submission; uploads what the cache lacks."""
@@ -174,9 +174,9 @@ class ApplicationMaker:
         usual = HEARTBEAT_LOOPBACK if self._conf.on_loopback else HEARTBEAT_SHARED
         return int(chosen) if chosen else usual
 
-    def _cache(self, submission: Submission) -> Shipped:
+    def _cache(self, submission: Submission) -> CachedFiles:
         directory = submission.runtime_zip.rpartition("/")[0]
         if not directory.endswith(f"/{RUNTIME_CACHE}"):
             directory = self._directory
         key = submission.storage.url(directory)
-        return self._shipped.setdefault(key, Shipped(submission.storage, directory))
+        return self._shipped.setdefault(key, CachedFiles(submission.storage, directory))

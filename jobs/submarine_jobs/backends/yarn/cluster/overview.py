@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from submarine_jobs.backends.overview import Holder, NodeUse, Overview, QueueUse
+from submarine_jobs.backends.overview import GpuHolder, NodeUse, Overview, QueueUse
 from submarine_jobs.backends.yarn.cluster.scheduler import Size, children, node_total, size
 from submarine_runtime.yarn import job_id_of
 
@@ -53,12 +53,12 @@ def _node(raw: Json) -> NodeUse:
     )
 
 
-def _holders(apps: Any) -> Iterator[Holder]:
+def _holders(apps: Any) -> Iterator[GpuHolder]:
     for raw in children((apps or {}).get("apps"), "app"):
         parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
         gpus = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in parts}
         if any(gpus.values()):
-            yield Holder(
+            yield GpuHolder(
                 application_id=str(raw.get("id") or ""),
                 name=str(raw.get("name") or ""),
                 user=str(raw.get("user") or ""),

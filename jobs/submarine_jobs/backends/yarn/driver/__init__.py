@@ -22,7 +22,9 @@ if TYPE_CHECKING:
         DriverUnreachableError as DriverUnreachableError,
         skein_jar as skein_jar,
     )
-    from submarine_jobs.backends.yarn.driver.subprocess_driver import DriverApart as DriverApart
+    from submarine_jobs.backends.yarn.driver.subprocess_driver import (
+        SubprocessDriver as SubprocessDriver,
+    )
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -34,6 +36,6 @@ else:
             "driver": ("Driver", "stop_driver"),
             "process": ("stop_directory",),
             "skein_calls": ("Channel", "DriverTimeoutError", "DriverUnreachableError", "skein_jar"),
-            "subprocess_driver": ("DriverApart",),
+            "subprocess_driver": ("SubprocessDriver",),
         },
     )

@@ -1,7 +1,7 @@
-"""The driver as it is asked by a process that stays small: each call in a process of its own.
+"""Calls to the driver in short-lived subprocesses, for processes with low memory use.
 
-skein, gRPC and cryptography are loaded there and go away with it (``apart``). Which driver runs is
-seen from its file as ever, so that a call costs one such process where a driver lives.
+skein, gRPC and cryptography are loaded in the subprocess only. If a driver is running, according
+to its file, a call takes one subprocess.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableErr
 from submarine_jobs.concurrency import ApartError, call_apart
 from submarine_jobs.model import Profile
 
-#: Seconds over the limits of a driver's start and of the call, on a busy machine.
+#: Seconds added to the limits of a driver start and of a call, for a busy machine.
 _SPARE = 30.0
 _PATHS = ("hadoop_conf_dir", "java_home", "state_dir")
 
 
-class DriverApart(Driver):
-    """The driver of one profile, asked from other processes; see ``Driver``."""
+class SubprocessDriver(Driver):
+    """The driver of one profile, called from subprocesses; see ``Driver``."""
 
-    def channel(self, *, start: bool = True) -> ChannelApart:
-        """See ``Driver.channel``; one that runs is pinged by the call that comes next."""
-        channel = ChannelApart(self._profile, self._conf)
+    def channel(self, *, start: bool = True) -> SubprocessChannel:
+        """See ``Driver.channel``; a running driver is pinged by the next call."""
+        channel = SubprocessChannel(self._profile, self._conf)
         if self.running() is None:
             if not start:
                 raise DriverUnreachableError("No YARN driver runs.")
@@ -39,15 +39,15 @@ class DriverApart(Driver):
         return channel
 
 
-class ChannelApart:
-    """What ``DriverChannel`` does, from another process each time."""
+class SubprocessChannel:
+    """The calls of ``DriverChannel``, each in a subprocess."""
 
     def __init__(self, profile: Profile, conf: HadoopConf) -> None:
         self._whose = {**vars(profile), "settings": dict(profile.settings)}
         self._conf = str(conf.directory)
 
     def ask(self, function: Callable[..., Any], *arguments: Any, timeout: float) -> Any:
-        """Call one of the functions below; a process without an answer is a driver without one."""
+        """Call one of the functions below; a missing response counts as an unreachable driver."""
         limit = START_SECONDS + timeout + _SPARE
         try:
             return call_apart(function, self._whose, self._conf, *arguments, seconds=limit)
@@ -55,7 +55,7 @@ class ChannelApart:
             raise DriverUnreachableError(exc.message) from exc
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""
 
     def ping(self, timeout: float) -> None:
         """See ``DriverChannel.ping``."""
@@ -71,12 +71,12 @@ class ChannelApart:
 
 
 def start_driver(profile: Mapping[str, Any], conf: str) -> None:
-    """Have a driver run."""
+    """Start a driver if none is running."""
     _driver(profile, conf).channel()
 
 
 def ping(profile: Mapping[str, Any], conf: str, timeout: float) -> None:
-    """Raise unless the driver that runs answers."""
+    """Raise unless the running driver answers."""
     _driver(profile, conf).call(lambda channel: channel.ping(timeout), start=False)
 
 

@@ -1,6 +1,6 @@
-"""Hands one application to YARN through the driver, and settles what a lost answer leaves open.
+"""Submit one application to YARN through the driver, and handle a lost response.
 
-Does not look for an application of an earlier submit, and does not make one known: ``backend``.
+``backend`` looks for an application of an earlier submission and publishes the handle.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from submarine_jobs.backends.yarn.driver import (
 )
 from submarine_jobs.errors import ClusterError, NotSubmittedError, RefusedError
 
-#: Seconds to wait for an application to turn up after the answer to a submit was lost.
+#: Seconds to wait for an application after the response to a submission was lost.
 LOST_REPLY_SECONDS = 3.0
 
 
-def hand_over(
+def submit_application(
     submission: Submission,
     applications: ApplicationMaker,
     driver: Driver,
@@ -33,14 +33,14 @@ def hand_over(
     user: str,
     timeout: float,
 ) -> str:
-    """Submit once; if the answer is lost, look for the application and try once more.
+    """Submit an application; if the response is lost, look for the application and retry once.
 
     Parameters
     ----------
     user
-        Whose applications are looked through.
+        User whose applications are searched.
     timeout
-        Seconds that one call of the driver may take.
+        Timeout in seconds of one call to the driver.
 
     Returns
     -------
@@ -50,11 +50,11 @@ def hand_over(
     Raises
     ------
     NotSubmittedError
-        If nothing was submitted, since driver or file system failed before.
+        If nothing was submitted, because driver or file system failed.
     RefusedError
-        If YARN does not take it.
+        If YARN refuses the application.
     ClusterError
-        If it is not known whether YARN has taken it.
+        If it is unknown whether YARN has accepted the application.
     """
 
     def work(spec: Application) -> Callable[[Channel], str]:
@@ -74,7 +74,7 @@ def hand_over(
     except RefusedError as exc:
         if "does not exist" not in str(exc) or "/cache/" not in str(exc):
             raise
-        applications.forget(submission)  # somebody emptied the cache
+        applications.forget(submission)  # the cache was emptied
     found = _look_for(rm, submission.agent.job_id, user)
     return found or driver.call(work(applications.spec(submission)))
 
