@@ -45,6 +45,7 @@ def zeppelin() -> None:
 @option("--replace", is_flag=True, help="Replace Zeppelin's former Submarine interpreter.")
 def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
     """Install the interpreter group `submarine` in the Zeppelin of DIRECTORY."""
+    # Not at the top: each `submarine` command loads this module, and few use the installer.
     from submarine_zeppelin.installation import find_installation, install as install_group
 
     installation = find_installation(directory)
@@ -62,6 +63,7 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
 @click.argument("directory")
 def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
+    # Not at the top: see `install`.
     from submarine_zeppelin.installation import find_installation, uninstall as uninstall_group
 
     removed = uninstall_group(find_installation(directory))
@@ -76,6 +78,7 @@ def uninstall(directory: str) -> Outcome:
 @click.argument("directory")
 def check(directory: str) -> Outcome:
     """Check the group in the Zeppelin of DIRECTORY; exit code 1 if a check fails."""
+    # Not at the top: see `install`.
     from submarine_jobs.commands import result_lines
     from submarine_jobs.doctor import Status
     from submarine_zeppelin.installation import check_installation, find_installation
@@ -103,6 +106,7 @@ def check(directory: str) -> Outcome:
 @option("--force", is_flag=True, help="Overwrite a notebook that was not exported from a note.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     """Export the note in FILE (.zpln) as a Jupyter notebook, for `submarine run` and workflows."""
+    # Not at the top: see `install`.
     from submarine_zeppelin.notes import (
         NOTEBOOK,
         check_replaceable,

@@ -55,11 +55,12 @@ def paragraph_config(
 
 
 def _requires_kerberos(config: Config) -> bool:
-    from submarine_jobs.backends.yarn.cluster import HadoopConf
-
     directory = config.profile.hadoop_conf_dir
     if config.profile.backend != "yarn" or directory is None:
         return False
+    # Not loaded for other backends, to save memory.
+    from submarine_jobs.backends.yarn.cluster import HadoopConf
+
     try:
         return HadoopConf(directory).kerberos
     except (SubmarineError, OSError):

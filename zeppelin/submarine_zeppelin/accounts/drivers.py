@@ -53,6 +53,7 @@ def release_drivers() -> None:
 
 
 def _stop(own: Path, stream: TextIO) -> None:
+    # Not loaded before a process stops, to save memory.
     from submarine_jobs.backends.yarn.driver import stop_directory
 
     with stream, contextlib.suppress(BlockingIOError):

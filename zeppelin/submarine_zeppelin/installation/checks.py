@@ -13,6 +13,8 @@ import subprocess
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from thriftpy2.thrift import TException
+
 from submarine_jobs.config import load_config
 from submarine_jobs.doctor import (
     CHECKS,
@@ -34,6 +36,7 @@ from submarine_zeppelin.installation.installer import (
     saved_properties,
 )
 from submarine_zeppelin.installation.setting_file import GROUP, read_file
+from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface.properties import flag, text
 from submarine_zeppelin.thrift import FORM_TYPE
 
@@ -181,8 +184,6 @@ def _python(installation: Installation) -> Finding:
 
 
 def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
-    from submarine_zeppelin.installation.trial_process import start_trial_process
-
     with start_trial_process(_runner(installation), {**environ, "ZEPPELIN_LOG_DIR": ""}) as started:
         form = _checked(lambda: started.client.getFormType("session", "class"))
     if form != FORM_TYPE:
@@ -194,8 +195,6 @@ def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
 
 
 def _checked(call: Callable[[], object]) -> object:
-    from thriftpy2.thrift import TException
-
     try:
         return call()
     except (TException, OSError) as failure:

@@ -160,6 +160,7 @@ def complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
 
 def connect_client(manager: Any) -> Any:
     """Create a client with its own identity, so that it receives only its replies."""
+    # As in `start`: not loaded before a kernel starts, to save memory.
     import zmq
     from jupyter_client.blocking.client import BlockingKernelClient
 

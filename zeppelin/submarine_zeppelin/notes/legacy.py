@@ -35,7 +35,7 @@ _WORDS = {
 _VERBS = {"JOB_LIST": ["list"], "JOB_SHOW": ["show", "last"]}
 _UNFIT = re.compile(r"[^a-z0-9-]+")
 #: A checkpoint path with at most this number of parts may contain other files.
-MIN_PARTS = 3
+MAX_SHALLOW_PARTS = 3
 
 
 def parse_command(line: str) -> str | None:
@@ -143,13 +143,13 @@ def check_cleanable(path: str) -> None:
     Raises
     ------
     UsageError
-        If the path has at most ``MIN_PARTS`` parts.
+        If the path has at most ``MAX_SHALLOW_PARTS`` parts.
     """
     parts = [part for part in posixpath.normpath(urlsplit(path).path).split("/") if part]
-    if len(parts) <= MIN_PARTS or ".." in parts:
+    if len(parts) <= MAX_SHALLOW_PARTS or ".." in parts:
         raise UsageError(
             f"The checkpoint path {path[:200]} is not cleaned: it has {len(parts)} parts and needs "
-            f"at least {MIN_PARTS + 1}, so that no other files are removed.",
+            f"at least {MAX_SHALLOW_PARTS + 1}, so that no other files are removed.",
             "Set tf.checkpoint.path to a deeper directory, or clear the checkbox.",
         )
 

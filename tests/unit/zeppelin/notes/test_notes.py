@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
 
+import submarine_jobs
+import submarine_magics
+import submarine_runtime
+import submarine_workflows
 from submarine_jobs.checks import check_program, missing_imports
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
@@ -239,3 +246,38 @@ def grammar_help() -> str:
 )
 def test_commands_in_messages_are_reworded(core: str, note: str) -> None:
     assert reword(core) == note
+
+
+@pytest.mark.parametrize(
+    "phrase",
+    [
+        "Add %%submarine to ",
+        "Correct the cell and run it again",
+        "Change the order of the cells in the notebook, and save it.",
+        "No cell is collected",
+        "Put %%submarine on the first line of a cell and run it.",
+        "Put %%submarine on the first line of a cell and run that cell, or name a file.",
+        " collected cell",
+        "collected cells",
+        "collect the cell that",
+        "The notebook has no code cell called ",
+        " was searched.",
+        "Run notebook cells and ",
+        "Show which cells are collected",
+    ],
+)
+def test_reworded_phrases_occur_in_core_messages(phrase: str) -> None:
+    assert phrase in core_strings()
+
+
+@cache
+def core_strings() -> str:
+    """Return the string constants of the packages with messages that notes show."""
+    packages = (submarine_jobs, submarine_magics, submarine_runtime, submarine_workflows)
+    files = [file for each in packages for file in Path(each.__path__[0]).rglob("*.py")]
+    constants = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    return "\n".join(
+        node.value
+        for node in constants
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
