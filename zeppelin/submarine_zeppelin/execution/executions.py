@@ -174,6 +174,10 @@ class Executions:
                 context.recovering or existing.interpreter is interpreter
             )
             if existing is not None and same and self._matches(existing, text, context):
+                if existing.result is not None and existing.result.code is Code.KEEP:
+                    # The call may be a new run that arrives before the delivery of the first
+                    # answer is recorded. The server has then cleared the output.
+                    self._outputs.resend(existing.output)
                 return existing
             # Without the lock, because this calls an interpreter.
             active = existing is not None and same and existing.text == text and is_active(existing)

@@ -106,6 +106,18 @@ def test_a_result_is_repeated_only_if_it_was_not_delivered(rig: Rig) -> None:
     assert len(rig.interpreter.began) == 2
 
 
+def test_a_run_before_the_first_answer_is_recorded_keeps_the_output(rig: Rig) -> None:
+    """The server clears the output when a run begins, and keeps what the events bring."""
+    rig.interpreter.result = Result(Code.KEEP)
+    rig.call().result(60)
+    rig.outputs.current(context()).show([html("job")])
+    wait_for(lambda: rig.server.fake.saved.get("p1") == [html("job")])
+    rig.server.fake.saved["p1"] = []
+    assert rig.call().result(60) == Result(Code.KEEP)
+    assert rig.server.fake.saved["p1"] == [html("job")]
+    assert rig.interpreter.began == [("p1", "a")]
+
+
 def test_the_same_text_is_not_run_again_while_its_work_is_active(rig: Rig) -> None:
     rig.interpreter.result = Result(Code.KEEP)
     rig.call().result(60)
