@@ -97,7 +97,7 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
     assert saved.value["digest"] == second.digest
     for words, sentence in (
         (["models", "last", "--download", "v9"], "no version 'v9'; there are: v1, best, v2, again"),
-        (["models", "last", "--download", "v1", "--to", str(target)], "is there already"),
+        (["models", "last", "--download", "v1", "--to", str(target)], "exists already"),
         (["models", "last", "--to", "x"], "--to says where to"),
         (["save", "last", "--name", "a/b"], "is not a valid name for a version"),
         (["save", "last", "--name", "v1"], "a version v1 already"),

@@ -1,9 +1,8 @@
-"""Follow the log of a job's tasks in the calling thread: live, else as it is shipped.
+"""Follow the logs of a job in the calling thread: live from the agent, or as they are shipped.
 
-Loses and repeats no byte across a broken connection: what is sent again is dropped, what is missing
-is fetched by offset. A file system or cluster that does not answer is asked again until it does,
-and a note says from when to when that was. A task that is started again goes on with its new
-attempt, after a note. Does not display.
+No byte is lost or repeated after a broken connection: repeated bytes are dropped, missing bytes are
+fetched by offset. If the file system or the cluster does not answer, reading is retried, and a note
+in the log states the period. After the restart of a task, a note precedes the new attempt.
 """
 
 from __future__ import annotations
@@ -22,41 +21,41 @@ from submarine_runtime.protocol.layout import STREAMS
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
-#: Seconds between looks while there is no agent to listen to: from, to, growing by half.
+#: Seconds between polls without an agent: first and last, growing by half.
 FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
 LIMIT = 1 << 20
-#: Seconds without an answer after which that is said before the log continues.
-SILENCE_TOLD = 60.0
-#: In place of a list of tasks: all that there are.
+#: Seconds without a response after which a note is added before the log continues.
+GAP_NOTE_AFTER = 60.0
+#: Selects all tasks.
 EVERY = "*"
 
 
 class Gap:
-    """A time in which the shipped log cannot be read: a note about it once it is over.
+    """A period in which the shipped log cannot be read; yields a note at its end.
 
-    A note comes earlier as well where the gap is longer than ``SILENCE_TOLD``.
+    A gap longer than ``GAP_NOTE_AFTER`` also yields a note before its end.
     """
 
     def __init__(self) -> None:
         self._last_read = time.time()
         self._trouble: ClusterError | None = None
-        self._told = False
+        self._noted = False
 
     def failed(self, error: ClusterError) -> Iterator[LogChunk]:
-        """The job directory or the cluster did not answer."""
+        """Record that the job directory or the cluster did not answer."""
         self._trouble = self._trouble or error
-        if not self._told and time.time() - self._last_read > SILENCE_TOLD:
-            self._told = True
+        if not self._noted and time.time() - self._last_read > GAP_NOTE_AFTER:
+            self._noted = True
             words = f"no new output since {_clock(self._last_read)}; following continues"
             yield _note(f"{words}: {error.message}")
 
     def closed(self) -> Iterator[LogChunk]:
-        """The job directory was read to its end, or more of the log has come."""
+        """Record that the log could be read again."""
         now = time.time()
         if self._trouble is not None:
             words = f"from {_clock(self._last_read)} to {_clock(now)} the log could not be read"
             yield _note(f"{words} ({self._trouble.message.rstrip('.')}); it continues here")
-        self._trouble, self._told, self._last_read = None, False, now
+        self._trouble, self._noted, self._last_read = None, False, now
 
 
 def _clock(moment: float) -> str:
@@ -67,15 +66,15 @@ def _note(words: str) -> LogChunk:
     return LogChunk("stderr", 0, b"", note=words)
 
 
-class Following:
-    """One reader of one job.
+class LogFollower:
+    """Follows the logs of one job.
 
     Parameters
     ----------
     tasks
         Names of tasks, or ``(EVERY,)``.
     position
-        From where; moved along.
+        Start position; updated while reading.
     """
 
     def __init__(self, job: JobHandle, tasks: Sequence[str], position: LogPosition) -> None:
@@ -83,14 +82,14 @@ class Following:
         self._tasks = tuple(tasks)
         self._position = position
         self._shipped: dict[tuple[str, str], ShippedLog] = {}
-        #: The attempt of each task that was read last.
+        #: The last read attempt of each task.
         self._attempts: dict[str, str] = {}
         for key in position.keys:
             if order(key.attempt) >= order(self._attempts.get(key.task, "")):
                 self._attempts[key.task] = key.attempt
 
     def chunks(self) -> Iterator[LogChunk]:
-        """Pieces and notes until the job has ended."""
+        """Yield chunks and notes until the job has ended."""
         pause, gap, ended = FIRST_PAUSE, Gap(), False
         while True:
             moved, trouble = False, None
@@ -119,7 +118,7 @@ class Following:
             time.sleep(pause)
 
     def _live(self) -> Iterator[LogChunk]:
-        """What is sent until nothing more is; nothing where nobody listens."""
+        """Yield the chunks of the agent until its stream ends; nothing without an agent."""
         try:
             client = self._job.agent()
             if client is None:
@@ -127,19 +126,19 @@ class Following:
             for line in client.stream(1 << 30, **self._position.query(self._tasks)):  # type: ignore[arg-type]
                 if line.get("type") == "end":
                     return
-                if line.get("type") in ("log", "skip") and self._wanted(str(line["task"])):
-                    yield from self._take(client, line)
+                if line.get("type") in ("log", "skip") and self._is_selected(str(line["task"])):
+                    yield from self._read_line(client, line)
         except (ClusterError, FileNotFoundError, KeyError, ValueError):
             return
 
-    def _wanted(self, task: str) -> bool:
+    def _is_selected(self, task: str) -> bool:
         return task in self._tasks or EVERY in self._tasks
 
-    def _take(self, client: AgentClient, line: dict[str, Any]) -> Iterator[LogChunk]:
+    def _read_line(self, client: AgentClient, line: dict[str, Any]) -> Iterator[LogChunk]:
         key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
         if key.stream not in STREAMS:
             return
-        yield from self._turn(key.task, key.attempt)
+        yield from self._switch(key.task, key.attempt)
         begin = int(line["to"] if line["type"] == "skip" else line["offset"])
         if begin > self._position.of(key):
             yield from self._missing(client, key, begin)
@@ -148,14 +147,14 @@ class Following:
             if fresh is not None:
                 yield fresh
 
-    def _turn(self, task: str, attempt: str) -> Iterator[LogChunk]:
-        """Go on to another attempt of a task: the rest of the last one, then a note."""
+    def _switch(self, task: str, attempt: str) -> Iterator[LogChunk]:
+        """Switch to another attempt of a task: yield the rest of the last one, then a note."""
         last = self._attempts.get(task)
         if last == attempt:
             return
         if last is not None:
             if order(attempt) > order(last):
-                with suppress(ClusterError):  # it is read later, with what else was shipped
+                with suppress(ClusterError):  # it is read later with the shipped logs
                     yield from self._rest(task, last)
                 words = f"{task} was started again; its log goes on with attempt {attempt}"
             else:
@@ -164,7 +163,7 @@ class Following:
         self._attempts[task] = attempt
 
     def _missing(self, client: AgentClient, key: LogKey, end: int) -> Iterator[LogChunk]:
-        """Fetch what the other side left out because this reader was slow."""
+        """Fetch the bytes that the agent skipped because this reader was slow."""
         position = self._position
         while position.of(key) < end:
             begin = position.of(key)
@@ -199,7 +198,7 @@ class Following:
                     yield from self._rest(task, attempt)
 
     def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
-        """What was shipped of one attempt and not read; notes the turn to it."""
+        """Yield the unread shipped bytes of one attempt, after a note if it is another attempt."""
         try:
             log = self._shipped.setdefault(
                 (task, attempt), ShippedLog(self._job.directory, task, attempt)
@@ -211,7 +210,7 @@ class Following:
             key = LogKey(task, attempt, stream)
             if log.length(stream) > self._position.of(key):
                 if self._attempts.get(task) != attempt:
-                    yield from self._turn(task, attempt)
+                    yield from self._switch(task, attempt)
                 yield from self._read(key)
 
     def _read(self, key: LogKey) -> Iterator[LogChunk]:
@@ -229,12 +228,12 @@ class Following:
 
 
 def follow(job: JobHandle, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
-    """Pieces of both streams of ``tasks`` from ``position`` until the job has ended."""
-    return Following(job, tasks, position).chunks()
+    """Yield chunks of both streams of ``tasks`` from ``position`` until the job has ended."""
+    return LogFollower(job, tasks, position).chunks()
 
 
 def follow_newest(
     job: JobHandle, tasks: Sequence[str], offsets: Mapping[str, int]
 ) -> Iterator[LogChunk]:
-    """The same from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
+    """Follow from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
     return follow(job, tasks, start_at(job, tasks[0], offsets))

@@ -1,4 +1,4 @@
-"""The last lines of a job's two streams in order of arrival, bounded."""
+"""The last lines of the two streams of a job, in order of arrival, with a size limit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ TAIL_BYTES = 8 << 10
 
 
 class Tail:
-    """Keeps whole lines of each stream together, so that two streams never mix within a line."""
+    """Keeps complete lines of each stream, so that a line never mixes two streams."""
 
     def __init__(self, limit: int = 2 * TAIL_BYTES) -> None:
         self._limit = limit
@@ -16,7 +16,7 @@ class Tail:
         self._open: dict[str, bytes] = {}
 
     def add(self, chunk: LogChunk) -> None:
-        """Take the next piece of one stream."""
+        """Add the next chunk of one stream."""
         data = self._open.pop(chunk.stream, b"") + chunk.data
         head, newline, rest = data.rpartition(b"\n")
         self._done += head + newline
@@ -24,15 +24,15 @@ class Tail:
             self._open[chunk.stream] = rest[-self._limit :]
         if len(self._done) > self._limit:
             kept = self._done[-self._limit :]
-            # Begin at a line, unless one line is longer than all that is kept.
+            # Begin at a line, unless one line is longer than the limit.
             _, found, after = kept.partition(b"\n")
             self._done = bytearray(after if found else kept)
 
     def text(self) -> str:
-        """What is kept, decoded; bytes that are no UTF-8 become replacement characters."""
+        """Return the kept text; bytes that are not UTF-8 become replacement characters."""
         data = bytes(self._done) + b"\n".join(self._open.values())
         return data[-self._limit :].decode("utf-8", "replace")
 
     def set_text(self, text: str) -> None:
-        """Replace what is kept by a text from elsewhere."""
+        """Replace the kept text."""
         self._done, self._open = bytearray(text.encode()), {}

@@ -1,7 +1,7 @@
-"""Logs of several tasks read as one, in the order in which they were written, as far as is known.
+"""Merge the current logs of several tasks in the order in which they were written.
 
-Where the job directory has the index of a log (offset and time of every few seconds), pieces are
-put in order by it; a log without one comes as a whole. Reads once; ``following`` follows.
+The order comes from the index of each log in the job directory, which has offset and time of every
+few seconds. A log without an index is not divided. ``following`` follows running jobs.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from submarine_jobs.logs.times import index_or_nothing
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
-#: More logs are read one after the other: each that is open holds some pieces in memory.
+#: Above this number, logs are read one after the other: each open log keeps chunks in memory.
 MAX_OPEN = 32
 
 
 def merged(job: JobHandle, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Iterator[LogChunk]:
-    """All of these logs as they stand now, each from its place in ``starts``."""
+    """Yield the chunks of these logs, each from its offset in ``starts``."""
     if len(keys) > MAX_OPEN:
         for key in keys:
             yield from read_from(job, key, starts.get(key, 0))
@@ -36,7 +36,7 @@ def merged(job: JobHandle, keys: Sequence[LogKey], starts: dict[LogKey, int]) ->
 def read_from(
     job: JobHandle, key: LogKey, start: int, limit: int | None = None
 ) -> Iterator[LogChunk]:
-    """One log from ``start`` to the end as it stands now, or ``limit`` bytes of it."""
+    """Yield one log from ``start`` to its current end, or ``limit`` bytes of it."""
     if start == 0 and limit is None:
         yield from job.read_log(key.stream, task=key.task, attempt=key.attempt or None)
         return
@@ -54,17 +54,17 @@ def read_from(
 def _timed(
     job: JobHandle, key: LogKey, start: int, number: int
 ) -> Iterator[tuple[float, int, LogChunk]]:
-    """Pieces with the time at which each had been written."""
+    """Yield (time, number, chunk), where time is when the chunk had been written."""
     marks = iter(index_or_nothing(job.directory, key))
-    end, moment = next(marks, (1 << 62, 0.0))
+    end, written = next(marks, (1 << 62, 0.0))
     for chunk in read_from(job, key, start):
         rest = chunk
         while True:
             while end <= rest.offset:
-                # What comes behind the last mark was written after it.
-                end, moment = next(marks, (1 << 62, moment))
+                # Bytes behind the last mark were written after it.
+                end, written = next(marks, (1 << 62, written))
             size = min(len(rest.data), end - rest.offset)
-            yield moment, number, replace(rest, data=rest.data[:size])
+            yield written, number, replace(rest, data=rest.data[:size])
             if size >= len(rest.data):
                 break
             rest = replace(rest, offset=rest.offset + size, data=rest.data[size:])

@@ -1,7 +1,6 @@
-"""How far a reader has come in a job's log: a vector {task/attempt/stream: offset}.
+"""The position of a reader in the logs of a job: a vector {task/attempt/stream: offset}.
 
-Keeps a log free of lost and doubled bytes whatever the other side sends again after a broken
-connection. Does not talk to anybody (``live``) and reads nothing (``shipped_log``).
+The position detects lost and repeated bytes after a broken connection.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from submarine_runtime.protocol import layout
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
-#: Most entries of the vector that travel in one request; what is left out is sent again by the
-#: other side and dropped here.
+#: Maximum number of entries in one request. The server sends the logs of omitted entries again,
+#: and the reader drops them.
 MAX_AT = 400
 
 
@@ -33,7 +32,7 @@ class LogKey(NamedTuple):
 
 
 def key_of(text: str) -> LogKey | None:
-    """The key written so, or None for any other text."""
+    """Parse a key; return None for any other text."""
     parts = text.split("/")
     if len(parts) != 3 or parts[2] not in layout.STREAMS or not layout.parse_attempt(parts[1]):
         return None
@@ -45,44 +44,44 @@ def key_of(text: str) -> LogKey | None:
 
 
 def order(attempt: str) -> tuple[int, int]:
-    """By which attempts sort: epoch, then attempt; what is no attempt comes first."""
+    """Return the sort key of an attempt: epoch, then number; invalid names come first."""
     return layout.parse_attempt(attempt) or (0, 0)
 
 
 class LogPosition:
-    """How far one reader has come.
+    """The position of one reader.
 
     Parameters
     ----------
     at
-        Where to begin; what is not named begins at 0.
+        Start offsets; the default is 0.
     """
 
     def __init__(self, at: Mapping[LogKey, int] | None = None) -> None:
         self._offsets: dict[LogKey, int] = dict(at or {})
 
     def of(self, key: LogKey) -> int:
-        """The offset of the next byte to read."""
+        """Return the offset of the next byte to read."""
         return self._offsets.get(key, 0)
 
     def move(self, key: LogKey, offset: int) -> None:
-        """Go to ``offset``."""
+        """Set the offset of a stream."""
         self._offsets[key] = offset
 
     @property
     def keys(self) -> list[LogKey]:
-        """All streams in which something was read or skipped."""
+        """The streams that have an offset."""
         return list(self._offsets)
 
     def newest(self, task: str) -> str | None:
-        """The newest attempt of a task that has been seen."""
+        """Return the newest attempt of a task that has an offset."""
         found = [key.attempt for key in self._offsets if key.task == task]
         return max(found, key=order, default=None)
 
     def fresh(self, chunk: LogChunk) -> LogChunk | None:
-        """The part of ``chunk`` that was not read before, and go behind it; None if there is none.
+        """Return the unread part of ``chunk`` or None, and move the position behind the chunk.
 
-        A chunk that begins later than the position is taken as it is: ask ``gap`` first.
+        A chunk that begins behind the position is returned unchanged: callers check for gaps.
         """
         key = LogKey(chunk.task, chunk.attempt, chunk.stream)
         known = self.of(key)
@@ -94,7 +93,7 @@ class LogPosition:
         return replace(chunk, offset=known, data=chunk.data[known - chunk.offset :])
 
     def query(self, tasks: Iterable[str]) -> dict[str, str | int]:
-        """What asks a coordinator, or the agent of a job of one task, to go on from here."""
+        """Return the query that makes a coordinator or agent continue from this position."""
         wanted = list(tasks)
         ordered = sorted(self._offsets.items(), key=lambda item: order(item[0].attempt))
         at = ",".join(f"{key}={offset}" for key, offset in ordered[-MAX_AT:])
@@ -103,7 +102,7 @@ class LogPosition:
         return {**words, "at": at} if at else words
 
     def _alone(self, stream: str) -> int:
-        """Offset in ``stream`` where only one task was read: an agent knows no other."""
+        """Return the offset in ``stream`` if only one task was read, for a single agent."""
         tasks = {key.task for key in self._offsets}
         if len(tasks) != 1:
             return 0
@@ -112,7 +111,7 @@ class LogPosition:
 
 
 def start_at(job: JobHandle, task: str, offsets: Mapping[str, int]) -> LogPosition:
-    """A position that begins at these offsets of the newest attempt of ``task``."""
+    """Return a position at these offsets of the newest attempt of ``task``."""
     if not any(offsets.values()):
         return LogPosition()
     attempt = next(reversed(job.attempts(task)), FIRST_ATTEMPT)

@@ -1,7 +1,4 @@
-"""Read a job's logs once, by offset: from the job itself while it runs, else what was shipped.
-
-Does not follow (``following``) and does not display.
-"""
+"""Read the current logs of a job by offset: from its agent while it runs, or the shipped log."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 def read(
     job: JobHandle, stream: str, offset: int, limit: int, task: str, attempt: str | None
 ) -> LogChunk:
-    """Bytes from ``offset`` (negative: from the end) of one stream."""
+    """Return bytes of one stream from ``offset`` (negative: from the end)."""
     if stream not in layout.STREAMS:
         raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
     check(task, attempt)
@@ -39,7 +36,7 @@ def read(
 
 
 def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
-    """The whole log as it stands now, in order, a piece at a time."""
+    """Yield the current log from its beginning."""
     check(task, attempt)
     shipped = ShippedLog(job.directory, task, attempt)
     shipped.refresh()
@@ -56,7 +53,7 @@ def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) ->
 
 
 def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
-    """Attempts of a task that have or may have a log, oldest first."""
+    """Return the attempts of a task that have or may have a log, oldest first."""
     found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
     with contextlib.suppress(ClusterError):
         found.update(shipped_attempts(job.directory, task))
@@ -67,7 +64,7 @@ def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
 
 
 def started_attempts(task: str, record: JobRecord) -> set[str]:
-    """Attempts of a task whose program was started, by the events of the job."""
+    """Return the attempts of a task whose program was started, according to the events."""
     found: set[str] = set()
     for event in record.events:
         told = event.data.get("task")
@@ -109,7 +106,7 @@ def _named(epoch: object, attempt: object) -> set[str]:
 
 
 def check(task: str, attempt: str | None) -> None:
-    """Refuse what is no task or no attempt: both become parts of a path."""
+    """Raise UsageError for an invalid task or attempt, because both become parts of a path."""
     try:
         layout.split_task(task)
     except ValueError as error:

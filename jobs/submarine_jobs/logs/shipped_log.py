@@ -1,8 +1,7 @@
 """Read a task's log from the segments in the job directory, by offset.
 
-Finished segments are immutable and named by the offset of their first byte, so a listing tells
-everything and nothing is read that was not asked for. Does not follow (``following``)
-and asks no agent (``live``).
+Finished segments are immutable and named by the offset of their first byte, so a listing gives all
+offsets and only the requested bytes are read.
 """
 
 from __future__ import annotations
@@ -16,16 +15,16 @@ from submarine_jobs.access import FIRST_ATTEMPT, JobDirectory, LogChunk
 from submarine_jobs.logs.times import Mark
 from submarine_runtime.protocol import layout
 
-#: Bytes of one read of the storage; larger segments are read in pieces.
+#: Maximum bytes of one read; larger segments are read in pieces.
 PIECE = 4 << 20
-#: Pieces fetched ahead when a log is read through.
+#: Number of pieces that are read ahead.
 AHEAD = 4
-#: Tasks and attempts that are looked at in one directory.
+#: Maximum number of tasks or attempts of one directory.
 MAX_LISTED = 10_000
 
 
 def shipped_tasks(directory: JobDirectory) -> list[str]:
-    """Tasks that have shipped a log, by role and index; one call to the storage."""
+    """Return the tasks with a shipped log, by role and index; one storage call."""
     found = []
     for name in _names(directory, directory.file(layout.LOGS)):
         role, _, index = name.rpartition("-")
@@ -37,14 +36,14 @@ def shipped_tasks(directory: JobDirectory) -> list[str]:
 
 
 def shipped_attempts(directory: JobDirectory, task: str) -> list[str]:
-    """Attempts of a task that have shipped a log, oldest first; one call to the storage."""
+    """Return the attempts of a task with a shipped log, oldest first; one storage call."""
     parent = directory.file(layout.log_directory(task, 1, 1).rpartition("/")[0])
     found = [layout.parse_attempt(name) for name in _names(directory, parent)]
     return [layout.attempt_name(*attempt) for attempt in sorted(a for a in found if a)]
 
 
 def shipped_lengths(directory: JobDirectory) -> dict[str, int]:
-    """Bytes of every log that was shipped, by its key in the record; walks all of them."""
+    """Return the length of each shipped log by its key in the record; walks the directory."""
     lengths: dict[str, int] = {}
     try:
         files = directory.storage.walk(directory.file(layout.LOGS))
@@ -80,7 +79,7 @@ class ShippedLog:
     task
         For example ``worker:0``.
     attempt
-        For example ``e1-a1``; None: the newest that has shipped when it is first asked for.
+        For example ``e1-a1``; None: the newest shipped attempt at the first ``refresh``.
     """
 
     def __init__(
@@ -91,11 +90,11 @@ class ShippedLog:
         self.attempt = attempt
         self._segments: dict[str, list[tuple[int, int]]] = {}
         self._shipped: dict[str, list[Mark]] = {}
-        #: When the newest segment was shipped, epoch seconds; None before the first.
+        #: Time of the newest segment in epoch seconds; None without a segment.
         self.modified: float | None = None
 
     def refresh(self) -> None:
-        """List the segments again; one or two calls to the storage."""
+        """List the segments; one or two storage calls."""
         if self.attempt is None:
             self.attempt = next(reversed(shipped_attempts(self._directory, self._task)), None)
         if self.attempt is None:
@@ -111,8 +110,8 @@ class ShippedLog:
             segment = layout.parse_segment(entry.name)
             growing = layout.parse_growing(entry.name)
             if growing is not None and entry.size and growing not in finished:
-                # HDFS tells no length while it is written: this one was left by a killed container,
-                # or is on this machine.
+                # HDFS reports no length while a file is written, so this file was left by a killed
+                # container, or is in a local directory.
                 segment = growing
             if segment is not None:
                 found.setdefault(segment.stream, []).append((segment.offset, entry.size))
@@ -123,16 +122,16 @@ class ShippedLog:
         self._shipped = {stream: sorted(marks) for stream, marks in shipped.items()}
 
     def length(self, stream: str) -> int:
-        """Bytes of ``stream`` shipped so far, as of the last ``refresh``."""
+        """Return the length of ``stream`` at the last ``refresh``."""
         pieces = self._segments.get(stream)
         return pieces[-1][0] + pieces[-1][1] if pieces else 0
 
     def marks(self, stream: str) -> list[Mark]:
-        """When each segment had been shipped, as of the last ``refresh``."""
+        """Return end offset and time of each segment at the last ``refresh``."""
         return list(self._shipped.get(stream, []))
 
     def read(self, stream: str, offset: int, limit: int) -> LogChunk:
-        """At most ``limit`` bytes from ``offset`` (negative: from the end)."""
+        """Return at most ``limit`` bytes from ``offset`` (negative: from the end)."""
         if offset < 0:
             offset = max(0, self.length(stream) + offset)
         data = b"".join(
@@ -142,7 +141,7 @@ class ShippedLog:
         return self._chunk(stream, offset, data)
 
     def read_through(self, stream: str, offset: int = 0) -> Iterator[LogChunk]:
-        """The whole log from ``offset`` in order, fetched some pieces ahead."""
+        """Yield the log from ``offset`` in order, with read-ahead."""
         pieces = self._pieces(stream, offset, self.length(stream))
         waiting: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(AHEAD, "submarine-log") as pool:
@@ -159,7 +158,7 @@ class ShippedLog:
                 yield chunk
 
     def _read(self, path: str, start: int, size: int) -> bytes:
-        """Bytes of a segment, which may still have the name of one that is being written."""
+        """Read bytes of a segment, which may still have the name of an unfinished segment."""
         storage = self._directory.storage
         try:
             return storage.read(path, start, size)
@@ -170,7 +169,7 @@ class ShippedLog:
                 return storage.read(path, start, size)
 
     def _pieces(self, stream: str, begin: int, end: int) -> Iterator[tuple[str, int, int]]:
-        """Parts of segment files that make up ``begin``..``end``: (path, offset there, size)."""
+        """Yield the parts of segment files in ``begin``..``end``: (path, offset in file, size)."""
         segments = self._segments.get(stream, [])
         first = max(0, bisect.bisect_right(segments, (begin, 1 << 62)) - 1)
         for start, size in segments[first:]:

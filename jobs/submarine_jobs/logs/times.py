@@ -1,7 +1,6 @@
-"""When the bytes of a log were written: pairs of a length and the time at which the log had it.
+"""Read the index of a log: pairs of an offset and the time at which the log had that length.
 
-The index is a container's text, so what makes no sense in it is left out. Talks to nobody but the
-job directory; a running job's index is ``live``'s.
+The index is written in a container, so invalid lines are ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.logs.position import LogKey
 from submarine_runtime.protocol import layout
 
-#: Bytes of an index that are looked at, and the largest offset in one.
+#: Maximum bytes of an index that are read, and the largest valid offset.
 MAX_INDEX, FARTHEST = 4 << 20, (1 << 53) - 1
 
 
@@ -27,7 +26,7 @@ class Mark(NamedTuple):
 
 
 def parse_index(data: bytes) -> list[Mark]:
-    """The marks of an index in order of their offsets."""
+    """Return the marks of an index, ordered by offset."""
     found = []
     for line in data[:MAX_INDEX].decode("ascii", "replace").splitlines():
         words = line.split()
@@ -41,7 +40,7 @@ def parse_index(data: bytes) -> list[Mark]:
 
 
 def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
-    """The index that was shipped at the end of an attempt; None where there is none (yet).
+    """Return the index that was shipped at the end of an attempt; None if there is none.
 
     Raises
     ------
@@ -60,7 +59,7 @@ def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
 
 
 def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:
-    """The same for whoever can do without."""
+    """Return the shipped index; empty if there is none or the storage does not answer."""
     try:
         return shipped_index(directory, key) or []
     except ClusterError:
@@ -68,9 +67,9 @@ def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:
 
 
 def part_of(marks: Sequence[Mark], begin: int, end: int, most: int) -> list[Mark]:
-    """The marks that tell of the bytes ``begin``..``end``, evenly thinned to at most ``most``.
+    """Return the marks of the bytes ``begin``..``end``, evenly reduced to at most ``most``.
 
-    The last one is kept, so that thinning makes no time unknown.
+    The last mark is kept, so that the time of each byte remains known.
     """
     found = [mark for mark in marks if mark.offset > begin]
     inside = sum(mark.offset < end for mark in found)

@@ -1,4 +1,4 @@
-"""A job's metrics as a pandas DataFrame; pandas is needed for nothing else."""
+"""The metrics of a job as a pandas DataFrame; only this module uses pandas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.outputs.metrics import Row, read_metrics
 
-#: Columns that every frame has, in this order; one a scalar follows.
+#: Columns of each frame, in this order, before one column per scalar.
 COLUMNS = (
     "time",
     "task",
@@ -28,7 +28,7 @@ _NUMBERS = COLUMNS[5:]
 
 
 def metrics_frame(directory: JobDirectory, task: str | None = None) -> Any:
-    """The same as a pandas DataFrame: ``COLUMNS``, then one column a scalar.
+    """Return the metrics as a pandas DataFrame: ``COLUMNS``, then one column per scalar.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def metrics_frame(directory: JobDirectory, task: str | None = None) -> Any:
 
 
 def frame_of(rows: Sequence[Row]) -> Any:
-    """A pandas DataFrame of ``rows``; ``time`` is a time in UTC."""
+    """Return a pandas DataFrame of ``rows``; ``time`` is in UTC."""
     try:
         pandas = importlib.import_module("pandas")
     except ImportError as exc:
@@ -51,7 +51,7 @@ def frame_of(rows: Sequence[Row]) -> Any:
     scalars = list(dict.fromkeys(name for row in rows for name in row.scalars))
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}
     for name in scalars:
-        # A scalar that is named like a column of ours must not take its place.
+        # A scalar with the name of a fixed column must not replace it.
         column = f"{name}_" if name in COLUMNS else name
         columns[column] = [row.scalars.get(name) for row in rows]
     frame = pandas.DataFrame(columns, columns=list(columns))

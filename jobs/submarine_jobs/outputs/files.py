@@ -1,4 +1,4 @@
-"""What a job left behind, as files: listed, and copied to this machine."""
+"""List and download the output files of a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
-    """Files of the outputs and of ``--keep``: (path in the job directory, bytes)."""
+    """Return the output files and those of ``--keep``: (path in the job directory, bytes)."""
     found: list[tuple[str, int]] = []
     for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.FILES, layout.TASKS):
         with contextlib.suppress(FileNotFoundError):
@@ -24,11 +24,11 @@ def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
 
 
 def download(directory: JobDirectory, folder: Path, part: str) -> Path:
-    """Copy everything below ``part`` to ``folder``; refuses names that lead out of it."""
+    """Copy the files below ``part`` to ``folder``; refuse names that leave it."""
     for path, _ in directory.storage.walk(directory.file(part)):
         place = folder / path
         if not place.resolve().is_relative_to(folder.resolve()):
-            raise UsageError(f"The job holds a file named {path!r}, which leaves {folder}.")
+            raise UsageError(f"The job has a file named {path!r}, which is outside {folder}.")
         place.parent.mkdir(parents=True, exist_ok=True)
         directory.storage.download(directory.file(f"{part}/{path}"), place)
     return folder

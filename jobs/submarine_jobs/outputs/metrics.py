@@ -1,8 +1,7 @@
-"""Read what was measured of a job's tasks: CPU, memory, GPUs, progress, training scalars.
+"""Read the measurements of tasks: CPU, memory, GPUs, progress, training scalars.
 
-``submarine_runtime.agent.measurement.samples`` writes it and says how it is kept. Works while the
-job runs, with what has been shipped so far, and after. Asks no agent; a table of
-the rows is ``metrics_table``.
+``submarine_runtime.agent.measurement.samples`` writes them and documents the format. They can be
+read while the job runs, as far as they are shipped, and after its end.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 
 STREAM = "samples"
-#: Limits of what is read: many times what an agent writes, which keeps a week below two megabytes.
-#: Of one attempt: bytes, and rows; of a line: bytes. Of a job: bytes of all attempts, and rows.
+#: Limits, many times the output of an agent (less than two megabytes per week): bytes and rows of
+#: an attempt, bytes of a line, bytes and rows of a job.
 MAX_BYTES = 4 << 20
 MAX_ROWS = 40_000
 MAX_LINE = 16 << 10
 MAX_JOB_BYTES = 64 << 20
 MAX_JOB_ROWS = 200_000
-#: Most training scalars and devices of one attempt.
+#: Maximum number of training scalars and devices of one attempt.
 MAX_SCALARS, MAX_GPUS = 24, 64
 MAX_NAME = 48
 _READERS = 8
 
 
 class Gpu(NamedTuple):
-    """One device: percent busy and MiB in use, None where the driver did not tell."""
+    """One device: utilization in percent and used MiB; None if the driver does not report it."""
 
     device: str
     percent: float | None
@@ -50,13 +49,13 @@ class Row:
     time
         Seconds since the epoch.
     seconds
-        Since this attempt's program was started.
+        Seconds since the program of this attempt was started.
     cpu_percent
-        Of one core, mean since the sample before: 380 means nearly four cores. None: the first.
+        Mean since the previous sample; 100 is one core. None for the first sample.
     memory
-        Resident memory of all processes, MiB; the largest since the sample before.
+        Resident memory of all processes in MiB; maximum since the previous sample.
     gpu_percent, gpu_memory
-        Mean percent and MiB in all over the task's devices; None without a driver.
+        Mean percent and total MiB of the devices of the task; None without a driver.
     progress
         0 to 1; None while nothing is known.
     scalars
@@ -78,17 +77,17 @@ class Row:
 
 
 def read_metrics(directory: JobDirectory, task: str | None = None) -> list[Row]:
-    """All samples of a job, by role and index of the task, attempt, and time.
+    """Return all samples of a job, by role and index of the task, attempt, and time.
 
     Parameters
     ----------
     task
-        For example ``worker:0``; None: of all tasks.
+        For example ``worker:0``; None: all tasks.
 
     Raises
     ------
     UsageError
-        If ``task`` is no task's name.
+        If ``task`` is not a valid task name.
     StorageError
         If the job directory cannot be read.
     """
@@ -96,23 +95,23 @@ def read_metrics(directory: JobDirectory, task: str | None = None) -> list[Row]:
 
 
 class MetricsReader:
-    """Reads the samples of a job again and again, each time those that are new.
+    """Reads the new samples of a job at each call.
 
-    Costs two listings a task each time, and a read of each segment once. Parameters as of
+    Each call makes two listings per task; each segment is read once. Parameters as of
     ``read_metrics``.
     """
 
     def __init__(self, directory: JobDirectory, task: str | None = None) -> None:
         self._directory = directory
         self._task = task
-        #: By path of an attempt: its lines so far, and how many rows of them were told.
+        #: By path of an attempt: the bytes read, and the number of rows returned.
         self._read: dict[str, tuple[bytes, int]] = {}
         self._rows = 0
 
     def fresh(self) -> list[Row]:
         """Rows since the last call, by role and index of the task, attempt, and time; blocks.
 
-        Of what exceeds the limits of this module nothing is returned.
+        Samples beyond the limits of this module are not returned.
         """
         places = [
             (layout.split_task(name), epoch_attempt, path)
@@ -137,7 +136,7 @@ class MetricsReader:
         return rows
 
     def _more(self, path: str) -> bytes:
-        """The segments of one attempt, joined as far as they join."""
+        """Return the contiguous segments of one attempt."""
         data = self._read.get(path, (b"", 0))[0]
         segments = (layout.parse_segment(name) for name in _names(self._directory, path))
         for segment in sorted(s for s in segments if s and s.stream == STREAM):
@@ -151,7 +150,7 @@ class MetricsReader:
 
 
 def _tasks(directory: JobDirectory, task: str | None) -> list[tuple[str, str]]:
-    """Name and directory of each task that has samples."""
+    """Return name and directory of each task with samples."""
     if task is not None:
         try:
             role, index = layout.split_task(task)
@@ -182,7 +181,7 @@ def _names(directory: JobDirectory, path: str) -> list[str]:
 
 
 def _rows(data: bytes, task: str, epoch: int, attempt: int) -> Iterator[Row]:
-    """Rows of the lines; what is no line of ours, or only half of one, is passed over."""
+    """Yield the rows of the lines; invalid and incomplete lines are ignored."""
     start: float | None = None
     devices: list[str] = []
     progress: float | None = None
@@ -201,7 +200,7 @@ def _rows(data: bytes, task: str, epoch: int, attempt: int) -> Iterator[Row]:
             continue
         progress = _number(content.get("p"), progress)
         changed = _scalars(content.get("s"))
-        if changed:  # else the rows share one mapping
+        if changed:  # otherwise the rows share one mapping
             known = {**scalars, **changed}
             scalars = dict(itertools.islice(known.items(), MAX_SCALARS))
         gpus = _gpus(content.get("g"), devices)
@@ -252,7 +251,7 @@ def _scalars(raw: Any) -> dict[str, float]:
 
 
 def _value(raw: Any) -> float | None:
-    """A scalar, which may be ``"nan"``: a training that went wrong must show."""
+    """Parse a scalar, which may be ``"nan"``, so that diverged training is visible."""
     if raw in ("nan", "inf", "-inf"):
         return float(raw)
     return _number(raw)
@@ -265,5 +264,5 @@ def _number(raw: Any, otherwise: float | None = None) -> float | None:
 
 
 def _word(raw: Any) -> str:
-    """A name from a container: text that can be shown, and not too much of it."""
+    """Return a printable name of limited length from a name that a container has sent."""
     return "".join(sign for sign in str(raw)[:MAX_NAME] if sign.isprintable())

@@ -1,7 +1,4 @@
-"""Versions of a job's model: which there are, and one of them copied to this machine.
-
-Does not make versions (``saving``) and loads no model.
-"""
+"""List and download the saved versions of a model."""
 
 from __future__ import annotations
 
@@ -30,13 +27,13 @@ class ModelVersion:
     time
         When it was saved, seconds since the epoch.
     size
-        Bytes of all files together.
+        Total bytes of all files.
     digest
-        SHA-256 over the list of files with theirs: equal models have equal digests.
+        SHA-256 of the list of files and their digests; equal models have equal digests.
     count
-        How many files.
+        Number of files.
     left_out
-        Files that were being written at that moment and are not part of it.
+        Files that were being written and are not part of the version.
     """
 
     name: str
@@ -57,10 +54,10 @@ class ModelVersion:
         Raises
         ------
         ValueError
-            If it is neither.
+            If the data is invalid.
         """
         try:
-            # Each field of its type: what comes from a container may hold anything.
+            # Convert each field: data from a container may have any type.
             version = cls(
                 str(data["name"]),
                 float(data["time"]),
@@ -77,7 +74,7 @@ class ModelVersion:
 
 
 def versions(directory: JobDirectory) -> list[ModelVersion]:
-    """All versions of a job's model, the oldest first."""
+    """Return all versions of the model of a job, oldest first."""
     try:
         entries = directory.storage.list_directory(directory.file(layout.MODELS))
     except FileNotFoundError:
@@ -89,7 +86,7 @@ def versions(directory: JobDirectory) -> list[ModelVersion]:
             if isinstance(raw, dict) and raw.get("name") == entry.name:
                 found.append(ModelVersion.from_json(raw))
         except ValueError:
-            continue  # somebody else's file
+            continue  # a file of another program
     return sorted(found, key=lambda version: (version.time, version.name))
 
 
@@ -99,7 +96,7 @@ def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
     Raises
     ------
     UsageError
-        If there is no such version, or the copy is not what was saved.
+        If there is no such version, or the copy is damaged.
     """
     there = versions(directory)
     if name not in [version.name for version in there]:
@@ -107,7 +104,7 @@ def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
         raise UsageError(f"There is no version {name[:80]!r}; there are: {names}.")
     folder = Path(target)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is there already.", "Name a directory that is new or empty.")
+        raise UsageError(f"{folder} exists already.", "Name a new or empty directory.")
     download_files(directory, folder, f"{layout.MODELS}/{name}/{layout.MODEL}")
     raw = directory.read_json(f"{layout.MODELS}/{name}/{VERSION_FILE}") or {}
     listed = {str(file["path"]): str(file["sha256"]) for file in raw.get("files") or ()}
@@ -115,7 +112,7 @@ def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
     if wrong:
         raise UsageError(
             f"{len(wrong)} files of version {name} are not what was saved, such as {wrong[0]!r}.",
-            "Download it again; if that does not help the job directory is damaged.",
+            "Download it again. If the error persists, the job directory is damaged.",
         )
     return folder
 

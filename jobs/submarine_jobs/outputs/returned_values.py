@@ -1,4 +1,4 @@
-"""The values that a program returned, as a mapping that says why a name is not in it."""
+"""The values that a program returned with ``--return``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
     from submarine_runtime.protocol.record import JobRecord
 
-#: Most bytes of values that are fetched to be shown; ``job.result`` reads any.
+#: Maximum bytes of values that are read for display; ``job.result`` has no such limit.
 SHOWN_LIMIT = 16 << 20
 _FEW = 6
 _RANK = re.compile(r"(\d{1,6})\.zip\Z")
 
 
 class Result(Mapping[str, Any]):
-    """Values of ``--return`` by name; a name that could not be sent raises with the reason."""
+    """Values by name. For a value that could not be sent, access raises with the reason."""
 
     def __init__(
         self,
@@ -63,17 +63,17 @@ class Result(Mapping[str, Any]):
 
 
 def read_result(job: JobHandle) -> Result:
-    """Fetch and unpack ``result.zip``; it holds data only, never code.
+    """Read and unpack ``result.zip``; it contains data only, no code.
 
     Raises
     ------
     SubmarineError
-        If the job has left none, or it is not what a program of ours writes.
+        If the job has no result, or the file is invalid.
     """
     from submarine_jobs.outputs.values import unpack_values
 
     try:
-        # One byte more than is unpacked: a larger file is refused there.
+        # Read one byte more than the limit, so that a larger file is refused.
         path = job.directory.file(layout.RESULT)
         packed = job.directory.storage.read(path, 0, DEFAULT_LIMIT + 1)
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def _read_ranks(job: JobHandle) -> list[Result]:
         )
     found, left = [], DEFAULT_LIMIT
     for rank in ranks:
-        # One byte more than is left: then a file that is cut is never unpacked.
+        # Read one byte more than the rest of the limit, so that a truncated file is not unpacked.
         packed = storage.read(job.directory.file(f"{layout.RANKS}/{rank}.zip"), 0, left + 1)
         left -= len(packed)
         if left < 0:
@@ -120,14 +120,14 @@ def _read_ranks(job: JobHandle) -> list[Result]:
 
 
 def has_result(record: JobRecord) -> bool:
-    """Whether the job left values of ``--return``."""
+    """Whether the job has returned values."""
     return any(item.path == layout.RESULT for item in record.outputs)
 
 
 def result_words(job: JobHandle, record: JobRecord) -> dict[str, str]:
-    """Returned values by name as short text.
+    """Return the returned values by name as short text.
 
-    Empty where there are none, they cannot be read, or they take more than ``SHOWN_LIMIT`` bytes.
+    Empty if there are none, they cannot be read, or they exceed ``SHOWN_LIMIT`` bytes.
     """
     sizes = [item.size for item in record.outputs if item.path == layout.RESULT]
     if not sizes or sizes[0] > SHOWN_LIMIT:

@@ -1,7 +1,6 @@
-"""``--with`` and ``--return`` on the notebook's side: which names, from where, how large.
+"""Send the values of ``--with``, and read the values of ``--return``.
 
-The form of what travels, and its reading and writing, are those of
-``submarine_runtime.values.archive``; nothing is pickled.
+``submarine_runtime.values.archive`` defines the format; nothing is pickled.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ __all__ = ["DEFAULT_LIMIT", "Unpacked", "parse_names", "send_values", "unpack_va
 
 
 def parse_names(text: str, option: str) -> tuple[str, ...]:
-    """Split ``x_train,y_train``; ``option`` (such as ``--with``) is for the sentence.
+    """Split ``x_train,y_train``; ``option`` (such as ``--with``) is for the message.
 
     Raises
     ------
     UsageError
-        If one of them is not a name of Python.
+        If a name is not a Python identifier.
     """
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     for name in names:
@@ -44,7 +43,7 @@ def parse_names(text: str, option: str) -> tuple[str, ...]:
     return names
 
 
-#: Names that IPython itself puts among the notebook's variables.
+#: Names that IPython adds to the variables of the notebook.
 _SHELLS = frozenset(("In", "Out", "exit", "quit", "open", "get_ipython"))
 
 
@@ -56,14 +55,14 @@ def send_values(
     Parameters
     ----------
     namespace
-        The notebook's variables.
+        The variables of the notebook.
     limit
-        Most bytes together; default 1 GiB.
+        Maximum total bytes; default 1 GiB.
 
     Raises
     ------
     UsageError
-        If a name is not defined, or its value cannot travel.
+        If a name is not defined, or its value cannot be sent.
     """
     chosen: dict[str, object] = {}
     for name in names:
@@ -82,12 +81,12 @@ def send_values(
 
 
 def unpack_values(source: bytes | Path, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
-    """Read values that a program returned; what they hold is data only, never code.
+    """Read the values that a program returned; they contain data only, no code.
 
     Raises
     ------
     SubmarineError
-        If the file is not what a program of ours writes, or is too large.
+        If the file is invalid or too large.
     """
     try:
         return _unpack(io.BytesIO(source) if isinstance(source, bytes) else source, limit=limit)

@@ -161,7 +161,7 @@ def test_outage_of_the_file_system_loses_no_line_and_is_told_once(
 
 
 def test_long_outage_is_told_before_it_is_over(ports: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(following, "SILENCE_TOLD", -1.0)
+    monkeypatch.setattr(following, "GAP_NOTE_AFTER", -1.0)
     job = ports([])
     job.port.close()
     job.port.scripts.clear()
