@@ -1,7 +1,7 @@
 """The yarn backend: ``Backend`` over skein's driver and the ResourceManager's REST interface.
 
-Keeps nothing in memory that a restart would miss: the driver is found again through its file,
-applications through their tags. How an application gets to YARN is ``handover``'s.
+A restart loses no state: the driver is found through its file, applications through their tags.
+``application.submission`` submits applications.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from submarine_jobs.model import JobSpec, Profile, hadoop_user, with_extra_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
-#: Seconds to remove what a killed application has left on HDFS.
+#: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
 
 
@@ -81,7 +81,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def conf(self) -> HadoopConf:
-        """The cluster's client configuration."""
+        """The client configuration of the cluster."""
         directory = self._profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
         if not directory:
             raise no_cluster()
@@ -89,7 +89,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def user(self) -> str:
-        """Who submits, as simple authentication has it."""
+        """The submitting user of simple authentication."""
         return hadoop_user(self._profile.user)
 
     @cached_property
@@ -105,7 +105,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def surveys(self) -> Survey:
-        """The looks at all jobs."""
+        """The periodic polls of all jobs."""
         return Survey(self.rm, self.waits, self.user)
 
     @cached_property
@@ -128,7 +128,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def applications(self) -> ApplicationMaker:
-        """What makes the specification of a job's application."""
+        """Builds the specifications of applications."""
         root = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
         return ApplicationMaker(self._profile, self.conf, self.driver, self.storage, root)
 
@@ -145,7 +145,7 @@ class YarnBackend(Backend):
         return self.storage, path
 
     def plan(self, spec: JobSpec) -> Plan:
-        """See ``Backend.plan``: two questions to the ResourceManager."""
+        """See ``Backend.plan``: two requests to the ResourceManager."""
         scheduler = self.rm.get("/scheduler")
         steps = steps_of(self.conf, smallest_memory(scheduler))
         checked = self.conf.get("yarn.acl.enable") == "true"
@@ -156,7 +156,7 @@ class YarnBackend(Backend):
         return judge(spec, view, self._profile.queue or "default")
 
     def active_jobs(self) -> Collection[str] | None:
-        """See ``Backend.active_jobs``: one question to the ResourceManager."""
+        """See ``Backend.active_jobs``: one request to the ResourceManager."""
         return observe.active_jobs(self.rm)
 
     def overview(self) -> Overview:
@@ -230,7 +230,7 @@ class YarnBackend(Backend):
         return self.surveys.look(handles, explain)
 
     def localizing(self, handle: Handle) -> tuple[str, float | None]:
-        """See ``Backend.localizing``: one question to the ResourceManager."""
+        """See ``Backend.localizing``: one request to the ResourceManager."""
         return observe.localizing_on(self.rm, handle)
 
     def stop(self, handle: Handle) -> None:
@@ -242,12 +242,12 @@ class YarnBackend(Backend):
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
             self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
         elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
-            # A master that never ran, or believes that it will be tried again, leaves this.
+            # A master that never ran, or expects another attempt, leaves this directory.
             with suppress(StorageError), patience(_CLEAN_SECONDS):
                 self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
 
     def _set_priority(self, application_id: str, priority: int | None) -> str | None:
-        """Set the priority that a spec asks for; one sentence where that was not possible."""
+        """Set the priority of the spec; return one sentence if that was not possible."""
         if priority is None:
             return None
         try:

@@ -1,9 +1,9 @@
-"""The interpreter that a job's coordinator brings along: this one's base, skein and gRPC, no more.
+"""Pack the interpreter of coordinators: the base of this Python, skein and gRPC.
 
-The coordinator needs skein, whose gRPC is a compiled wheel that fits one Python; so both travel
-together, as an archive that is made once on this machine, uploaded once to the job root's cache,
-and unpacked once on each node. It never meets the user's own environment. Profiles whose nodes
-have such a Python name it with ``coordinator_python`` instead.
+The coordinator needs skein, and the compiled gRPC of skein fits one Python version. So both are in
+one archive, which is made once on this machine, uploaded once to the cache of the job root, and
+unpacked once on each node. It is independent of the user's environment. If the nodes have such a
+Python, the setting ``coordinator_python`` names it instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DIRECTORY = "coordinator-python"
 INTERPRETER = f"{DIRECTORY}/bin/python3"
 _DISTRIBUTIONS = (
     *("skein", "grpcio", "protobuf", "PyYAML", "typing_extensions"),
-    # skein imports distutils, which later Pythons have from there only.
+    # skein imports distutils, which later Python versions have only in setuptools.
     *(("setuptools",) if sys.version_info >= (3, 12) else ()),
 )
 #: Of the distributions: skein's jar travels by itself, the rest is for people.
@@ -72,7 +72,7 @@ class CoordinatorPython:
     storage, directory
         The job root's cache.
     state_dir
-        Host-local directory where the archive is kept, so that other clusters need no second one.
+        Host-local directory of the archive, which is used for all clusters.
     """
 
     def __init__(self, storage: Storage, directory: str, state_dir: Path) -> None:
@@ -83,7 +83,7 @@ class CoordinatorPython:
         self._path: str | None = None
 
     def path(self) -> str:
-        """Path of the archive in the storage; made and uploaded by the first who needs it.
+        """Return the path of the archive in the storage; make and upload it if it is missing.
 
         Raises
         ------
@@ -104,12 +104,12 @@ class CoordinatorPython:
             return self._path
 
     def forget(self) -> None:
-        """Look again: somebody may have emptied the cache."""
+        """Check the storage again at the next call: the cache may have been emptied."""
         with self._lock:
             self._path = None
 
     def make_later(self) -> None:
-        """Make and upload in the background; errors show when it is needed."""
+        """Make and upload in the background; errors are raised when it is needed."""
 
         def work() -> None:
             with contextlib.suppress(SubmarineError):
@@ -128,7 +128,7 @@ class CoordinatorPython:
         return path
 
     def _local(self, key: str, items: list[Item], layout: Layout) -> Path:
-        """The archive on this machine; made under a lock, so that it is made once."""
+        """Return the local archive, made once under a lock."""
         make_private(self._kept)
         target = self._kept / f"{key}.tar.gz"
         with _locked(self._kept / "lock"):
@@ -155,7 +155,7 @@ def _items(layout: Layout) -> list[Item]:
 
 
 def _packages(place: str) -> Iterator[Item]:
-    """The files of the distributions, with their byte code where there is any."""
+    """Return the files of the distributions, with their byte code if there is any."""
     for name in _DISTRIBUTIONS:
         distribution = importlib.metadata.distribution(name)
         for file in distribution.files or ():
@@ -177,7 +177,7 @@ def _item(name: str, source: str) -> Item:
 
 
 def _stripped(item: Item, scratch: Path) -> Item:
-    """A library without its symbols, where this machine can take them off."""
+    """Return a library without symbols, if this machine can strip them."""
     if not item.name.startswith(("lib/libpython", "lib/python")) or item.size < _LARGE:
         return item
     if ".so" not in Path(item.name).name or "/site-packages/" in item.name:

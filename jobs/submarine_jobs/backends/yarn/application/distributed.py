@@ -1,8 +1,8 @@
 """The application of a distributed job: a master with the coordinator, one service a role.
 
-Services have no instances of their own: the coordinator adds containers to them, one by one, and
-tells each by three variables who it is. Files, labels and images belong to the service. As in
-``application``, nothing that a user wrote goes through skein's environment.
+Services start without instances: the coordinator adds containers one by one, and identifies each by
+three variables. Files, labels and images belong to the service. User text is not passed through
+skein's environment.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ exec {python} -I runtime.zip supervise --directory .
 
 @dataclass(frozen=True)
 class Parts:
-    """What lies in the job root's cache, and settings.
+    """Files in the cache of the job root, and settings.
 
     Parameters
     ----------
     archive
         Class archive of the master's JVM.
     coordinator_archive
-        The Python that is brought along; None: ``coordinator_python`` is on the nodes.
+        The packed Python; None: ``coordinator_python`` is on the nodes.
     agent_python
-        Interpreter of the agents by role: a path on the nodes, or one in the brought archive.
+        Interpreter of the agents by role: a path on the nodes or in the packed Python.
     docker
         Further variables of containers with an image.
     """
@@ -71,7 +71,7 @@ class Parts:
 
 
 def build_gang(submission: Submission, parts: Parts) -> Application:
-    """What YARN is asked to run for a distributed job's submission."""
+    """Return the application of a distributed submission."""
     spec, orders = submission.spec, submission.coordinator
     if orders is None:
         raise ValueError("a submission without orders for a coordinator is no distributed job")
@@ -110,7 +110,7 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
 
 
 def containers_needed(submission: Submission) -> int:
-    """Containers that must run before a job's program can, the master's included."""
+    """Return the number of containers, with the master, that must run before the program."""
     if submission.coordinator is None:
         return len(submission.plan.containers)
     return 1 + sum(least_of(role) for role in gang_of(submission.spec))
@@ -129,7 +129,7 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
         files=files,
         env=docker_variables(submission.spec, role, parts.docker),
         script=agent_script(submission, python, submission.agents[role.name]),
-        # The coordinator decides what a lost container means; skein is to stay out of it.
+        # The coordinator handles lost containers; skein must not.
         max_restarts=0,
         allow_failures=True,
         node_label=role.node_label or "",
@@ -140,7 +140,7 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
 
 
 def docker_image(spec: JobSpec, role: Role) -> str | None:
-    """The image of a role's containers; None: no Docker."""
+    """Return the Docker image of a role; None: no Docker."""
     env = parse_python_env(role.python_env or spec.python_env)
     named = env.value if env.kind == "docker" else None
     image = role.docker_image or named or spec.docker_image
@@ -148,7 +148,7 @@ def docker_image(spec: JobSpec, role: Role) -> str | None:
 
 
 def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict[str, str]:
-    """What makes YARN's LinuxContainerExecutor start a role's containers from its image."""
+    """Return the variables that make YARN start the containers of a role from its image."""
     image = docker_image(spec, role)
     if image is None:
         return {}

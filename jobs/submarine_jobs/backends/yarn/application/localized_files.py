@@ -1,7 +1,7 @@
-"""``--localization`` and ``--archive`` in a container, and the sizes of what YARN brings there.
+"""The files of ``--localization`` and ``--archive`` in a container, and their sizes.
 
-What travels under which condition is ``submarine_jobs.inputs.localization``. YARN brings each
-entry under a plain name; the agent's script links it to its place in the program's directory.
+``submarine_jobs.inputs.localization`` uploads them. YARN localizes each entry under a plain name,
+and the script of the agent links it to its path in the program directory.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.inputs import container_names, copy_of, on_hdfs
 from submarine_jobs.text import size
 
-#: So many files are asked for their size.
+#: Maximum number of files whose size is requested.
 _MOST = 20
 
 
@@ -34,8 +34,8 @@ def localized_files(submission: Submission) -> dict[str, File]:
 def localized_words(submission: Submission, role: str) -> str:
     """``Python environment (1.4 GB), 2 files of --localization and --archive (30 MB)``.
 
-    What makes the start of a role's containers slow; empty where nothing but the program is
-    brought there. A size that the file system does not tell is left out.
+    Describes the large files that the containers of a role localize; empty if there are none.
+    Unknown sizes are omitted.
     """
     storage, words = submission.storage, []
 

@@ -1,8 +1,4 @@
-"""Make the specification of a job's application, with the cached files that it needs there.
-
-What a specification says is in ``application``; this module knows where jars and archive lie.
-Does not submit.
-"""
+"""Make the specification of an application, and upload the cached files that it needs."""
 
 from __future__ import annotations
 
@@ -38,7 +34,7 @@ class ApplicationMaker:
     Parameters
     ----------
     cache
-        Directory in ``storage`` for what all jobs share.
+        Directory in ``storage`` for the files that jobs share.
     """
 
     def __init__(
@@ -52,7 +48,7 @@ class ApplicationMaker:
         self._shipped: dict[str, CachedFiles] = {}
 
     def spec(self, submission: Submission) -> Application:
-        """What YARN is asked to run for a submission; uploads what the cache lacks."""
+        """Return the application of a submission; upload missing files to the cache."""
         if submission.coordinator is not None:
             return self._gang(submission)
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
@@ -71,7 +67,7 @@ class ApplicationMaker:
         )
 
     def _gang(self, submission: Submission) -> Application:
-        """The same of a distributed job."""
+        """Return the application of a distributed job."""
         cache, settings = self._cache(submission), self._profile.settings
         agents = {
             role: replace(agent, memory_slack=SLACK_BESIDE)
@@ -99,10 +95,9 @@ class ApplicationMaker:
         )
 
     def _agent_python(self, submission: Submission, role: Role | None) -> str:
-        """What runs a role's agents; never the role's own environment, which may be anything.
+        """Return the interpreter of a role's agents, which is not the environment of the role.
 
-        A job of one task (no ``role``) starts its agent on the job's own Python, which is there in
-        any case.
+        A single-task job (no ``role``) starts its agent with the Python of the job.
         """
         spec = submission.spec
         if self._brings:
@@ -117,20 +112,20 @@ class ApplicationMaker:
         return coordinatorpython.INTERPRETER
 
     def prepare_gang(self) -> None:
-        """Have the coordinator's Python on the cluster by the time that a submit needs it."""
+        """Upload the coordinator's Python in the background, before a submission needs it."""
         if self._profile.settings.get("coordinator_python") is None or self._brings:
             self.python.make_later()
 
     @cached_property
     def python(self) -> coordinatorpython.CoordinatorPython:
-        """The Python that coordinators bring along."""
+        """The packed Python of coordinators."""
         return coordinatorpython.CoordinatorPython(
             self._storage, self._directory, self._profile.state_dir
         )
 
     @property
     def _docker(self) -> dict[str, str]:
-        """What the profile says of all Docker containers, as variables of YARN's runtime."""
+        """Return the Docker settings of the profile, as variables of YARN's runtime."""
         settings = self._profile.settings
         said = {
             "YARN_CONTAINER_RUNTIME_DOCKER_MOUNTS": settings.get("docker_mounts"),
@@ -149,7 +144,7 @@ class ApplicationMaker:
 
     @cached_property
     def archive(self) -> MasterArchive | None:
-        """The class archive of this client's masters, where it is wanted."""
+        """Return the class archive of this client's masters, if it is enabled."""
         wanted = self._profile.settings.get("am_cds", "auto")
         if wanted == "off" or (wanted != "on" and not self._conf.on_loopback):
             return None
@@ -157,12 +152,12 @@ class ApplicationMaker:
         return MasterArchive(self._storage, self._directory, java, entries)
 
     def build_archive_later(self) -> None:
-        """Build the class archive in the background, where it is wanted and not there."""
+        """Build the class archive in the background, if it is enabled and missing."""
         if self.archive is not None:
             self.archive.build_later(self._driver.directory)
 
     def forget(self, submission: Submission) -> None:
-        """What lies in the cache is not known any more: look again."""
+        """Check the cache again at the next call."""
         self._cache(submission).forget()
         if self.archive is not None:
             self.archive.forget()

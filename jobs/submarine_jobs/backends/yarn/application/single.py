@@ -1,7 +1,7 @@
 """The application of a submission: containers, files, the script that starts the agent.
 
-Nothing that a user wrote goes through skein's environment, whose quoting is unsafe: the agent's
-orders travel as JSON in a quoted here-document. Submits nothing (``backend``).
+User text is not passed through skein's environment, whose quoting is unsafe: the configuration of
+the agent is JSON in a quoted here-document.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MASTER_JVM = (
     "-XX:-UsePerfData",
     "-Xshare:auto",
     "-Xss512k",
-    # skein's own pages read java.util's insides.
+    # skein's web pages access internals of java.util.
     "--add-opens=java.base/java.util=ALL-UNNAMED",
 )
 END = "END-OF-ORDERS"
@@ -64,7 +64,7 @@ def build(
     brought_python: str | None = None,
     fallback_queue: str,
 ) -> Application:
-    """What YARN is asked to run for a submission of one task."""
+    """Return the application of a single-task submission."""
     plan = submission.plan
     master_files = {"skein.jar": cached(submission, skein_jar)}
     if archive:
@@ -96,32 +96,32 @@ def build(
 
 
 def cached(submission: Submission, path: str, kind: str = FILE) -> File:
-    """A file that jobs share: node managers keep it for this user between jobs."""
+    """Return a file that node managers keep for this user between jobs."""
     return File(submission.storage.url(path), kind, PRIVATE)
 
 
 def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
-    """The shell script that puts ``agent.json`` in place and becomes the agent."""
+    """Return the shell script that writes ``agent.json`` and executes the agent."""
     agent = json.dumps(orders.to_json(), sort_keys=True)  # one line, ASCII
     links = "".join(_link(name, item.target) for name, item in container_names(submission.spec))
     return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
 
 
 def quote(text: str) -> str:
-    """``text`` as one word of a shell."""
+    """Quote ``text`` for a shell."""
     return "'" + text.replace("'", "'\"'\"'") + "'"
 
 
 def _link(name: str, target: str) -> str:
-    """The lines that put ``name`` of the container at ``target`` of the program's directory."""
+    """Return the lines that link ``name`` of the container to ``target`` of the program."""
     parent, up = posixpath.dirname(f"program/{target}"), "../" * (target.count("/") + 1)
     return f"mkdir -p {quote(parent)}\nln -s {up}{name} {quote(f'program/{target}')}\n"
 
 
 def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
-    """What lies in the job directory already is brought from there: no second upload.
+    """Return the files that YARN localizes from the job directory, without another upload.
 
-    ``role``'s program, values and environment; None: the secret alone.
+    Program, values and environment of ``role``; None: only the secret.
     """
     spec, storage, job_dir = submission.spec, submission.storage, submission.job_dir
 
@@ -143,7 +143,7 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
 
 
 def sized(entry: Mapping[str, Any]) -> Resources:
-    """The size of one container of a plan."""
+    """Return the size of one container of a plan."""
     return Resources(int(entry["memory"]), int(entry["vcores"]), int(entry["gpus"]))
 
 

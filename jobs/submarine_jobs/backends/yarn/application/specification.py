@@ -1,7 +1,7 @@
-"""What YARN is asked to run: an application's containers, their files and scripts, as plain values.
+"""Specification of a YARN application: its containers with their files and scripts.
 
-The words are those of skein's specification, whose package nobody needs who makes one of these or
-hands it on; ``skein_calls`` turns it into skein's own, which checks it. Submits nothing.
+The classes follow the specification of skein, without an import of skein. ``skein_calls`` converts
+them to skein's classes, which validate them.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ APPLICATION, PRIVATE = "APPLICATION", "PRIVATE"
 
 @dataclass(frozen=True)
 class File:
-    """A file or archive that a node brings into a container.
+    """A file or archive that a node localizes for a container.
 
     Parameters
     ----------
     source
         Its URL.
     type
-        ``FILE`` or ``ARCHIVE``, which is unpacked.
+        ``FILE``, or ``ARCHIVE`` to unpack it.
     visibility
-        ``APPLICATION``: a copy of this application's; ``PRIVATE``: kept for this user's next ones.
+        ``APPLICATION``: for this application; ``PRIVATE``: kept for later ones of this user.
     """
 
     source: str
@@ -45,7 +45,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Master:
-    """The application master's container; without a script of its own it starts the services."""
+    """The container of the application master; without a script it starts the services."""
 
     resources: Resources
     files: dict[str, File]
@@ -56,7 +56,7 @@ class Master:
 
 @dataclass(frozen=True)
 class Service:
-    """Containers of one kind."""
+    """The containers of one role."""
 
     resources: Resources
     files: dict[str, File]
@@ -73,7 +73,7 @@ class Service:
 
 @dataclass(frozen=True)
 class Application:
-    """All of an application."""
+    """An application."""
 
     name: str
     queue: str
@@ -83,5 +83,5 @@ class Application:
     max_attempts: int = 1
 
     def to_json(self) -> Mapping[str, Any]:
-        """In the form that skein reads from JSON."""
+        """Return the JSON form of skein."""
         return {**asdict(self), "tags": sorted(self.tags)}

@@ -1,9 +1,9 @@
 """A class archive (AppCDS) for skein's master: halves the CPU time until the user's first line.
 
-Built once for each set of Hadoop jars and Java, in the background and after a submit, never before
-one; shipped from the job root's cache like skein's jar. A Java or jars that differ on the node make
-the JVM ignore the archive. The class path in it must exist there, though, so on a shared cluster
-it is used only where ``am_cds = on`` says that nodes have the client's paths.
+It is built once for each set of Hadoop jars and Java, in the background after a submission, and
+localized from the cache of the job root. If Java or jars of a node differ, the JVM ignores the
+archive. Its class path must exist on the node, so on a shared cluster it is used only with the
+setting ``am_cds = on``.
 
 ``master.classes.gz`` names the classes that a master of Hadoop 3.5 loads, as
 ``-XX:DumpLoadedClassList`` wrote them; names that another version lacks are skipped.
@@ -42,9 +42,9 @@ class MasterArchive:
     Parameters
     ----------
     storage, directory
-        The job root's cache.
+        The cache of the job root.
     java
-        The JDK that builds it; nodes must have the same version for it to be used.
+        The JDK that builds the archive; nodes need the same version to use it.
     entries
         Hadoop's client class path, jars and configuration directories.
     """
@@ -61,7 +61,7 @@ class MasterArchive:
         self._building: threading.Thread | None = None
 
     def path(self) -> str | None:
-        """Path in the storage, or None while there is none."""
+        """Return the path in the storage, or None if there is no archive."""
         if not self._there:
             try:
                 self._there = self._storage.stat(self._path) is not None
@@ -70,11 +70,11 @@ class MasterArchive:
         return self._path if self._there else None
 
     def forget(self) -> None:
-        """Look again: somebody may have emptied the cache."""
+        """Check the storage again at the next call: the cache may have been emptied."""
         self._there = False
 
     def build_later(self, scratch: Path) -> None:
-        """Build and upload in the background, unless that is done or under way."""
+        """Build and upload in the background, unless this is done or in progress."""
         if self._there or (self._building is not None and self._building.is_alive()):
             return
 
@@ -91,7 +91,7 @@ class MasterArchive:
             self._building.join(_BUILD_SECONDS)
 
     def build(self, scratch: Path) -> None:
-        """Build and upload now; does nothing where another process is at it.
+        """Build and upload now; do nothing if another process is building.
 
         Raises
         ------
@@ -150,7 +150,7 @@ class MasterArchive:
 
 
 def _run(command: Sequence[str], directory: Path) -> None:
-    """Run to the end, or to that of this process: nobody would upload what is made later."""
+    """Run a command, and stop it when this process ends: the result could not be uploaded."""
     null = subprocess.DEVNULL
     with subprocess.Popen(command, cwd=directory, stdin=null, stdout=null, stderr=null) as process:
         atexit.register(process.kill)

@@ -1,7 +1,7 @@
-"""The driver's own configuration, laid before the cluster's: it gives up soon and polls often.
+"""Configuration of the driver that precedes that of the cluster: short timeouts, frequent polls.
 
-Hadoop's clients wait up to fifteen minutes for a ResourceManager that is down; a person in a
-notebook is to be told within seconds. Masters do not see these files.
+Hadoop clients wait up to fifteen minutes for a ResourceManager that is down; in a notebook the
+error must appear within seconds. Application masters do not use these files.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, wr
 
 
 def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
-    """Write the cluster's files with our values added into ``directory`` and return it."""
+    """Write the cluster's files with the changed values to ``directory``, and return it."""
     directory.mkdir(exist_ok=True, mode=0o700)
     give_up = str(int(max(timeout - 5.0, 3.0) * 1000))
     changes = {
@@ -23,7 +23,7 @@ def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
             "ipc.client.connect.timeout": "5000",
         },
         "hdfs-site.xml": {
-            # A new file's last block is complete within a few ms, not after 400.
+            # Complete the last block of a new file within a few ms instead of 400 ms.
             "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
             "dfs.client.retry.policy.enabled": "false",
             "dfs.client.failover.max.attempts": "4",

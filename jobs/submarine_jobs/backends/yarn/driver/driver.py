@@ -1,8 +1,8 @@
 """skein's driver: one JVM a host, user and cluster configuration, shared by all kernels.
 
-Whoever needs it first starts it, detached, under a file lock; everybody finds it again through
-``driver.json`` (pid, start time, port), which is believed only after a ping. It exits by itself
-after some hours without use. Knows nothing of jobs; how a process is started is ``driverprocess``.
+The first process that needs it starts it, detached, under a file lock. Other processes find it in
+``driver.json`` (pid, start time, port) and verify it with a ping. It exits after some hours without
+use. ``process`` starts and stops the JVM.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Driver:
     Parameters
     ----------
     profile
-        Its state_dir holds the driver's directory, mode 0700.
+        Its state_dir contains the directory of the driver, mode 0700.
     conf
-        The cluster's client configuration.
+        The client configuration of the cluster.
     """
 
     def __init__(self, profile: Profile, conf: HadoopConf) -> None:
@@ -58,27 +58,27 @@ class Driver:
 
     @property
     def directory(self) -> Path:
-        """Where this driver keeps its state; another one for every configuration."""
+        """State directory of the driver; each configuration has its own."""
         java = str(self._profile.java_home or os.environ.get("JAVA_HOME", ""))
         user = self._profile.user or os.environ.get("HADOOP_USER_NAME", "")
         name = self._conf.fingerprint(str(self._conf.directory), java, user)
         return self._profile.state_dir / "driver" / name
 
     def call(self, work: Callable[[Channel], T], *, start: bool = True) -> T:
-        """Run ``work`` on a live driver.
+        """Run ``work`` on a running driver.
 
-        A driver that is found dead at once is replaced; whether ``work`` may be repeated after a
-        connection broke is for the caller to decide: DriverUnreachableError reaches it.
+        A driver that is not running is replaced. If a connection breaks, DriverUnreachableError is
+        raised, because only the caller can decide whether to repeat ``work``.
 
         Raises
         ------
         ClusterError
-            If no driver can be started within its limit.
+            If no driver can be started in time.
         """
         return work(self.channel(start=start))
 
     def channel(self, *, start: bool = True) -> Channel:
-        """A connection to a driver that has just answered a ping."""
+        """Return a connection to a driver that has answered a ping."""
         with self._lock:
             found = self._find()
             if found is None:
@@ -90,7 +90,7 @@ class Driver:
             return found
 
     def java_and_classpath(self) -> tuple[Path, list[str]]:
-        """The Java and Hadoop's client class path that the driver runs on."""
+        """Return Java and the Hadoop client class path of the driver."""
         java = java_home(self._profile)
         command = yarn_command(self._profile, self._conf.directory)
         make_private(self.directory)
@@ -98,16 +98,16 @@ class Driver:
         return java, client_classpath(command, java, self._conf.directory, cache)
 
     def running(self) -> Running | None:
-        """The live driver's process, without pinging it; None if there is none."""
+        """Return the process of the running driver, without a ping; None if there is none."""
         return read_running(self.directory)
 
     def close(self) -> None:
-        """Drop this process's connection; the driver stays."""
+        """Close the connection of this process; the driver continues to run."""
         with self._lock:
             self._disconnect()
 
     def stop(self) -> bool:
-        """End the driver; True if one was running."""
+        """Stop the driver; return whether one was running."""
         with self._lock:
             self._disconnect()
             return stop_directory(self.directory)
@@ -141,13 +141,13 @@ class Driver:
         deadline = time.monotonic() + START_SECONDS
         with _file_lock(directory / "lock", deadline):
             found = self._find()
-            if found is not None:  # somebody else was first
+            if found is not None:  # another process was first
                 return found
             stop_directory(directory)
             self._stop_others(directory)
             launch(self._profile, self._conf, directory, deadline)
             found = self._find()
-            # A fresh JVM on a busy machine may take longer over its first answer than a ping.
+            # On a busy machine, the first response of a new JVM may exceed the timeout of a ping.
             while found is None and self.running() and time.monotonic() < deadline:
                 time.sleep(0.2)
                 found = self._find()
@@ -156,7 +156,7 @@ class Driver:
         return found
 
     def _stop_others(self, directory: Path) -> None:
-        """End the drivers of earlier versions of the same configuration directory."""
+        """Stop the drivers of earlier versions of the same configuration directory."""
         for other in directory.parent.iterdir():
             running = read_running(other)
             if other != directory and running and running.conf_dir == str(self._conf.directory):
@@ -164,7 +164,7 @@ class Driver:
 
 
 def stop_driver(profile: Profile) -> int:
-    """End every driver of this state directory; how many were running."""
+    """Stop all drivers of this state directory; return how many were running."""
     root = profile.state_dir / "driver"
     if not root.is_dir():
         return 0
@@ -173,7 +173,7 @@ def stop_driver(profile: Profile) -> int:
 
 @contextlib.contextmanager
 def _file_lock(path: Path, deadline: float) -> Iterator[None]:
-    """Hold ``path`` against other processes; gives up at ``deadline``."""
+    """Lock ``path`` against other processes; raise at ``deadline``."""
     with path.open("w") as stream:
         while True:
             try:

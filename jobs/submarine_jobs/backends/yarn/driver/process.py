@@ -1,11 +1,11 @@
-"""The process of skein's driver: start it detached, find it by pid and start time, end it.
+"""The process of skein's driver: start it detached, find it by pid and start time, stop it.
 
-``driver`` decides when; here is only how. The JVM belongs to no kernel: it has its own session and
-none of the starter's pipes, and a small shell loop holds its standard input until it has been
-unused for ``driver_idle_minutes``.
+The JVM is independent of the process that starts it: it has its own session and no inherited pipes.
+A small shell loop keeps its standard input open until it has been unused for
+``driver_idle_minutes``.
 
-The JVM's environment holds skein's TLS pair, because skein's driver reads it nowhere else; only
-the same user (and root) can see a process's environment.
+The environment of the JVM contains skein's TLS key pair, because the driver reads it only from
+there. The environment of a process is visible only to the same user and root.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ echo $!
 
 @dataclass(frozen=True)
 class Running:
-    """What ``driver.json`` holds; ``started`` is the process's own start time."""
+    """The content of ``driver.json``; ``started`` is the start time of the process."""
 
     pid: int
     started: float
@@ -68,7 +68,7 @@ class Running:
 
 
 def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float) -> Running:
-    """Start a JVM, detached from this process, and write ``driver.json`` once it has a port."""
+    """Start a detached JVM, and write ``driver.json`` when it has a port."""
     minutes = _idle_minutes(profile)
     java = java_home(profile)
     command = yarn_command(profile, conf.directory)
@@ -100,7 +100,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
         try:
             port = _wait_for_port(callback, pid, directory, deadline)
         except BaseException:
-            with contextlib.suppress(ProcessLookupError):  # nobody would ever find it
+            with contextlib.suppress(ProcessLookupError):  # no process could find this driver
                 os.kill(pid, signal.SIGTERM)
             raise
     running = Running(pid, _start_time(pid) or 0.0, port, str(conf.directory))
@@ -109,7 +109,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
 
 
 def stop_directory(directory: Path) -> bool:
-    """End the driver of ``directory``, by its own pid only; True if there was one."""
+    """Stop the driver of ``directory`` by its pid; return whether there was one."""
     running = read_running(directory)
     with contextlib.suppress(OSError):
         (directory / "driver.json").unlink()
@@ -126,7 +126,7 @@ def stop_directory(directory: Path) -> bool:
 
 
 def read_running(directory: Path) -> Running | None:
-    """The driver of ``directory`` if that very process is alive."""
+    """Return the driver of ``directory`` if that process is running."""
     try:
         running = Running(**json.loads((directory / "driver.json").read_bytes()))
     except (OSError, ValueError, TypeError):
@@ -174,7 +174,7 @@ def _detach(arguments: list[str], env: dict[str, str], directory: Path, minutes:
 
 
 def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline: float) -> int:
-    """The port that the driver reports; skein has it connect back to us."""
+    """Wait until the driver connects to this process and reports its port."""
     while time.monotonic() < deadline:
         callback.settimeout(0.2)
         try:
@@ -195,7 +195,7 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
 
 
 def _may_be_driver(connection: socket.socket) -> bool:
-    """False if a connection is of another user, who could keep the start waiting."""
+    """Return False for a connection of another user, which could delay the start."""
     try:
         # None: it is closed already. The port that it has named is checked all the same.
         return peer_uid(connection) in (None, os.geteuid())
@@ -204,7 +204,7 @@ def _may_be_driver(connection: socket.socket) -> bool:
 
 
 def _is_own_port(port: int) -> bool:
-    """Whether a process of this user listens at a port, as far as this system tells."""
+    """Whether a process of this user listens on a port, if the system reports it."""
     try:
         return 0 < port < 1 << 16 and os.geteuid() in listener_uids("127.0.0.1", port)
     except UnknownPeerError:
@@ -212,7 +212,7 @@ def _is_own_port(port: int) -> bool:
 
 
 def failed(directory: Path, what: str) -> ClusterError:
-    """The error to raise when a driver did not start, from its log."""
+    """Return the error for a driver that did not start, from its log."""
     return start_error(directory / "driver.log", what)
 
 
@@ -225,9 +225,9 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 def _empty_jar(directory: Path) -> Path:
-    """A jar with nothing in it: skein uploads the jar that it is given with every submit.
+    """Return an empty jar: skein uploads the jar of the driver with each submission.
 
-    Masters get skein's real jar from the job root's cache instead (``shipped``).
+    Masters get skein's jar from the cache of the job root instead (``cached_files``).
     """
     path = directory / "nothing.jar"
     with zipfile.ZipFile(path, "w") as jar:

@@ -1,6 +1,6 @@
-"""Java's error texts, as the driver passes them on, turned into one sentence each; a pure table.
+"""Translate the Java errors that the driver returns into one sentence each, by a table.
 
-First match wins. What the table does not know is shown as its first line, never as a stack trace.
+The first match applies. Of other errors, the first line is shown, never a stack trace.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from submarine_runtime.protocol.reasons import EndReason
 
 
 class JobRefusedError(RefusedError):
-    """The cluster's no to a job, with the end reason that its record shall hold."""
+    """The cluster refused the job; has the end reason for the record."""
 
     reason = EndReason.SUBMIT_FAILED
 
 
 class QueueRefusedError(JobRefusedError):
-    """It was the queue that said no."""
+    """The queue refused the job."""
 
     reason = EndReason.QUEUE_REFUSED
 
 
 class NeverFitsError(JobRefusedError):
-    """No container of that size is ever given here."""
+    """The cluster never allocates containers of that size."""
 
     reason = EndReason.NEVER_FITS
 
@@ -174,7 +174,7 @@ _NOISE = re.compile(
 
 
 def translate(details: str) -> SubmarineError:
-    """The error to raise for the driver's ``details``."""
+    """Return the error for the ``details`` of the driver."""
     for refusal in TABLE:
         match = refusal.pattern.search(details)
         if match:
@@ -186,7 +186,7 @@ def translate(details: str) -> SubmarineError:
 
 
 def first_line(details: str) -> str:
-    """The first line of a Java error that says something, without class names and stack."""
+    """Return the first informative line of a Java error, without class names and stack."""
     for line in details.splitlines():
         text = line.strip()
         while True:

@@ -1,8 +1,7 @@
-"""The one place that touches skein's and gRPC's insides: calls to the driver, each with a timeout.
+"""Call skein's driver with timeouts; only this module uses internals of skein and gRPC.
 
-skein's public client takes no timeout, pings without one when it is made, and goes through a proxy
-when ``http_proxy`` is set; here each call has a limit and proxies are off. skein and grpc are
-imported when the first channel is made, not before. Does not start drivers (``driver``).
+skein's public client has no timeouts, pings in its constructor, and uses ``http_proxy``. Here each
+call has a timeout and proxies are disabled. skein and grpc are imported for the first channel.
 """
 
 from __future__ import annotations
@@ -20,21 +19,21 @@ from typing import Any, Protocol
 from submarine_jobs.backends.yarn.driver.refusals import translate
 from submarine_jobs.errors import ClusterError, RefusedError
 
-#: skein's certificates name this host, whatever the real one.
+#: The host name in skein's certificates.
 _NAME = "skein-internal"
 _IMPORT = threading.Lock()
 
 
 class DriverUnreachableError(ClusterError):
-    """Nobody, or nobody of ours, answers on the driver's port."""
+    """No driver, or not the expected driver, answers on the port."""
 
 
 class DriverTimeoutError(ClusterError):
-    """The driver answers, but not in time: what it asks of the cluster hangs."""
+    """The driver did not answer in time, because its call to the cluster hangs."""
 
 
 def skein_module() -> Any:
-    """The package skein, imported by one thread at a time: its modules import each other."""
+    """Import skein in one thread at a time, because its modules import each other."""
     with _IMPORT:
         if "skein" in sys.modules:
             return importlib.import_module("skein")
@@ -44,10 +43,10 @@ def skein_module() -> Any:
 
 @contextlib.contextmanager
 def _plain_distutils() -> Iterator[None]:
-    """Have ``distutils.version``, all that skein wants of it, come from the standard library.
+    """Import ``distutils.version``, the only part that skein uses, from the standard library.
 
-    Where setuptools is installed it comes with all of setuptools: 10 MB and a third of a second.
-    From Python 3.12 on there is no other.
+    The distutils of setuptools loads all of setuptools: 10 MB and a third of a second. From Python
+    3.12 on it is the only one.
     """
     before = set(sys.modules)
     theirs = [one for one in sys.meta_path if type(one).__module__ == "_distutils_hack"]
@@ -62,24 +61,24 @@ def _plain_distutils() -> Iterator[None]:
             yield
     finally:
         sys.meta_path[:0] = theirs
-        # Whoever wants it next gets that of setuptools, as without us.
+        # Later imports get the distutils of setuptools, as usual.
         for name in {"distutils", "distutils.version"} & (set(sys.modules) - before):
             del sys.modules[name]
 
 
 def new_credentials() -> tuple[bytes, bytes]:
-    """A fresh certificate and key (PEM), as skein makes them."""
+    """Return a new certificate and key (PEM) in the form of skein."""
     security = skein_module().Security.new_credentials()
     return security._get_bytes("cert"), security._get_bytes("key")
 
 
 def skein_jar() -> str:
-    """Path of skein's jar in the installed package, which is not imported for it.
+    """Return the path of skein's jar in the installed package, without an import of skein.
 
     Raises
     ------
     ClusterError
-        If the package is not there.
+        If the package is not installed.
     """
     found = importlib.util.find_spec("skein")
     if found is None or found.origin is None:
@@ -88,30 +87,30 @@ def skein_jar() -> str:
 
 
 class Channel(Protocol):
-    """What a driver can be asked for."""
+    """The calls of a driver."""
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Close the connection."""
 
     def ping(self, timeout: float) -> None:
-        """Ask whether it lives."""
+        """Raise unless the driver answers."""
 
     def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
-        """Submit an application; its id."""
+        """Submit an application; return its id."""
 
     def kill(self, application_id: str, timeout: float) -> None:
         """Kill an application."""
 
 
 class DriverChannel:
-    """A connection to a running driver; cheap to make, closed with ``close``.
+    """A connection to a running driver; close it with ``close``.
 
     Parameters
     ----------
     port
-        On the loopback device.
+        Port on the loopback interface.
     certificate, key
-        PEM; the driver trusts exactly this pair.
+        PEM; the driver accepts only this pair.
     """
 
     def __init__(self, port: int, certificate: bytes, key: bytes) -> None:
@@ -134,7 +133,7 @@ class DriverChannel:
         self._stub = proto.DriverStub(self._channel)
 
     def close(self) -> None:
-        """Give up the connection; the driver stays."""
+        """Close the connection; the driver continues to run."""
         self._channel.close()
 
     def ping(self, timeout: float) -> None:
@@ -142,20 +141,20 @@ class DriverChannel:
         self._call("ping", self._proto.Empty(), timeout)
 
     def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
-        """Submit an application (``Application.to_json``); its id.
+        """Submit an application (``Application.to_json``); return its id.
 
         Raises
         ------
         DriverUnreachableError, DriverTimeoutError
             The application may or may not have been submitted.
         RefusedError, ClusterError
-            It was not; the message says why.
+            The application was not submitted.
         """
         checked = skein_module().ApplicationSpec.from_dict(dict(spec))
         return str(self._call("submit", checked.to_protobuf(), timeout).id)
 
     def kill(self, application_id: str, timeout: float) -> None:
-        """Kill an application; no error when there is none of that id."""
+        """Kill an application; no error if there is none with that id."""
         request = self._proto.KillRequest(id=application_id, user="")
         try:
             self._call("kill", request, timeout)

@@ -1,4 +1,4 @@
-"""Why a driver did not start, from the end of its log; one sentence. Starts nothing."""
+"""Find out from the end of its log why a driver did not start."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _ROWS: tuple[tuple[str, str, str], ...] = (
 
 
 def start_error(log: Path, what: str) -> ClusterError:
-    """The error to raise when a driver did not start; ``what`` is what was noticed."""
+    """Return the error for a driver that did not start; ``what`` describes the symptom."""
     try:
         with log.open("rb") as stream:
             stream.seek(0, 2)

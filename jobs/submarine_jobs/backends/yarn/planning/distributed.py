@@ -1,7 +1,7 @@
-"""Judge a distributed spec against the live cluster: containers, and why it could never run.
+"""Check a distributed spec against the live cluster, and list its containers.
 
-A pure function of the spec and the ResourceManager's answers, like ``plan``, whose vocabulary it
-shares. What is only busy at present is no error: that is a wait, and explained as one later.
+A pure function of the spec and the ResourceManager's responses. Resources that are only in use at
+present are not an error: the job waits for them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TASKS_A_MIB = 8
 
 
 def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
-    """The plan for a distributed spec; refusals are in its ``errors``."""
+    """Return the plan of a distributed spec; refusals are in its ``errors``."""
     all_queues = queues(view.scheduler)
     name = spec.queue or default_queue
     queue = find(all_queues, name)
@@ -88,7 +88,7 @@ def _entry(containers: list[dict[str, Any]], role: Role) -> dict[str, Any]:
 
 
 def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
-    """A label, node or rack that the cluster or the queue does not have."""
+    """Return errors for labels, nodes or racks that the cluster or the queue does not have."""
     label, who = role.node_label, f"Role {role.name}"
     if label and (role.nodes or role.racks):
         return [
@@ -129,7 +129,7 @@ def _gang_errors(
     queue: Queue,
     view: ClusterView,
 ) -> list[str]:
-    """What the gang needs all at once, against all that there is, were nobody else on it."""
+    """Return errors if the gang does not fit into the otherwise empty cluster."""
     for role in gang_of(spec):
         places = fitting(role, sizes[role.name], nodes)
         if places < least_of(role):

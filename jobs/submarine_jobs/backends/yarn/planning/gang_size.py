@@ -1,4 +1,4 @@
-"""Arithmetic of a gang: what it needs together, and how many of its containers nodes could hold."""
+"""Compute the total size of a gang, and the number of its containers that fit on the nodes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from submarine_jobs.model import JobSpec, Role
 
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:
-    """The sum of sizes, each so many times."""
+    """Return the sum of sizes, each multiplied by its number."""
     found = list(parts)
     return Size(
         sum(size.memory * count for size, count in found),
@@ -19,12 +19,12 @@ def total(parts: Iterable[tuple[Size, int]]) -> Size:
 
 
 def fitting(role: Role, size: Size, nodes: Iterable[Node]) -> int:
-    """Containers of ``size`` that the nodes where ``role`` may be could hold if they were empty."""
+    """Return the number of containers of ``size`` that fit on the empty nodes of ``role``."""
     return sum(_times(size, node.total) for node in nodes if may_use(role, node))
 
 
 def may_use(role: Role, node: Node) -> bool:
-    """Whether label, names and racks of ``role`` allow ``node``."""
+    """Whether label, node names and racks of ``role`` allow ``node``."""
     if role.node_label and role.node_label not in node.labels:
         return False
     if not (role.nodes or role.racks) or role.relax:
@@ -42,10 +42,10 @@ def _times(size: Size, node: Size) -> int:
 
 
 def least_of(role: Role) -> int:
-    """Instances of a role that are enough to start."""
+    """Return the minimum number of instances of a role for a start."""
     return role.instances if role.least is None else min(role.least, role.instances)
 
 
 def gang_of(spec: JobSpec) -> list[Role]:
-    """The roles that the job waits for before it starts."""
+    """Return the roles that must be ready before the job starts."""
     return [role for role in spec.roles if role.kind != "sidecar"]

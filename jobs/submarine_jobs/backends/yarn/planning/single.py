@@ -1,6 +1,6 @@
-"""Judge a spec against the live cluster and decide where its task runs; changes nothing.
+"""Check a single-task spec against the live cluster, and choose its containers.
 
-``make_plan`` is a pure function of the spec, the ResourceManager's two answers and the settings.
+``make_plan`` is a pure function of the spec, two ResourceManager responses and the settings.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class Steps:
     increment: int = 1024
 
     def round(self, memory: int) -> int:
-        """``memory`` as the scheduler will grant it."""
+        """Return ``memory`` as the scheduler allocates it."""
         over = max(memory, self.minimum)
         return -(-over // self.increment) * self.increment
 
 
 def steps_of(conf: HadoopConf, said: int | None) -> Steps:
-    """How sizes are rounded, as the ResourceManager said, else as the client believes."""
+    """Return the rounding of sizes from the ResourceManager, or else from the client settings."""
     minimum = said or int(conf.get("yarn.scheduler.minimum-allocation-mb", "1024") or 1024)
     increment = int(conf.get("yarn.scheduler.increment-allocation-mb") or 0)
     return Steps(max(minimum, 1), max(increment or minimum, 1))
@@ -54,12 +54,12 @@ def steps_of(conf: HadoopConf, said: int | None) -> Steps:
 
 @dataclass(frozen=True)
 class ClusterView:
-    """What the ResourceManager said.
+    """The responses of the ResourceManager.
 
     Parameters
     ----------
     user
-        Who submits; None where the cluster does not check who may submit to a queue.
+        The submitting user; None if the cluster does not check queue permissions.
     """
 
     scheduler: Any
@@ -70,7 +70,7 @@ class ClusterView:
 
 
 def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
-    """The plan for a single-task spec; refusals are in its ``errors``."""
+    """Return the plan of a single-task spec; refusals are in its ``errors``."""
     program = spec.worker.resources
     wanted = Size(program.memory, program.vcores, program.gpus)
     all_queues = queues(view.scheduler)
@@ -97,7 +97,7 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
 def _place(
     wanted: Size, queue: Queue | None, steps: Steps
 ) -> tuple[str, list[dict[str, Any]], int]:
-    """Sentence, containers and overhead: with the master, or beside it."""
+    """Return sentence, containers and overhead: in the master's container, or separate."""
     overhead = MASTER_MEMORY + AGENT_MEMORY
     together = Size(steps.round(wanted.memory + overhead), wanted.vcores, wanted.gpus)
     if queue is None or _admits(queue, together):
@@ -115,7 +115,7 @@ def _place(
 
 
 def _admits(queue: Queue, together: Size) -> bool:
-    """Whether the queue's share for masters has room for this one, by itself and at present."""
+    """Whether the master fits into the queue's limit for masters, in total and at present."""
     if queue.masters is None:
         return True
     if not queue.masters.holds(together):
@@ -126,7 +126,7 @@ def _admits(queue: Queue, together: Size) -> bool:
 def queue_errors(
     all_queues: list[Queue], queue: Queue | None, name: str, user: str | None = None
 ) -> list[str]:
-    """Why the queue could not take any job, or none of ``user``."""
+    """Return why the queue accepts no job, or no job of ``user``."""
     leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
     if queue is None:
         return [f"There is no queue {name}; this cluster has {leaves}."]
@@ -149,7 +149,7 @@ def queue_errors(
 def size_errors(
     wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
 ) -> list[str]:
-    """Why one of ``containers`` could never be placed; ``wanted`` is the program's own size."""
+    """Return why one of ``containers`` can never be allocated; ``wanted`` is the program's size."""
     node, count = largest_node(view.nodes)
     if count == 0:
         return ["The cluster has no running node, so no job can start."]
@@ -186,7 +186,7 @@ def size_errors(
 def warnings_of(
     spec: JobSpec, queue: Queue | None, wanted: Size, containers: list[dict[str, Any]]
 ) -> list[str]:
-    """What does not stop a submit."""
+    """Return findings that do not prevent a submission."""
     found = []
     granted, asked = int(containers[-1]["memory"]), wanted.memory
     if granted > asked + MASTER_MEMORY + AGENT_MEMORY + 512:
