@@ -19,7 +19,7 @@ from submarine_jobs.client.waiting import wait_for_end, wait_for_success
 from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.logs import reading as job_logs
 from submarine_jobs.model import JobView, tasks
-from submarine_jobs.outputs import files as job_files
+from submarine_jobs.outputs import download_files, list_outputs
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
@@ -226,11 +226,11 @@ class Job:
 
     def outputs(self) -> list[tuple[str, int]]:
         """Return the output files as (path in the job directory, bytes)."""
-        return job_files.outputs(self.directory)
+        return list_outputs(self.directory)
 
     def download(self, target: str | Path, part: str = layout.MODEL) -> Path:
         """Copy ``model``, ``checkpoints`` or ``tensorboard`` to a local directory."""
-        return job_files.download(self.directory, Path(target), part)
+        return download_files(self.directory, Path(target), part)
 
     def save_model(self, name: str = "") -> ModelVersion:
         """Save the current model directory as a named version; training continues."""

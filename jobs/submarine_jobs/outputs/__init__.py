@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs.data_frame import metrics_frame as metrics_frame
+    from submarine_jobs.outputs.files import (
+        download_files as download_files,
+        list_outputs as list_outputs,
+    )
     from submarine_jobs.outputs.metrics import (
         MetricsReader as MetricsReader,
         Row as Row,
@@ -29,6 +33,7 @@ else:
         __name__,
         {
             "data_frame": ("metrics_frame",),
+            "files": ("download_files", "list_outputs"),
             "metrics": ("MetricsReader", "Row", "read_metrics"),
             "model_versions": ("ModelVersion", "versions"),
             "returned_values": ("Result", "has_result", "read_result", "result_words"),

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
 
 
-def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
+def list_outputs(directory: JobDirectory) -> list[tuple[str, int]]:
     """Return the output files and those of ``--keep``: (path in the job directory, bytes)."""
     found: list[tuple[str, int]] = []
     for part in (layout.MODEL, layout.CHECKPOINTS, layout.TENSORBOARD, layout.FILES, layout.TASKS):
@@ -23,7 +23,7 @@ def outputs(directory: JobDirectory) -> list[tuple[str, int]]:
     return found
 
 
-def download(directory: JobDirectory, folder: Path, part: str) -> Path:
+def download_files(directory: JobDirectory, folder: Path, part: str) -> Path:
     """Copy the files below ``part`` to ``folder``; refuse names that leave it."""
     for path, _ in directory.storage.walk(directory.file(part)):
         place = folder / path

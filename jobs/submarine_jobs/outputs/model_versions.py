@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.outputs.files import download as download_files
+from submarine_jobs.outputs.files import download_files
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import NAME, VERSION_FILE
 
