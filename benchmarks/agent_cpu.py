@@ -19,7 +19,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access import new_secret
+from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.coordinator.server import Connection, LinkServer
 from submarine_runtime.protocol.agent_config import (
@@ -65,7 +65,7 @@ def prepare(root: Path, seconds: float, gpus: int) -> Path:
         listen="127.0.0.1",
     )
     (scratch / "agent.json").write_text(json.dumps(config.to_json()))
-    (scratch / "secret.json").write_bytes(new_secret(JOB_ID).to_bytes())
+    (scratch / "secret.json").write_bytes(create_secret(JOB_ID).to_bytes())
     with zipfile.ZipFile(scratch / "bundle.zip", "w") as bundle:
         bundle.writestr("main.py", PROGRAM)
     return scratch

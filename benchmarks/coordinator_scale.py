@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access import new_secret
+from submarine_jobs.access import create_secret
 from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import client_context
@@ -169,7 +169,7 @@ def prepare(root: Path, count: int) -> dict[str, str]:
         listen="127.0.0.1",
     )
     (root / "coordinator.json").write_text(json.dumps(config.to_json()))
-    (root / "secret.json").write_bytes(new_secret(JOB_ID).to_bytes())
+    (root / "secret.json").write_bytes(create_secret(JOB_ID).to_bytes())
     secret: dict[str, str] = json.loads((root / "secret.json").read_text())
     return secret
 

@@ -17,7 +17,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access import new_secret
+from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
@@ -45,7 +45,7 @@ def prepare(root: Path, tasks: int) -> Path:
     roles = [RoleOrders("worker", "worker", tasks)]
     orders = CoordinatorConfig(**common, roles=roles, policy="all", application_attempts=1)
     agent = AgentConfig(**common, command="date +%s.%N")
-    secret = new_secret(JOB_ID).to_bytes()
+    secret = create_secret(JOB_ID).to_bytes()
     (scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
     (role / "agent.json").write_text(json.dumps(agent.to_json()))
     for place in (scratch, role):

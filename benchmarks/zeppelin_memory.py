@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.concurrency import stay_small
+from submarine_jobs.concurrency import use_subprocesses
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 from submarine_zeppelin.interface import (
@@ -143,7 +143,7 @@ def main() -> int:
     chosen = parser.parse_args()
     limit_retained_memory()
     block_unused_imports()
-    stay_small()
+    use_subprocesses()
     cluster = Minicluster(chosen.minicluster or "benchmark-zeppelin-memory")
     with tempfile.TemporaryDirectory(prefix="zeppelin-memory-") as scratch:
         try:

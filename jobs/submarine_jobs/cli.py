@@ -64,9 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _heed_termination(argv: Sequence[str] | None) -> None:
     """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
-    from submarine_jobs.model import of_a_node
+    from submarine_jobs.model import in_workflow_node
 
-    if argv is None and of_a_node():
+    if argv is None and in_workflow_node():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -78,13 +78,13 @@ def _deafen(argv: Sequence[str] | None) -> None:
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:
-    from submarine_jobs.text import for_terminal
+    from submarine_jobs.text import filter_for_terminal
 
     text = outcome.rendered()
     if text:
         if after_open_line:
             print()
-        print(_encodable(for_terminal(text, sys.stdout), sys.stdout))
+        print(_encodable(filter_for_terminal(text, sys.stdout), sys.stdout))
     sys.stdout.flush()
 
 

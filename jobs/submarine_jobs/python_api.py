@@ -13,7 +13,7 @@ import click
 from submarine_jobs.commands.grammar import execute, grammar
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.options import format_param, quoted
+from submarine_jobs.options import format_param, quote_value
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
@@ -112,7 +112,7 @@ def _role_words(word: str, value: Any) -> list[str]:
         value = [f"{key}={item}" for key, item in value.items()]
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = [value]
-    return [f"{word}={quoted(str(item))}" for item in value]
+    return [f"{word}={quote_value(str(item))}" for item in value]
 
 
 def _words_of_option(option: str, value: Any) -> list[str]:

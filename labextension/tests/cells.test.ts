@@ -6,7 +6,7 @@ import { collectedInto, toggled } from '../src/cells/tag';
 import { DEFAULTS, complete } from '../src/settings';
 import schema from '../schema/plugin.json';
 
-// The same cases as those of the kernel's rule (tests/unit/jobs/program/test_cells.py).
+// The same cases as those of the kernel's rule (tests/unit/jobs/program/test_collection.py).
 test.each([
   [['submarine'], 'main.py'],
   [[' submarine '], 'main.py'],

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.program import line_of_tags, writes_file
+from submarine_jobs.program import tags_to_line, writes_file
 from submarine_magics.execution import (
     Execution,
     Executions,
@@ -121,7 +121,7 @@ def _tag_listener(shell: InteractiveShell) -> Callable[[Execution], None]:
     """Return a listener that collects tagged cells and ``%%writefile x.py`` cells."""
 
     def collect(execution: Execution) -> None:
-        tagged = execution.tags and line_of_tags(execution.tags) is not None
+        tagged = execution.tags and tags_to_line(execution.tags) is not None
         if tagged or writes_file(execution.source):
             # See `names`.
             from submarine_magics.magics import SubmarineMagics

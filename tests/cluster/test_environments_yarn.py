@@ -14,7 +14,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.client.listing import list_jobs
-from submarine_jobs.environments import items_of, provision as providing, this_layout
+from submarine_jobs.environments import current_layout, list_items, provision as providing
 from submarine_jobs.model import JobView
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
@@ -36,8 +36,8 @@ def small_kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the kernel's environment held one package only: the real one has gigabytes."""
     (tmp_path / "abacus").mkdir()
     (tmp_path / "abacus" / "__init__.py").write_text("BEADS = 10\n")
-    small = replace(this_layout((tmp_path,)), scripts=None)
-    monkeypatch.setattr(providing, "kernel_items", lambda: list(items_of(small)))
+    small = replace(current_layout((tmp_path,)), scripts=None)
+    monkeypatch.setattr(providing, "kernel_items", lambda: list(list_items(small)))
 
 
 @pytest.mark.usefixtures("small_kernel")

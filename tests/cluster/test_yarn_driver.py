@@ -15,7 +15,7 @@ from submarine_jobs.backends import Stage, Submission
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.concurrency import stay_small
+from submarine_jobs.concurrency import use_subprocesses
 from submarine_jobs.errors import NotSubmittedError, RefusedError
 from submarine_jobs.model import Profile
 from tests.cluster.yarn_jobs import make_submission
@@ -33,9 +33,9 @@ def own(yarn_profile: Profile, tmp_path: Path) -> Iterator[Profile]:
 
 @pytest.fixture
 def small() -> Iterator[None]:
-    stay_small()
+    use_subprocesses()
     yield
-    stay_small(False)
+    use_subprocesses(False)
 
 
 def applications(backend: YarnBackend, submission: Submission) -> list[str]:

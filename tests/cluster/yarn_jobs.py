@@ -12,7 +12,7 @@ from typing import Any
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.inputs import NOTHING, bring
+from submarine_jobs.inputs import NO_STORE_PATHS, copy_sources
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit.configuration import make_submission as make_submission_of
 from submarine_runtime.protocol.agent_config import AgentConfig
@@ -29,7 +29,7 @@ def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submissi
     job_dir = f"{root}/202611/{job_id}"
     storage.publish(f"{job_dir}/secret.json", b'{"token": "t"}')
     storage.publish(f"{job_dir}/bundle.zip", zipped("main.py", "pass"))
-    bring(JobDirectory(storage, job_dir), spec)
+    copy_sources(JobDirectory(storage, job_dir), spec)
     runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
     storage.publish(runtime, zipped("__main__.py", agent))
     config = AgentConfig(
@@ -47,14 +47,14 @@ def make_gang(backend: YarnBackend, program: str, *roles: Role, **fields: Any) -
     directory = JobDirectory(storage, f"{root}/202611/{job_id}")
     storage.publish(directory.file("secret.json"), b'{"token": "t"}')
     storage.publish(directory.file("bundle.zip"), zipped("main.py", "pass"))
-    bring(directory, spec)
+    copy_sources(directory, spec)
     runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
     storage.publish(runtime, zipped("__main__.py", program))
     record = JobRecord(job_id, "gang", State.PENDING, user=backend.user, backend="yarn",
                        created=time.time())  # fmt: skip
     return make_submission_of(
         spec, backend.plan(spec), directory, record, intent="i", python=sys.executable,
-        runtime_zip=runtime, reached=NOTHING, environments={},
+        runtime_zip=runtime, reached=NO_STORE_PATHS, environments={},
     )  # fmt: skip
 
 

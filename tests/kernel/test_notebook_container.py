@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access import new_secret, tls_context
+from submarine_jobs.access import create_secret, tls_context
 from submarine_kernel.notebook_server.access import NotebookAccess, endpoint_in
 from submarine_kernel.notebook_server.container.application import Application, newest_change
 from submarine_kernel.notebook_server.container.environment import (
@@ -49,7 +49,7 @@ class _Jupyter(http.server.BaseHTTPRequestHandler):
 @pytest.fixture
 def container(tmp_path: Path) -> ContainerEnvironment:
     """The environment of a container."""
-    secret = new_secret("j")
+    secret = create_secret("j")
     (tmp_path / "notebooks").mkdir()
     words = {"token": secret.token, "certificate": secret.certificate, "key": secret.key}
     return ContainerEnvironment(
@@ -107,7 +107,7 @@ def test_the_listener_forwards_both_directions_over_tls(container: ContainerEnvi
         )
         assert not (Path(container.root) / "listener.pem").exists()
         with socket.create_connection(("127.0.0.1", container.port), 30) as unauthenticated:
-            other = tls_context(new_secret("other"))
+            other = tls_context(create_secret("other"))
             with pytest.raises(ssl.SSLError):
                 other.wrap_socket(unauthenticated)
         with socket.create_connection(("127.0.0.1", container.port), 30) as plain:

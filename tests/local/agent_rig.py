@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access import AgentAddress, AgentClient, new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
@@ -54,7 +54,7 @@ class Rig:
         self.root = root
         self.job_dir = root / "job"
         self.job_dir.mkdir(mode=0o700)
-        self.secret: JobSecret = new_secret(JOB_ID)
+        self.secret: JobSecret = create_secret(JOB_ID)
         self.zip = write_runtime_zip(root / "cache")
         self.agents: list[subprocess.Popen[bytes]] = []
 

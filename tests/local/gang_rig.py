@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 
-from submarine_jobs.access import new_secret
+from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
@@ -32,7 +32,7 @@ class GangRig:
         self.job_dir, self.scratch = root / "job", root / "scratch"
         self.job_dir.mkdir(mode=0o700)
         self.scratch.mkdir(mode=0o700)
-        self.secret = new_secret(JOB_ID)
+        self.secret = create_secret(JOB_ID)
         self.zip = write_runtime_zip(root / "cache")
         self.supervisor: subprocess.Popen[bytes] | None = None
 

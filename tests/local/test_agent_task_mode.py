@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.access import AgentAddress, AgentClient, new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.agent_config import Input
@@ -434,7 +434,7 @@ def test_inputs_come_before_ready_and_a_missing_one_is_told(
 
 def test_nobody_there_or_somebody_else(rig: Rig, boss: PlayedCoordinator, tmp_path: Path) -> None:
     """Another certificate is not our coordinator; what the environment lacks is one sentence."""
-    stranger = PlayedCoordinator(tmp_path, new_secret("rig-20261121-0a1b"))
+    stranger = PlayedCoordinator(tmp_path, create_secret("rig-20261121-0a1b"))
     agent = rig.launch(rig.prepare("print(1)"), env=stranger.environment())
     time.sleep(1.0)
     assert agent.poll() is None  # it goes on trying

@@ -15,8 +15,8 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.model import NamedInput, Profile, Resources, Role, usual_kind
-from submarine_jobs.options.data_pairs import format_input, parse_input
+from submarine_jobs.model import NamedInput, Profile, Resources, Role, default_kind
+from submarine_jobs.options.option_values import format_input, parse_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.data_rig import contents, wait_until, write
@@ -211,7 +211,9 @@ def test_shared_inputs_go_to_the_tasks_that_train(
     inputs = tuple(parse_input(f"{name}={uri}{how}") for name, how in
                    (("T", ":shard"), ("C", ":shard=chief,worker"), ("ALL", "")))  # fmt: skip
     names = (("chief", 1), ("worker", 2), ("ps", 1), ("evaluator", 1))
-    roles = tuple(Role(name, count, Resources(128), kind=usual_kind(name)) for name, count in names)
+    roles = tuple(
+        Role(name, count, Resources(128), kind=default_kind(name)) for name, count in names
+    )
     job = submit(LISTS, roles=roles, framework="tensorflow", inputs=inputs)
     record = job.wait_success(90)
     found: dict[str, dict[str, list[str]]] = {}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access import AgentAddress, AgentClient, new_secret, tls_context
+from submarine_jobs.access import AgentAddress, AgentClient, create_secret, tls_context
 from submarine_jobs.access.credentials import JobSecret
 from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
@@ -147,7 +147,7 @@ class _Server(http.server.ThreadingHTTPServer):
 
 @pytest.fixture
 def listener() -> Iterator[tuple[int, JobSecret]]:
-    secret = new_secret("listener")
+    secret = create_secret("listener")
     context = server_context({"certificate": secret.certificate, "key": secret.key})
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -10,7 +10,7 @@ import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.driver.process import read_running
-from submarine_jobs.concurrency import stay_small
+from submarine_jobs.concurrency import use_subprocesses
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
@@ -74,7 +74,7 @@ def test_users_of_one_process_have_jobs_of_their_own(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
     note, (ada, bob) = NoteOfNobody({"submarine.allow.service.user": "false"}), users
-    stay_small()  # as the process of a server does
+    use_subprocesses()  # as the process of a server does
     try:
         for user in users:
             note.write(f"run {user}", f"%submarine run of-{user} --memory 256M")
@@ -109,7 +109,7 @@ def test_users_of_one_process_have_jobs_of_their_own(
             note.run("own", user=user)
             until(lambda text=shown[user]: "CANCELLED" in text.text, JOB)  # type: ignore[misc]
     finally:
-        stay_small(False)
+        use_subprocesses(False)
         note.close()
 
 

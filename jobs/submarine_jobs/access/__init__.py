@@ -1,4 +1,4 @@
-"""Read a job through its port and its job directory."""
+"""Access a job through its port and its job directory."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         LogChunk as LogChunk,
         NotListeningError as NotListeningError,
         attempt_of as attempt_of,
+        check_complete as check_complete,
         chunk_of as chunk_of,
         tls_context as tls_context,
     )
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
         StreamBrokenError as StreamBrokenError,
         open_stream as open_stream,
     )
-    from submarine_jobs.access.credentials import new_secret as new_secret
-    from submarine_jobs.access.incomplete_response import must_be_whole as must_be_whole
+    from submarine_jobs.access.credentials import create_secret as create_secret
     from submarine_jobs.access.job_directory import (
         MAX_BUNDLE as MAX_BUNDLE,
         JobDirectory as JobDirectory,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         open_tunnel as open_tunnel,
     )
     from submarine_jobs.access.tunnel_ports import (
-        HOST as HOST,
+        TUNNEL_HOST as TUNNEL_HOST,
         TunnelPorts as TunnelPorts,
         tunnel_loop as tunnel_loop,
     )
@@ -49,15 +49,29 @@ else:
                 "LogChunk",
                 "NotListeningError",
                 "attempt_of",
+                "check_complete",
                 "chunk_of",
                 "tls_context",
             ),
-            "agent_stream": ("StreamBrokenError", "open_stream"),
-            "credentials": ("new_secret",),
-            "incomplete_response": ("must_be_whole",),
-            "job_directory": ("JobDirectory", "MAX_BUNDLE"),
+            "agent_stream": (
+                "StreamBrokenError",
+                "open_stream",
+            ),
+            "credentials": ("create_secret",),
+            "job_directory": (
+                "JobDirectory",
+                "MAX_BUNDLE",
+            ),
             "job_handle": ("JobHandle",),
-            "tunnel": ("Tunnel", "TunnelError", "open_tunnel"),
-            "tunnel_ports": ("HOST", "TunnelPorts", "tunnel_loop"),
+            "tunnel": (
+                "Tunnel",
+                "TunnelError",
+                "open_tunnel",
+            ),
+            "tunnel_ports": (
+                "TUNNEL_HOST",
+                "TunnelPorts",
+                "tunnel_loop",
+            ),
         },
     )

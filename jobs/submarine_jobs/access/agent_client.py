@@ -1,8 +1,7 @@
-"""Talk to a running job on its port: HTTPS with the job's pinned certificate and its token.
+"""Send requests to the port of a running job: HTTPS with its pinned certificate and its token.
 
-The port is the agent's for a job of one task, else the coordinator's; both take the same requests.
-One request or one stream at a time; does not decide when to talk (``watch``) and does not fall
-back to shipped data (``following``).
+The port belongs to the agent of a single-task job, else to the coordinator; both accept the same
+requests. A client handles one request or one stream at a time.
 """
 
 from __future__ import annotations
@@ -14,21 +13,21 @@ import json
 import ssl
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPResponse, IncompleteRead
 from typing import Any
 from urllib.parse import urlencode
 
 from submarine_jobs.access.credentials import JobSecret
-from submarine_jobs.access.incomplete_response import must_be_whole
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
 
-#: Seconds for a connection or an answer; a live view that takes longer is no live view.
+#: Timeout of a connection or a response, in seconds.
 ANSWER_SECONDS = 5.0
-#: Seconds that the upload of a model may take.
+#: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
-#: What the agent of a job of one task runs; it does not say so.
+#: Attempt of a single-task job; its agent does not name it.
 FIRST_ATTEMPT = layout.attempt_name(1, 1)
 
 
@@ -38,7 +37,7 @@ class NotListeningError(ClusterError):
 
 @dataclass(frozen=True)
 class AgentAddress:
-    """Where an agent listens, and what it takes to be let in."""
+    """Address and credentials of an agent or coordinator."""
 
     host: str
     port: int
@@ -47,13 +46,13 @@ class AgentAddress:
 
 @dataclass(frozen=True)
 class LogChunk:
-    """A piece of a log: ``offset`` of its first byte in the stream of that task's attempt.
+    """Part of a log: ``offset`` is that of its first byte in the stream of the attempt.
 
     Parameters
     ----------
     note
-        A sentence about the log instead of a piece of it (``data`` is empty): the task goes on
-        with a new attempt, or something cannot be had any more.
+        A sentence about the log instead of data (``data`` is empty): a new attempt has started, or
+        part of the log is not available any more.
     """
 
     stream: str
@@ -65,34 +64,34 @@ class LogChunk:
 
     @property
     def end(self) -> int:
-        """Offset just behind this piece."""
+        """Offset of the first byte after this chunk."""
         return self.offset + len(self.data)
 
 
 def tls_context(secret: JobSecret) -> ssl.SSLContext:
-    """A context that accepts one certificate only: the job's own."""
+    """Return a context that accepts only the certificate of the job."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The certificate itself is pinned, so a host name would add nothing.
+    # The certificate is pinned, so the host name is not checked.
     context.check_hostname = False
     context.load_verify_locations(cadata=secret.certificate)
     return context
 
 
 class AgentClient:
-    """Requests to one agent; raises ClusterError when it cannot be reached."""
+    """Client of one agent; raises ClusterError if it cannot be reached."""
 
     def __init__(self, address: AgentAddress, timeout: float = ANSWER_SECONDS) -> None:
         self._address = address
         self._timeout = timeout
 
     def status(self) -> JobRecord:
-        """The job record as it stands now."""
+        """Return the current job record."""
         _, body = self._request("GET", wire.STATUS)
         try:
             return JobRecord.from_json(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise ClusterError("The agent of the job answered with what is no record.") from exc
+            raise ClusterError("The agent of the job sent an invalid record.") from exc
 
     def log(
         self,
@@ -102,50 +101,50 @@ class AgentClient:
         limit: int = wire.MAX_LOG_BYTES,
         attempt: str | None = None,
     ) -> tuple[LogChunk, int]:
-        """Bytes from ``offset`` (negative: from the end) and the length of the log so far.
+        """Return the log from ``offset`` (negative: from the end) and its current length.
 
-        ``attempt`` None asks for the newest one.
+        ``attempt`` None selects the newest attempt.
         """
-        words = {"task": task, "stream": stream, "offset": offset, "limit": limit}
-        query = urlencode({**words, "attempt": attempt} if attempt else words)
+        values = {"task": task, "stream": stream, "offset": offset, "limit": limit}
+        query = urlencode({**values, "attempt": attempt} if attempt else values)
         headers, body = self._request("GET", f"{wire.LOG}?{query}")
         start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
         return LogChunk(stream, start, body, task, attempt or FIRST_ATTEMPT), length
 
     def times(self, task: str, stream: str, attempt: str) -> bytes:
-        """Lines ``offset seconds``: when the log had which length."""
+        """Return lines ``offset seconds``: the time at which the log had that length."""
         query = urlencode({"task": task, "stream": stream, "attempt": attempt})
         return self._request("GET", f"{wire.TIMES}?{query}")[1]
 
     def cancel(self, by: str, why: str) -> None:
-        """Ask the agent to end the program, save what there is and record the job as cancelled."""
+        """Make the agent stop the program, save its outputs and record the job as cancelled."""
         self._request("POST", wire.CANCEL, json.dumps({"by": by, "why": why}).encode())
 
     def look(self) -> None:
-        """Say that somebody looks at the TensorBoard files; for a minute they come sooner."""
+        """Report an open TensorBoard: its files are uploaded more often for a minute."""
         self._request("POST", wire.LOOK, b"{}")
 
     def renew(self) -> None:
-        """Say that who started the job is still there: its lease begins anew."""
+        """Renew the lease of the job."""
         self._request("POST", wire.RENEW, b"{}")
 
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
-        """Have the model directory uploaded as it is now, as a version; its JSON."""
+        """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()
         _, body = self._request("POST", wire.SAVE, order, timeout)
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as exc:
-            raise ClusterError("The agent of the job answered with what is no JSON.") from exc
+            raise ClusterError("The agent of the job did not send valid JSON.") from exc
         return found if isinstance(found, dict) else {}
 
     def stream(
         self, events: int, stdout: int = 0, stderr: int = 0, **position: str | int
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the live stream as JSON, until the job has ended or the connection breaks.
+        """Yield the lines of the live stream as JSON until the job ends or the connection breaks.
 
-        ``position`` is for a coordinator: ``tasks``, ``at``, ``tail`` as in ``protocol.wire``.
+        ``position`` is for a coordinator: ``tasks``, ``at``, ``tail`` of ``protocol.wire``.
         """
         place: Mapping[str, str | int] = {"stdout": stdout, "stderr": stderr, **position}
         query = urlencode({"events": events, **place})
@@ -170,10 +169,10 @@ class AgentClient:
         connection = self._connect(timeout or self._timeout)
         try:
             connection.request(method, path, body=body, headers=self._headers())
-            # An answer after which the server closes holds the socket beside the connection.
+            # A response after which the server closes keeps the socket open besides the connection.
             with connection.getresponse() as response:
                 data = response.read(wire.MAX_LOG_BYTES * 4)
-                must_be_whole(response, data)
+                check_complete(response, data)
         except (OSError, http.client.HTTPException) as exc:
             kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
             raise kind(f"The agent of the job cannot be reached: {exc}.") from exc
@@ -195,7 +194,7 @@ class AgentClient:
 
 
 def _refused(status: int, data: bytes) -> SubmarineError:
-    """What a job that did not do what it was asked says, where it says anything."""
+    """Return the error for a rejected request, with the sentence of the job if there is one."""
     with contextlib.suppress(ValueError, AttributeError, RecursionError):
         sentence = str(json.loads(data).get("error") or "")
         if status == http.client.CONFLICT and sentence:
@@ -204,14 +203,23 @@ def _refused(status: int, data: bytes) -> SubmarineError:
 
 
 def chunk_of(line: Mapping[str, Any]) -> LogChunk:
-    """The piece of log in a ``log`` line of the stream."""
+    """Return the log chunk of a ``log`` line of the stream."""
     data = base64.b64decode(line["data"])
     return LogChunk(line["stream"], int(line["offset"]), data, line["task"], attempt_of(line))
 
 
 def attempt_of(line: Mapping[str, Any]) -> str:
-    """The attempt that a ``log`` or ``skip`` line is about; an agent names none."""
+    """Return the attempt of a ``log`` or ``skip`` line; an agent does not name it."""
     attempt = line.get("attempt")
     if isinstance(attempt, str) and layout.parse_attempt(attempt):
         return attempt
     return FIRST_ATTEMPT
+
+
+def check_complete(reply: HTTPResponse, data: bytes = b"") -> None:
+    """Raise ``IncompleteRead`` if the response is incomplete; ``data`` is the received part.
+
+    ``http.client`` does not detect this when a body is read with a limit.
+    """
+    if reply.length:
+        raise IncompleteRead(data, reply.length)

@@ -1,6 +1,6 @@
-"""The live stream of agent or coordinator for an event loop: one HTTPS connection, lines of JSON.
+"""Read the live stream of an agent or coordinator with asyncio: lines of JSON over HTTPS.
 
-The same requests for a thread are in ``live``.
+``AgentClient.stream`` is the same for threads.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from urllib.parse import urlencode
 from submarine_jobs.access.agent_client import ANSWER_SECONDS, MAX_LINE, AgentAddress, tls_context
 from submarine_runtime.protocol import wire
 
-#: An agent speaks at least every ``PING_SECONDS``.
+#: Timeout of a line; an agent sends one at least every ``PING_SECONDS``.
 SILENCE = wire.PING_SECONDS * 3
 
 
 class StreamBrokenError(Exception):
-    """The connection to the agent ended before the job did, or was refused."""
+    """The connection to the agent failed or ended before the job."""
 
 
 async def open_stream(
     address: AgentAddress, position: Mapping[str, str | int], events: int = 1 << 30
 ) -> AsyncGenerator[dict[str, Any], None]:
-    """Lines of ``GET /v1/stream`` until ``end``.
+    """Yield the lines of ``GET /v1/stream`` until ``end``.
 
     Parameters
     ----------
     position
-        Words of the request: from which offsets, and of which tasks; see ``protocol.wire``.
+        Query parameters: offsets and tasks; see ``protocol.wire``.
     events
-        So many events are known; by default none is wanted.
+        Number of events to skip; by default all.
 
     Raises
     ------
     StreamBrokenError
-        If the agent cannot be reached, refuses, or falls silent.
+        If the agent cannot be reached, rejects the request, or sends nothing in time.
     """
     writer = None
     try:
@@ -59,7 +59,7 @@ async def open_stream(
         writer.write(request.encode())
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_SECONDS)
         if b" 200 " not in head.split(b"\r\n", 1)[0]:
-            raise StreamBrokenError("the agent refused")
+            raise StreamBrokenError("the agent rejected the request")
         while line := await asyncio.wait_for(reader.readline(), SILENCE):
             message = json.loads(line)
             if isinstance(message, dict):

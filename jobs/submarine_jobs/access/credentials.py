@@ -1,4 +1,4 @@
-"""Token and certificate of one job, made on the notebook's side; nothing here stores them."""
+"""Create the token and the certificate of a job. This module does not store them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import json
 import secrets
 from dataclasses import asdict, dataclass
 
-from submarine_jobs.concurrency import call_apart, stays_small
+from submarine_jobs.concurrency import call_in_subprocess, uses_subprocesses
 
-#: Name in the certificate; the client pins the certificate itself and checks no host name.
+#: Name in the certificate; the client pins the certificate and does not check host names.
 CERTIFICATE_NAME = "submarine-job"
 VALID_DAYS = 400
-#: That a process has which makes them, on a busy machine.
+#: Timeout of a subprocess that creates them, on a busy machine.
 _SECONDS = 60.0
 
 
 @dataclass(frozen=True)
 class JobSecret:
-    """What a client needs to talk to the agent of a job, and the agent's own key (PEM)."""
+    """Token and certificate of the agent of a job, and its private key (PEM)."""
 
     token: str
     certificate: str
@@ -28,7 +28,7 @@ class JobSecret:
         return "JobSecret(...)"
 
     def to_bytes(self) -> bytes:
-        """JSON for ``secret.json``."""
+        """Return the content of ``secret.json``."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -38,15 +38,16 @@ class JobSecret:
         return cls(raw["token"], raw["certificate"], raw["key"])
 
 
-def new_secret(job_id: str) -> JobSecret:
-    """Make a random token and a self-signed EC P-256 certificate for ``job_id``."""
-    if stays_small():
-        return JobSecret(*call_apart(_made, job_id, seconds=_SECONDS))
-    return JobSecret(*_made(job_id))
+def create_secret(job_id: str) -> JobSecret:
+    """Create a random token and a self-signed EC P-256 certificate for ``job_id``."""
+    if uses_subprocesses():
+        return JobSecret(*call_in_subprocess(_create, job_id, seconds=_SECONDS))
+    return JobSecret(*_create(job_id))
 
 
-def _made(job_id: str) -> tuple[str, str, str]:
-    """Token, certificate and key."""
+def _create(job_id: str) -> tuple[str, str, str]:
+    """Create token, certificate and key."""
+    # cryptography is loaded only by a submit.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -61,7 +62,7 @@ def _made(job_id: str) -> tuple[str, str, str]:
         .issuer_name(subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        # A node's clock may be behind ours by some hours.
+        # The clock of a node may be some hours slow.
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(CERTIFICATE_NAME)]), False)

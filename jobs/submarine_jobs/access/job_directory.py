@@ -1,4 +1,4 @@
-"""One job directory as the notebook's side reads and writes it; knows layout, no policy."""
+"""Read and write the files of a job directory."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import Event, JobRecord, event_json
 
-#: Limits of what is read of a job directory, whose files the job can write; in bytes. They are
-#: listed in docs/job-directory.md.
+#: Limits for reading a job directory, whose files the job can write, in bytes; listed in
+#: docs/job-directory.md.
 MAX_JSON = 16 << 20
 MAX_SPEC = 4 << 20
 MAX_SECRET = 1 << 16
 MAX_BUNDLE = 80 << 20
 MAX_EVENTS = 16 << 20
 MAX_EVENT = 256 << 10
-#: Most values of one JSON file, or of all events: two bytes of a list cost 60 in memory.
+#: Maximum number of values in a JSON file or in all events: two bytes of a list use 60 in memory.
 MAX_VALUES = 1_000_000
-#: Seconds that the measured clock of a file system is used before it is measured again.
+#: Seconds after which the clock of a file system is measured again.
 CLOCK_KEPT = 60.0
-#: URL of a job root -> the clock of its file system and ``time.monotonic()`` when that was read.
+#: URL of a job root -> clock of its file system and ``time.monotonic()`` of the measurement.
 _clocks: dict[str, tuple[float, float]] = {}
 
 
 @dataclass(frozen=True)
 class JobDirectory:
-    """A job directory in some storage.
+    """Job directory in a storage.
 
-    ``owner`` is what a listing has said of it; None: it was not listed.
+    ``owner`` is the owner from a listing; None: it was not listed.
     """
 
     storage: Storage
@@ -54,7 +54,7 @@ class JobDirectory:
         return f"{self.path}/{name}"
 
     def read_json(self, name: str) -> Any:
-        """A JSON file of the directory, or None where there is none (or half of one)."""
+        """Read a JSON file; None if it is missing, incomplete or too large."""
         try:
             data = self.storage.read(self.file(name), 0, MAX_JSON)
             return json.loads(data) if _values(data) <= MAX_VALUES else None
@@ -62,24 +62,24 @@ class JobDirectory:
             return None
 
     def publish_json(self, name: str, value: Mapping[str, Any]) -> None:
-        """Put a JSON file in place."""
+        """Write a JSON file atomically."""
         self.storage.publish(self.file(name), json.dumps(value, indent=1).encode())
 
     def publish_json_exclusive(self, name: str, value: Mapping[str, Any]) -> bool:
-        """Put a JSON file in place unless there is one."""
+        """Write a JSON file unless it exists; return False if it does."""
         data = json.dumps(value, indent=1).encode()
         return self.storage.publish_exclusive(self.file(name), data)
 
     def clock(self) -> float:
-        """Seconds since the epoch by the clock of the file system, from the time of a new file.
+        """Return the clock of the file system in epoch seconds, from the time of a new file.
 
-        The clock of this machine may differ from it by minutes. Three calls to the storage, once
-        a minute.
+        The clock of this machine may differ by minutes. The measurement needs three calls to the
+        storage and is cached for a minute.
 
         Raises
         ------
         StorageError
-            If no file can be written here.
+            If no file can be written.
         """
         now, root = time.monotonic(), self.url.rsplit("/", 2)[0]
         clock, measured = _clocks.get(root, (0.0, float("-inf")))
@@ -94,20 +94,20 @@ class JobDirectory:
         return clock + time.monotonic() - measured
 
     def age(self, name: str) -> float | None:
-        """Seconds since a file of the directory was published, by the clock of the file system.
+        """Return the age of a file in seconds, by the clock of the file system.
 
-        None where there is no such file.
+        None if there is no such file.
         """
         found = self.storage.stat(self.file(name))
         return None if found is None else self.clock() - found.modified
 
     def record(self) -> JobRecord | None:
-        """The final record, or None while there is none."""
+        """Return the final record, or None if there is none yet."""
         raw = self.read_json(layout.RECORD)
         return JobRecord.from_json(raw) if isinstance(raw, dict) else None
 
     def spec(self) -> JobSpec:
-        """What was asked for; FileNotFoundError or ValueError where the directory holds no job."""
+        """Read the spec; raise FileNotFoundError or ValueError without a valid one."""
         data = self.storage.read(self.file(layout.SPEC), 0, MAX_SPEC)
         try:
             return JobSpec.from_bytes(data)
@@ -115,33 +115,33 @@ class JobDirectory:
             raise ValueError(f"{self.url}/{layout.SPEC} is not a specification: {exc!r}") from exc
 
     def secret(self) -> JobSecret:
-        """Token and certificate of the job's agent."""
+        """Read the token and the certificate of the agent."""
         return JobSecret.from_bytes(self.storage.read(self.file(layout.SECRET), 0, MAX_SECRET))
 
     def address(self) -> AgentAddress | None:
-        """Where the agent listens, or None before it does."""
+        """Return the address of the agent, or None before it listens."""
         raw = self.read_json(layout.LIVE)
         if not isinstance(raw, dict):
             return None
         return AgentAddress(str(raw["host"]), int(raw["port"]), self.secret())
 
     def events(self) -> list[Event]:
-        """The shipped events, the client's first: the first ``MAX_EVENTS`` bytes of them.
+        """Read the first ``MAX_EVENTS`` bytes of the stored events, those of the client first.
 
-        A line that is no event, or longer than ``MAX_EVENT``, is passed over.
+        Lines that are invalid or longer than ``MAX_EVENT`` are skipped.
         """
         try:
             segments = self.storage.list_directory(self.file(layout.EVENTS))
         except FileNotFoundError:
             return []
-        # "client" must come before "agent" and, later, "coordinator".
+        # "client" must precede "agent" and "coordinator".
         segments.sort(key=lambda entry: (not entry.name.startswith("client"), entry.name))
         found: list[Event] = []
-        room, values = MAX_EVENTS, 0
+        remaining, values = MAX_EVENTS, 0
         for segment in segments:
             path = self.file(f"{layout.EVENTS}/{segment.name}")
-            text = self.storage.read(path, 0, room) if room else b""
-            room -= len(text)
+            text = self.storage.read(path, 0, remaining) if remaining else b""
+            remaining -= len(text)
             values += _values(text)
             if not text or values > MAX_VALUES:
                 break
@@ -149,7 +149,7 @@ class JobDirectory:
         return found
 
     def publish_events(self, writer: str, number: int, events: list[Event]) -> None:
-        """Ship a piece of the event list."""
+        """Write a segment of the event list."""
         lines = b"".join(json.dumps(event_json(event)).encode() + b"\n" for event in events)
         self.storage.publish(self.file(layout.event_segment(writer, number)), lines)
 
@@ -164,5 +164,5 @@ def _event(line: bytes) -> Event | None:
 
 
 def _values(data: bytes) -> int:
-    """An upper bound of the values in JSON text."""
+    """Return an upper bound of the number of values in JSON text."""
     return data.count(b",") + data.count(b"[") + data.count(b"{")

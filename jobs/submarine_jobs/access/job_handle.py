@@ -1,4 +1,4 @@
-"""Interface of a job for the packages below ``client``, which implements it as ``Job``."""
+"""Interface of a job for packages below ``client``, which implements it as ``Job``."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from submarine_runtime.protocol.record import JobRecord
 
 
 class JobHandle(Protocol):
-    """What logs, outputs, leases and the list of started jobs need of a job; see ``client.Job``."""
+    """Interface of ``client.Job`` for logs, outputs, leases and the list of started jobs."""
 
     id: str
     name: str
@@ -26,13 +26,13 @@ class JobHandle(Protocol):
         """Values of ``--return``."""
 
     def record(self) -> JobRecord:
-        """Return the current record; asks agent, job directory or cluster."""
+        """Return the current record from the agent, the job directory or the cluster."""
 
     def agent(self) -> AgentClient | None:
         """Return a client of the job's port, or None if nothing listens there."""
 
     def cancel(self, why: str = "") -> JobRecord:
-        """End the job; what it has written is kept."""
+        """Cancel the job; its outputs are kept."""
 
     def attempts(self, task: str | None = None) -> list[str]:
         """Return the attempts of a task that have a log, oldest first."""
@@ -51,4 +51,4 @@ class JobHandle(Protocol):
     def read_log(
         self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
     ) -> Iterator[LogChunk]:
-        """Return the whole log of a task, a piece at a time."""
+        """Return the whole log of a task in chunks."""

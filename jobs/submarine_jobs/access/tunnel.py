@@ -1,7 +1,7 @@
-"""The client's end of a tunnel through the port of a job: TLS, token, then raw bytes.
+"""Client end of a tunnel through the port of a job: TLS, token, then raw bytes, with asyncio.
 
-For an event loop. What a program lets through is ``submarine_runtime.protocol.tunnels``; local
-ports that lead into tunnels are ``tunnel_ports``.
+``submarine_runtime.protocol.tunnels`` defines the tunnels of a program; ``tunnel_ports`` provides
+local ports for them.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from submarine_jobs.access.agent_client import AgentAddress, tls_context
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 
-#: Seconds to be let through.
+#: Timeout of opening a tunnel, in seconds.
 OPEN_SECONDS = 15.0
 _MAX_HEAD = 1 << 16
 _context = functools.lru_cache(64)(tls_context)
 
 
 class TunnelError(Exception):
-    """A tunnel was not opened; ``status`` is the job's answer, 0 where there was none."""
+    """A tunnel was not opened; ``status`` is the HTTP status, 0 without a response."""
 
     def __init__(self, message: str, status: int = 0) -> None:
         super().__init__(message)
@@ -31,12 +31,12 @@ class TunnelError(Exception):
 
 
 class Tunnel(asyncio.Protocol):
-    """One tunnel; made by ``open_tunnel``.
+    """One tunnel, created by ``open_tunnel``.
 
     Attributes
     ----------
     other
-        What the bytes that come are for; it is not read from while this side is slow.
+        Transport of the local connection; reading from it pauses while the job is slow.
     """
 
     def __init__(self, take: Callable[[bytes], None], lost: Callable[[], None]) -> None:
@@ -48,12 +48,12 @@ class Tunnel(asyncio.Protocol):
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """TLS stands."""
+        """Store the transport after the TLS handshake."""
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the program, or the answer that comes before them."""
+        """Handle bytes of the program, or the HTTP response before them."""
         if self.opened.done():
             self._take(data)
             return
@@ -71,19 +71,19 @@ class Tunnel(asyncio.Protocol):
             self._take(rest)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The tunnel has ended."""
+        """Report the end of the tunnel."""
         if not self.opened.done():
             self.opened.set_exception(TunnelError(f"the connection ended: {exc or 'closed'}"))
-            self.opened.exception()  # whoever waits hears of it; nobody has to wait
+            self.opened.exception()  # Mark it as retrieved: there may be no waiter.
         self._lost()
 
     def pause_writing(self) -> None:
-        """The job is slow to take what it is sent."""
+        """Pause the local connection while the job is slow."""
         if self.other is not None:
             self.other.pause_reading()
 
     def resume_writing(self) -> None:
-        """It has taken it."""
+        """Resume the local connection."""
         if self.other is not None:
             self.other.resume_reading()
 
@@ -95,19 +95,19 @@ async def open_tunnel(
     lost: Callable[[], None],
     timeout: float = OPEN_SECONDS,
 ) -> Tunnel:
-    """Open the tunnel that the program of the job calls ``name``.
+    """Open the tunnel with this name.
 
     Parameters
     ----------
     take
-        Called with each piece of what the program sends.
+        Called with each chunk of data from the program.
     lost
-        Called once when the tunnel has ended.
+        Called once when the tunnel ends.
 
     Raises
     ------
     TunnelError
-        If the job cannot be reached, or opens no such tunnel.
+        If the job cannot be reached or does not open the tunnel.
     """
     loop = asyncio.get_running_loop()
     tunnel = Tunnel(take, lost)

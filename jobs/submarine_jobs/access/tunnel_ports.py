@@ -1,8 +1,7 @@
-"""Ports and Unix sockets of this machine that lead through tunnels into a job; their thread.
+"""Forward local ports and Unix sockets through tunnels to a job, in a thread of their own.
 
-Each connection to one of them is one tunnel. While the job cannot be reached a connection waits and
-its tunnel is tried again, so a client that connects early, or across a broken network, needs no
-patience of its own.
+Each connection is one tunnel. While the job cannot be reached, the connection waits and the tunnel
+is retried, so a client can connect before the job is ready or while the network is down.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ from submarine_jobs.access.agent_client import AgentAddress
 from submarine_jobs.access.tunnel import Tunnel, TunnelError, open_tunnel
 from submarine_runtime.network import is_own
 
-HOST = "127.0.0.1"
-#: Seconds between two tries to open a tunnel: from, to.
+TUNNEL_HOST = "127.0.0.1"
+#: First and longest pause between two attempts to open a tunnel, in seconds.
 FIRST_PAUSE, LAST_PAUSE = 0.03, 1.0
 BACKLOG = 100
 
 
 @functools.cache
 def tunnel_loop() -> asyncio.AbstractEventLoop:
-    """The event loop of this process in which tunnels live, in a daemon thread of its own.
+    """Return the event loop of all tunnels of this process, in a daemon thread.
 
-    A server that is busy for a moment must not hold them up, nor they the server.
+    A busy server does not delay the tunnels, nor do they delay the server.
     """
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True, name="submarine-tunnels").start()
@@ -38,32 +37,32 @@ def tunnel_loop() -> asyncio.AbstractEventLoop:
 
 
 class Tap(Protocol):
-    """Sees what passes one connection, once it has passed; quick, and raises nothing."""
+    """Observer of the data of one connection; must not block or raise."""
 
     def sent(self, data: bytes) -> None:
-        """What a client has sent into its tunnel."""
+        """Called with data from the client to the job."""
 
     def received(self, data: bytes) -> None:
-        """What has come out of it."""
+        """Called with data from the job to the client."""
 
 
 class TunnelPorts:
-    """Listening sockets, one for each name of a tunnel; all methods belong to ``tunnel_loop``.
+    """Listening sockets, one for each tunnel name; call all methods in ``tunnel_loop``.
 
-    A connection to one is let through as the owner of the job. So a port of the loopback interface
-    takes connections of this user (and of root) only, and a Unix socket is in a private directory.
+    A connection acts as the owner of the job. Therefore a loopback port accepts only connections of
+    this user and of root, and a Unix socket is in a private directory.
 
     Parameters
     ----------
     names
-        Of the tunnels.
+        Names of the tunnels.
     taps
-        Name -> what makes a tap for each connection.
+        Name -> function that creates a tap for each connection.
 
     Attributes
     ----------
     address
-        Where the job listens now; None while that is not known.
+        Current address of the job; None while it is not known.
     """
 
     def __init__(
@@ -73,27 +72,27 @@ class TunnelPorts:
         self._taps = dict(taps or {})
         self._listeners: list[socket.socket] = []
         self._paths: dict[str, tuple[str, socket.socket]] = {}
-        self._joining: set[asyncio.Task[object]] = set()
-        self._open: set[_Local] = set()
+        self._accepting: set[asyncio.Task[object]] = set()
+        self._open: set[_LocalConnection] = set()
         self.address: AgentAddress | None = None
         self.ports: dict[str, int] = {}
 
-    async def start(self, wanted: Mapping[str, int] | None = None) -> dict[str, int]:
-        """Listen; name -> port.
+    async def start(self, ports: Mapping[str, int] | None = None) -> dict[str, int]:
+        """Listen on loopback ports and return them by name.
 
         Parameters
         ----------
-        wanted
-            Ports to take; by default any that are free.
+        ports
+            Ports by name; by default any free port.
 
         Raises
         ------
         OSError
-            If a wanted port is taken.
+            If a port is in use.
         """
         try:
             for name in self._names:
-                address = (HOST, (wanted or {}).get(name, 0))
+                address = (TUNNEL_HOST, (ports or {}).get(name, 0))
                 listener = socket.create_server(address, backlog=BACKLOG)
                 self._begin(listener, name)
                 self.ports[name] = listener.getsockname()[1]
@@ -103,7 +102,7 @@ class TunnelPorts:
         return self.ports
 
     async def start_at(self, paths: Mapping[str, str]) -> None:
-        """Listen on Unix sockets; again where a socket's file is gone, and else nothing.
+        """Listen on Unix sockets; recreate a socket whose file is missing.
 
         Jupyter deletes the files of a kernel's sockets before it restarts the kernel.
 
@@ -115,7 +114,7 @@ class TunnelPorts:
         Raises
         ------
         OSError
-            If a socket cannot be made there.
+            If a socket cannot be created.
         """
         for name, path in paths.items():
             if os.path.exists(path):
@@ -148,17 +147,17 @@ class TunnelPorts:
             asyncio.get_running_loop().add_reader(listener, self._accept, listener, name)
 
     def _accept(self, listener: socket.socket, name: str) -> None:
-        """Take a connection at once.
+        """Accept a connection synchronously.
 
-        One that an ``asyncio.Server`` has half accepted when it is closed stays open for ever, and
-        nobody can end it (Python 3.11).
+        In Python 3.11, a connection that an ``asyncio.Server`` is accepting when it is closed stays
+        open and cannot be closed.
         """
         loop = asyncio.get_running_loop()
         try:
             connection, _ = listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
             return
-        except OSError:  # No more files may be open. Who connects waits in the kernel's queue.
+        except OSError:  # Too many open files: clients wait in the queue of the operating system.
             loop.remove_reader(listener)
             loop.call_later(LAST_PAUSE, self._listen, listener, name)
             return
@@ -166,16 +165,17 @@ class TunnelPorts:
             connection.close()
             return
         connection.setblocking(False)
-        # asyncio sets it only where the protocol is given, and an accepted socket has none (0).
+        # asyncio sets it only for sockets with an explicit protocol; an accepted socket has none
+        # (0).
         with contextlib.suppress(OSError):
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        make = functools.partial(_Local, self, name)
-        joining = loop.create_task(loop.connect_accepted_socket(make, connection))
-        self._joining.add(joining)
-        joining.add_done_callback(self._joining.discard)
+        make = functools.partial(_LocalConnection, self, name)
+        accepting = loop.create_task(loop.connect_accepted_socket(make, connection))
+        self._accepting.add(accepting)
+        accepting.add_done_callback(self._accepting.discard)
 
     def close(self) -> None:
-        """End all connections, and listen no more."""
+        """Close all listeners and connections."""
         for listener in list(self._listeners):
             self._end(listener)
         for path, _ in self._paths.values():
@@ -185,28 +185,28 @@ class TunnelPorts:
         self.cut()
 
     def cut(self) -> None:
-        """End all connections; whoever wants may connect again."""
+        """Close all connections; clients can connect again."""
         for local in list(self._open):
             local.end()
 
     def tap(self, name: str) -> Tap | None:
-        """For a new connection; None: nobody wants to see what passes."""
+        """Create the tap of a new connection; None if there is none for this name."""
         return self._taps[name]() if name in self._taps else None
 
-    def joined(self, local: _Local) -> bool:
-        """Note a connection; False where it was accepted just before the ports were closed."""
+    def add_connection(self, local: _LocalConnection) -> bool:
+        """Add a connection; False if the ports were closed after it was accepted."""
         if not self._listeners:
             return False
         self._open.add(local)
         return True
 
-    def left(self, local: _Local) -> None:
-        """Forget a connection."""
+    def remove_connection(self, local: _LocalConnection) -> None:
+        """Remove a connection."""
         self._open.discard(local)
 
 
-class _Local(asyncio.Protocol):
-    """A connection of a client on this machine, and its tunnel."""
+class _LocalConnection(asyncio.Protocol):
+    """Connection of a local client and its tunnel."""
 
     def __init__(self, ports: TunnelPorts, name: str) -> None:
         self._ports = ports
@@ -220,10 +220,10 @@ class _Local(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if not self._ports.joined(self):
+        if not self._ports.add_connection(self):
             transport.abort()
             return
-        # Before 3.11.4 asyncio begins to read after this call, whatever was paused in it.
+        # Before 3.11.4 asyncio starts to read after this call even if reading is paused here.
         asyncio.get_running_loop().call_soon(transport.pause_reading)
         self._opening = asyncio.get_running_loop().create_task(self._open(transport))
 
@@ -249,7 +249,7 @@ class _Local(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._tunnel is None or self._tunnel.transport is None:
-            self._early += data  # one read at most: nothing more is asked for
+            self._early += data  # At most one read: reading is paused.
         elif data:
             self._tunnel.transport.write(data)
             if self._tap is not None:
@@ -270,7 +270,7 @@ class _Local(asyncio.Protocol):
             self._tunnel.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ports.left(self)
+        self._ports.remove_connection(self)
         if self._tunnel is not None and self._tunnel.transport is not None:
             self._tunnel.transport.close()
         elif self._opening is not None:

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from submarine_jobs.checks.imports import (
         has_own_launcher as has_own_launcher,
         imported_modules as imported_modules,
-        lacks as lacks,
+        lacks_module as lacks_module,
         missing_imports as missing_imports,
+        project_version as project_version,
         python_builtins as python_builtins,
-        version_of as version_of,
     )
     from submarine_jobs.checks.program_check import check_program as check_program
 else:
@@ -23,14 +23,17 @@ else:
         __name__,
         {
             "calls": ("check_calls",),
-            "findings": ("Finding", "Level"),
+            "findings": (
+                "Finding",
+                "Level",
+            ),
             "imports": (
                 "has_own_launcher",
                 "imported_modules",
-                "lacks",
+                "lacks_module",
                 "missing_imports",
+                "project_version",
                 "python_builtins",
-                "version_of",
             ),
             "program_check": ("check_program",),
         },

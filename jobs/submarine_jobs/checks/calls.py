@@ -1,7 +1,7 @@
-"""Find calls that work in a notebook and not in a job: no keyboard, no files beside the notebook.
+"""Find calls that work in a notebook but not in a job: ``input()``, and files that are not sent.
 
-Warnings only: whether a call is reached is not known. Reads the program's text and looks for files;
-runs nothing.
+All findings are warnings, because a call may not be reached. The checks parse the program and do
+not run it.
 """
 
 from __future__ import annotations

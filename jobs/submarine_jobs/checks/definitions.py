@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from submarine_jobs.program import Bundle, DocumentCell, clean, parse_cell, writes_file
+from submarine_jobs.program import Bundle, DocumentCell, clean_source, parse_cell, writes_file
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def definitions_in(bundle: Bundle | None, cells: Iterable[DocumentCell]) -> dict
 
 def _definitions(cell: DocumentCell) -> dict[str, Definition]:
     marked = parse_cell(cell.source, cell.tags)
-    text = clean(marked.body if marked else cell.source, lenient=True).text
+    text = clean_source(marked.body if marked else cell.source, lenient=True).text
     tree = _parse(text)
     if tree is None:
         return {}

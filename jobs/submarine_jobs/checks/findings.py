@@ -1,4 +1,4 @@
-"""The form of one finding of the checks before a submit. Finds nothing itself."""
+"""Finding: the result of a check before a submit."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from submarine_jobs.program import Bundle
 
 
 class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str() must give it
-    """How grave a finding is.
+    """Severity of a finding.
 
     ``error``: the program would fail, and only ``--force`` submits it; ``warning``: it may fail or
-    be outdated; ``note``: worth knowing.
+    be outdated; ``note``: information.
     """
 
     ERROR = "error"

@@ -1,8 +1,8 @@
-"""Finds imports that the job's Python cannot resolve, by asking that interpreter.
+"""Find imports that the interpreter of the job cannot resolve.
 
-Modules and submodules are looked up without importing them, so nothing of a package is run. A
-submodule that the package may make at run time is not reported as an error. Says nothing about an
-interpreter that is not on this machine.
+A subprocess of that interpreter searches modules and submodules without importing them, so no code
+of a package runs. A submodule that a package may create at run time is not an error. An interpreter
+that is not on this machine is not checked.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
-from submarine_jobs.program import Bundle, parse
+from submarine_jobs.program import Bundle, parse_python
 
 #: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
 _ASK = r"""
@@ -131,25 +131,24 @@ def missing_imports(
     given: Collection[str] = (),
     timeout: float = 10.0,
 ) -> list[Finding]:
-    """Imports of modules that are neither in ``bundle`` nor known to the interpreter ``python``.
+    """Return imports of modules that neither ``bundle`` nor the interpreter ``python`` has.
 
     Parameters
     ----------
     python
         Path of the interpreter that will run the program.
     beside
-        Directory of the notebook: a module that lies there is named with its own fix.
+        Directory of the notebook: a module in it gets its own fix.
     given
-        Top-level modules that come to the job in another way, such as ``--file``.
+        Top-level modules that the job gets in another way, such as ``--file``.
     timeout
-        Seconds that the interpreter may take to answer.
+        Time limit of the subprocess in seconds.
 
     Returns
     -------
     list of Finding
         An error for each import that will certainly be executed, a warning for one inside a
-        function; imports that the program guards itself are not reported. If the interpreter
-        cannot be asked, a single warning says so.
+        function; guarded imports are not reported. A single warning if the subprocess fails.
     """
     imports = [
         found for file in sorted(bundle.python_files) for found in _imports_of(bundle.files, file)
@@ -167,14 +166,14 @@ def missing_imports(
         return findings
     try:
         levels = dict(zip(asked, _ask(python, asked, timeout), strict=True))
-    except _CannotAskError as error:
+    except _InterpreterError as error:
         return [
             *findings,
             Finding(
                 Level.WARNING,
                 "imports-unchecked",
                 f"The imports were not checked: {python} {error}.",
-                fix="They are found out when the job runs.",
+                fix="They are resolved when the job runs.",
             ),
         ]
     missing = [found for found in imports if levels.get((found.path, found.member))]
@@ -196,7 +195,7 @@ def _missing_top_level(python: str, missing: Iterable[_Import], timeout: float) 
         return set()
     try:
         levels = _ask(python, [(name, "") for name in names], timeout)
-    except _CannotAskError:
+    except _InterpreterError:
         return set()
     return {name for name, level in zip(names, levels, strict=True) if level}
 
@@ -263,7 +262,7 @@ def has_own_launcher(files: Mapping[str, bytes]) -> bool:
     """
     launcher = False
     for file in files:
-        tree = parse(files[file])
+        tree = parse_python(files[file])
         for node in ast.walk(tree) if tree is not None else ():
             if _INITIALISES.intersection(_names_of(node)):
                 return False
@@ -294,11 +293,11 @@ def _imports_launcher(node: ast.AST) -> bool:
     )
 
 
-def lacks(python: str, module: str, timeout: float = 10.0) -> bool:
-    """Whether the interpreter ``python`` certainly does not have a module."""
+def lacks_module(python: str, module: str, timeout: float = 10.0) -> bool:
+    """Return whether the interpreter ``python`` certainly lacks a module."""
     try:
         return _ask(python, [(module, "")], timeout) == ["error"]
-    except _CannotAskError:
+    except _InterpreterError:
         return False
 
 
@@ -307,22 +306,22 @@ def python_builtins(python: str) -> frozenset[str]:
     """The builtins of the interpreter ``python`` without what a notebook adds to them."""
     try:
         names = _run(python, ["-I", "-B", "-c", _ASK_BUILTINS], "", 10.0)
-    except _CannotAskError:
+    except _InterpreterError:
         names = [*(set(dir(builtins)) - _OF_IPYTHON), *_OF_SITE]
     return frozenset(str(name) for name in names)
 
 
-def version_of(python: str, project: str) -> str:
+def project_version(python: str, project: str) -> str:
     """Version of a project that the interpreter ``python`` has, ``3.15.1``; empty: not known."""
     program = f"import json\n{_ASK_VERSION}".replace("PROJECT", repr(project))
     try:
         (version,) = _run(python, ["-B", "-c", program], "", 10.0)
-    except (_CannotAskError, ValueError):
+    except (_InterpreterError, ValueError):
         return ""
     return str(version) if re.match(r"\d+\.", str(version)) else ""
 
 
-class _CannotAskError(Exception):
+class _InterpreterError(Exception):
     """The interpreter gave no usable answer; the message says why."""
 
 
@@ -330,7 +329,7 @@ def _ask(python: str, imports: Sequence[tuple[str, str]], timeout: float) -> lis
     """For each (module, member) the level at which it is missing; empty: it is there."""
     levels = _run(python, ["-B", "-c", _ASK], json.dumps(imports), timeout)
     if len(levels) != len(imports):
-        raise _CannotAskError("could not be asked")
+        raise _InterpreterError("could not be queried")
     return [level if level in ("error", "warning") else "" for level in levels]
 
 
@@ -350,13 +349,13 @@ def _run(python: str, words: list[str], given: str, timeout: float) -> list[obje
         )
         found = json.loads(answer.stdout)
     except FileNotFoundError:
-        raise _CannotAskError("is not on this machine") from None
+        raise _InterpreterError("is not on this machine") from None
     except subprocess.TimeoutExpired:
-        raise _CannotAskError(f"did not answer within {timeout:g} s") from None
+        raise _InterpreterError(f"did not answer within {timeout:g} s") from None
     except (OSError, subprocess.SubprocessError, ValueError):
-        raise _CannotAskError("could not be asked") from None
+        raise _InterpreterError("could not be queried") from None
     if not isinstance(found, list):
-        raise _CannotAskError("could not be asked")
+        raise _InterpreterError("could not be queried")
     return found
 
 
@@ -367,17 +366,17 @@ def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -
     project = _PROJECTS.get(module, module)
     fix = f"Install {project} there, or choose another environment with --python-env."
     if beside is not None and (beside / f"{module}.py").is_file():
-        message = f"{message[:-1]}; {module}.py lies beside the notebook and is not sent."
+        message = f"{message[:-1]}; {module}.py is beside the notebook and is not sent."
         fix = f"Put its code into a cell with %%submarine --file {module}.py."
     elif beside is not None and (beside / module / "__init__.py").is_file():
-        message = f"{message[:-1]}; the package {module} lies beside the notebook and is not sent."
+        message = f"{message[:-1]}; the package {module} is beside the notebook and is not sent."
         fix = f"Put its code into cells with %%submarine --file {module}/NAME.py."
     level = Level.ERROR if found.certain else Level.WARNING
     return finding_at(bundle, level, "missing-import", message, found.file, found.line, fix)
 
 
 def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
-    tree = parse(files[file])
+    tree = parse_python(files[file])
     if tree is None:
         return []
     found: list[_Import] = []

@@ -1,6 +1,6 @@
 """Finds names that the program uses and nothing in it defines, and the cell that does define them.
 
-pyflakes finds the names; this module says where they come from and how to mend it. Nothing of the
+pyflakes finds the names; this module says where they come from and how to fix it. Nothing of the
 user's is run.
 """
 

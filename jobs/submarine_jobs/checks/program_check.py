@@ -1,20 +1,19 @@
-"""What can be known of a program before it is submitted: syntax, names, imports, stale cells.
+"""Check a program before the submit: syntax, names, returned names, stale cells.
 
-Reads the bundle, the collection and the saved document; runs nothing of the user's. The size of
-the job and the cluster are judged by the backends.
+The checks use the bundle, the collection and the saved document, and do not run user code. Backends
+check the size of the job.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Sequence
 
-from submarine_jobs.checks.findings import Finding, Level
+from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.checks.imports import python_builtins
 from submarine_jobs.checks.names import check_names, check_returned
-from submarine_jobs.checks.stale import check_document
-from submarine_jobs.checks.syntax import check_syntax
-from submarine_jobs.program import Bundle, CellCollection, DocumentCell
+from submarine_jobs.program import Bundle, CellCollection, CellState, DocumentCell, join_labels
 
 
 def check_program(
@@ -27,14 +26,14 @@ def check_program(
     history: Sequence[DocumentCell] = (),
     builtins: Collection[str] | None = None,
 ) -> list[Finding]:
-    """All findings about the program, errors first, then warnings, then notes.
+    """Return all findings about the program: errors, then warnings, then notes.
 
     Parameters
     ----------
     collection
-        The collected cells, for what changed since they ran; None for a program from files.
+        The collected cells, to find changes since they ran; None for a program from files.
     document_cells
-        Code cells of the saved document: where a name that is missing may be defined.
+        Code cells of the saved document, which may define a missing name.
     with_names, return_names
         Names that ``--with`` provides to the program, and that ``--return`` takes from it.
     history
@@ -57,7 +56,7 @@ def check_program(
 
 
 def _notes(bundle: Bundle) -> list[Finding]:
-    """What was left out or taken along; collecting a cell has said it already, files have not."""
+    """Return the notices of a program from files; for cells they are shown at collection."""
     return [
         Finding(
             Level.WARNING if notice.code else Level.NOTE,
@@ -69,3 +68,109 @@ def _notes(bundle: Bundle) -> list[Finding]:
         )
         for notice in bundle.notices
     ]
+
+
+def check_syntax(bundle: Bundle) -> list[Finding]:
+    """Return a finding for each file that this Python cannot compile."""
+    findings = []
+    for name, content in sorted(bundle.python_files.items()):
+        found = _compile(content, name)
+        if found is None:
+            continue
+        line, problem = found
+        where = place_of(bundle, name, line)
+        findings.append(
+            finding_at(
+                bundle,
+                Level.ERROR,
+                "syntax",
+                f"{where[0].upper()}{where[1:]} is not valid Python: {problem}."
+                if where.startswith("cell")
+                else f"{where} is not valid Python: {problem}.",
+                name,
+                line,
+                "Fix the cell and run it again." if where.startswith("cell") else "Fix the file.",
+            )
+        )
+    return findings
+
+
+def _compile(content: bytes, name: str) -> tuple[int, str] | None:
+    """Return line and problem, or None if the file compiles."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            compile(content, name, "exec", dont_inherit=True)
+        except SyntaxError as error:
+            return error.lineno or 1, (error.msg or "syntax error").rstrip(".")
+        except ValueError as error:
+            line = content[: content.find(b"\0") + 1].count(b"\n") + 1
+            return line, str(error).rstrip(".")
+        except (RecursionError, MemoryError):
+            return 1, "it is nested too deeply"
+    return None
+
+
+def check_document(collection: CellCollection) -> list[Finding]:
+    """Return warnings for cells that raised, were edited, not saved or not run."""
+    findings = [
+        Finding(
+            Level.WARNING,
+            "cell-raised",
+            f"Cell {cell.label} raised {raised} when it ran, and is part of the program.",
+            cell.filename,
+            cell=cell.label,
+            cell_line=1,
+            fix="Correct the cell and run it again.",
+        )
+        for cell, raised in collection.raised()
+    ]
+    if collection.document is None:
+        return findings
+    unsaved = []
+    for row in collection.listing():
+        label = row.cell.label
+        if row.state is CellState.EDITED:
+            findings.append(
+                Finding(
+                    Level.WARNING,
+                    "cell-edited",
+                    f"Cell {label} was edited after it ran; the job gets the text that ran.",
+                    row.cell.filename,
+                    cell=label,
+                    cell_line=1,
+                    fix="Run the cell again.",
+                )
+            )
+        elif row.state is CellState.UNSAVED:
+            unsaved.append(label)
+    if unsaved:
+        differ = "Cell {} differs" if len(unsaved) == 1 else "Cells {} differ"
+        findings.append(
+            Finding(
+                Level.WARNING,
+                "cell-unsaved",
+                f"{differ.format(join_labels(unsaved))} "
+                "from the saved notebook, so the order of cells and the snapshot may be old.",
+                cell=unsaved[0],
+                cell_line=1,
+                fix="Save the notebook.",
+            )
+        )
+    if not_run := [cell.label for cell in collection.not_run()]:
+        findings.append(_not_run(not_run))
+    return findings
+
+
+def _not_run(labels: list[str]) -> Finding:
+    """Return one finding for all cells: there are many after a restart of the kernel."""
+    if len(labels) == 1:
+        message = f"Cell {labels[0]} carries %%submarine but was not run, so the job lacks it."
+        fix = "Run the cell, or remove %%submarine from it."
+    else:
+        message = (
+            f"Cells {join_labels(labels)} carry %%submarine but were not run, "
+            "so the job lacks them."
+        )
+        fix = "Run the cells, or remove %%submarine from them."
+    return Finding(Level.WARNING, "cell-not-run", message, cell=labels[0], cell_line=1, fix=fix)

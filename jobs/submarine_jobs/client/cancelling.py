@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.backends import Handle, Observation, Stage
 from submarine_jobs.client.views import index_entry_of
-from submarine_jobs.concurrency import patience
+from submarine_jobs.concurrency import call_timeout
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import close_unsubmitted, record_from_backend, save_record
@@ -49,7 +49,7 @@ def cancel(job: Job, why: str) -> JobRecord:
     request = {"by": by, "why": why, "time": time.time()}
     write_error: StorageError | None = None
     try:
-        with patience(STORAGE_SECONDS):
+        with call_timeout(STORAGE_SECONDS):
             job.directory.publish_json_exclusive(layout.CANCEL, request)
     except NoAccessError:
         raise
@@ -124,7 +124,7 @@ def _end_application(job: Job) -> None:
 
 def _cancel_by_agent(job: Job, by: str, why: str) -> bool:
     try:
-        with patience(STORAGE_SECONDS):
+        with call_timeout(STORAGE_SECONDS):
             agent = job.agent()
         if agent is None:
             return False

@@ -18,7 +18,7 @@ from submarine_jobs.client.views import view_job
 from submarine_jobs.client.waiting import wait_for_end, wait_for_success
 from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.logs import reading as job_logs
-from submarine_jobs.model import JobView, tasks
+from submarine_jobs.model import ONLY_TASK, JobView, chief_of, task_names
 from submarine_jobs.outputs import download_files, list_outputs
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -141,12 +141,12 @@ class Job:
     @property
     def chief(self) -> str:
         """The task whose outputs are those of the job, and whose log is the default."""
-        return tasks.chief_of(self._spec) if self._spec else tasks.ONLY_TASK
+        return chief_of(self._spec) if self._spec else ONLY_TASK
 
     @property
     def task_names(self) -> list[str]:
         """The requested tasks, by role and index."""
-        return tasks.names_of(self._spec) if self._spec else [tasks.ONLY_TASK]
+        return task_names(self._spec) if self._spec else [ONLY_TASK]
 
     def tasks(self) -> list[TaskRecord]:
         """Return the current tasks: state, container, attempt, restarts, progress, resource use."""

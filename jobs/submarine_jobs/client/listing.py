@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client.job import Job
-from submarine_jobs.concurrency import call_within
+from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.errors import (
     NAME_CLUSTER,
     ClusterError,
@@ -198,7 +198,7 @@ def discover(session: Session, limit: int, patience: float) -> ClusterError | No
     ``patience`` is the timeout in seconds.
     """
     try:
-        found = call_within(patience, lambda: unknown_jobs(session, newest_months()))
+        found = call_with_timeout(patience, lambda: unknown_jobs(session, newest_months()))
         for directory, changed in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
             if import_job(session, session.backend(), directory) is None:
                 remove_abandoned(directory, changed)

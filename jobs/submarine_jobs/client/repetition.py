@@ -9,7 +9,7 @@ from submarine_jobs.access import MAX_BUNDLE
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.job_ownership import foreign_owner
 from submarine_jobs.errors import RefusedError, SubmarineError
-from submarine_jobs.model import Origin
+from submarine_jobs.model import WorkflowOrigin
 from submarine_jobs.submit import submit
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
@@ -38,7 +38,7 @@ def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
             "as you.",
             "Give yes=True, or --yes in a command, if that is what you want.",
         )
-    origin = Origin.from_environment()
+    origin = WorkflowOrigin.from_environment()
     spec = replace(
         job.directory.spec(),
         rerun_of=job.id,

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.access import NotListeningError
 from submarine_jobs.client.job_ownership import noted_owner
-from submarine_jobs.concurrency import patience
+from submarine_jobs.concurrency import call_timeout
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.logs import TAIL_BYTES, ShippedLog, Tail
-from submarine_jobs.model import ONLY_TASK, JobView, chief_in, task_of, telling_task
+from submarine_jobs.model import ONLY_TASK, JobView, chief_of_record, find_task, most_relevant_task
 from submarine_jobs.tracking import (
     IndexEntry,
     Target,
@@ -58,7 +58,7 @@ def view_job(job: Job) -> JobView:
     from the cluster and the index, and has a note.
     """
     entry = index_entry_of(job)
-    with patience(STORAGE_SECONDS):
+    with call_timeout(STORAGE_SECONDS):
         if entry.final and entry.record is not None:
             view = final_view(job, _complete_record(job, entry.record))
         else:
@@ -146,7 +146,7 @@ def final_view(job: Job, record: JobRecord) -> JobView:
 
 def shown_task(record: JobRecord) -> str:
     """Return the task whose log is shown; empty for a single task."""
-    return telling_task(record) if len(record.tasks) > 1 else ""
+    return most_relevant_task(record) if len(record.tasks) > 1 else ""
 
 
 def final_record(job: Job) -> JobRecord:
@@ -187,7 +187,7 @@ def _live_view(job: Job, entry: IndexEntry) -> JobView | None:
         record.state = State.FINISHING  # its record is not published yet
     merged = merge_live(entry.record or bare_record(entry), record)
     save_record(job.session.store, entry, merged)
-    task = chief_in(record) if record.tasks else job.chief
+    task = chief_of_record(record) if record.tasks else job.chief
     tail = _live_tail(agent, task) if may_have_log(record, task) else ""
     return JobView(merged, tail, record.pending, "live", task if len(record.tasks) > 1 else "")
 
@@ -202,7 +202,7 @@ def _live_tail(agent: AgentClient, task: str) -> str:
 
 def may_have_log(record: JobRecord, task: str) -> bool:
     """Whether a task may have a log: its program has been started."""
-    found = task_of(record, task)
+    found = find_task(record, task)
     return found is None or len(record.tasks) < 2 or found.started is not None
 
 
@@ -238,7 +238,7 @@ def shipped_view(job: Job, record: JobRecord, pending: str = "") -> JobView:
 def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str, float | None]:
     tail, modified = Tail(), None
     try:
-        task = telling_task(record) if record.tasks else job.chief
+        task = most_relevant_task(record) if record.tasks else job.chief
         log = ShippedLog(job.directory, task, _last_attempt(record, task))
         log.refresh()
         modified = log.modified
@@ -252,7 +252,7 @@ def _shipped(job: Job, record: JobRecord, streams: tuple[str, ...]) -> tuple[str
 
 def _last_attempt(record: JobRecord, task: str) -> str | None:
     """Return the attempt of the record if it has a log; None: the newest shipped attempt."""
-    found = task_of(record, task)
+    found = find_task(record, task)
     if found is None or (task == ONLY_TASK and len(record.tasks) < 2):
         return None
     name = attempt_name(found.epoch, found.attempt)

@@ -30,7 +30,7 @@ from submarine_jobs.client.views import (
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, StorageError, SubmarineError
 from submarine_jobs.logs import TAIL_BYTES, LogKey, LogPosition, Tail, key_of, order
-from submarine_jobs.model import JobView, chief_in, telling_task
+from submarine_jobs.model import JobView, chief_of_record, most_relevant_task
 from submarine_jobs.tracking import (
     Owner,
     Target,
@@ -327,7 +327,7 @@ class WatchedJob:
 
     def start_at_tail(self, record: JobRecord) -> None:
         """Choose the task whose log is shown, and move to the end of its log."""
-        self.task = chief_in(record) if record.tasks else self.job.chief
+        self.task = chief_of_record(record) if record.tasks else self.job.chief
         self.many = len(record.tasks) > 1 or len(self.job.task_names) > 1
         for text, length in record.logs.items():
             key = key_of(text)
@@ -388,7 +388,7 @@ class WatchedJob:
         """Return the end of the log of an ended job, from memory if it was read to its end."""
         if not self.tails:
             return ""
-        task = self.task = telling_task(record)
+        task = self.task = most_relevant_task(record)
         newest = self.position.newest(task)
         ends = {
             key: length

@@ -10,8 +10,8 @@ from submarine_jobs.commands.grammar import Verb
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.program import named_labels
-from submarine_jobs.text import escaped, one_line
+from submarine_jobs.program import join_labels
+from submarine_jobs.text import escape_html, one_line
 
 if TYPE_CHECKING:
     from submarine_jobs.program import CellCollection, ListedCell
@@ -51,7 +51,7 @@ def cells(frontend: Frontend, /) -> Outcome:
     return Outcome(
         text="\n".join([columns.text(_COLUMNS, rows), *missing]),
         html=columns.html(_COLUMNS, rows)
-        + "".join(f"<p>{escaped(text, 2000)}</p>" for text in missing),
+        + "".join(f"<p>{escape_html(text, 2000)}</p>" for text in missing),
         value={"cells": [_plain(item) for item in listing], "not_run": len(not_run)},
     )
 
@@ -63,7 +63,7 @@ def _missing(labels: list[str]) -> list[str]:
     one = len(labels) == 1
     cell, has, it_is = ("Cell", "has", "it is") if one else ("Cells", "have", "they are")
     return [
-        f"{cell} {named_labels(labels)} {has} %%submarine and {has} not run yet, "
+        f"{cell} {join_labels(labels)} {has} %%submarine and {has} not run yet, "
         f"so {it_is} not part of the program."
     ]
 

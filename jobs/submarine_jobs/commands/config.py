@@ -9,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar import Verb, backend_option, option, printable, profile_option
 from submarine_jobs.config import (
-    NAME,
+    CONFIG_FILE,
     confirmed_keys,
     forget,
     is_trusted,
@@ -69,7 +69,7 @@ def _trust(frontend: Frontend, path: Path | None, *, yes: bool, forgotten: bool)
     nearest = project_file(Path.cwd()) if path is None else (path, path.parent)
     if nearest is None:
         raise UsageError("There is no submarine.toml here or above.", "Name the file.")
-    path = nearest[0] / NAME if nearest[0].is_dir() else nearest[0]
+    path = nearest[0] / CONFIG_FILE if nearest[0].is_dir() else nearest[0]
     # As a command finds it that runs there: the working directory has no links in its path.
     path = Path(os.path.realpath(path.parent)) / path.name
     if forgotten:

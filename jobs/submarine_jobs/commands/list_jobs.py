@@ -88,7 +88,7 @@ def list_jobs(
 ) -> Outcome:
     """List your jobs, newest first: those that this machine knows and those of the job root."""
     from submarine_jobs import display
-    from submarine_jobs.text import escaped_line, one_line
+    from submarine_jobs.text import escape_html_line, one_line
 
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
@@ -114,7 +114,7 @@ def list_jobs(
     missing = [f"There may be more jobs: {one_line(error.message)}" for error in troubles]
     notes = [*waits, *_last_known(shown), *missing]
     text = "\n".join([table.text, "", *notes]) if notes else table.text
-    html = table.html + "".join(f"<p>{escaped_line(line)}</p>" for line in notes)
+    html = table.html + "".join(f"<p>{escape_html_line(line)}</p>" for line in notes)
     return Outcome(text, html, [record.to_json() for record in shown])
 
 

@@ -18,7 +18,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.commands.log_output import complete_tasks
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.model import choose
+from submarine_jobs.model import select_tasks
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import Row
@@ -60,7 +60,7 @@ def metrics(
 
     found = frontend.session(frontend.config({"profile": profile, "backend": backend})).job(job)
     say_if_foreign(found, frontend)
-    wanted = choose(found.task_names, tasks, found.id)
+    wanted = select_tasks(found.task_names, tasks, found.id)
     rows: list[Row] = []
     for task in wanted or (None,):
         rows += read_metrics(found.directory, task)

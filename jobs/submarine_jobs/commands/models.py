@@ -81,7 +81,7 @@ def models(
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:
-    from submarine_jobs.text import moment, one_line, size
+    from submarine_jobs.text import one_line, size, timestamp
 
     count, digest = str(version.count), one_line(version.digest, 64)
-    return (version.name, moment(version.time), size(version.size), count, digest)
+    return (version.name, timestamp(version.time), size(version.size), count, digest)

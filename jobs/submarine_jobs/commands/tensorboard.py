@@ -24,7 +24,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.config import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import CLUSTER, SUCCESS, Frontend, Outcome
-from submarine_jobs.text import escaped, escaped_line
+from submarine_jobs.text import escape_html, escape_html_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
 MAX_JOBS = 20
@@ -86,12 +86,12 @@ def _elsewhere(ids: list[str]) -> Outcome:
         f"Where the server extension is not enabled, run `submarine tensorboard {words}` in a "
         "terminal."
     )
-    shown = escaped(url or path, 2000)
+    shown = escape_html(url or path, 2000)
     link = f'<a href="{shown}" target="_blank" rel="noopener">{shown}</a>' if url else shown
     html = (
-        f"<p>TensorBoard of {escaped_line(', '.join(ids), 2000)}: {link}"
+        f"<p>TensorBoard of {escape_html_line(', '.join(ids), 2000)}: {link}"
         f"{'' if url else ' below the address of JupyterLab'}. Where the server extension is not "
-        f"enabled, run <code>submarine tensorboard {escaped_line(words, 2000)}</code> in a "
+        f"enabled, run <code>submarine tensorboard {escape_html_line(words, 2000)}</code> in a "
         "terminal.</p>"
     )
     value: dict[str, Any] = {"job_ids": ids, "path": path, "url": url}

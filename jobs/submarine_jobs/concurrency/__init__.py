@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_jobs.concurrency.daemon_thread import in_thread as in_thread
     from submarine_jobs.concurrency.subprocess_calls import (
-        ApartError as ApartError,
-        call_apart as call_apart,
-        stay_small as stay_small,
-        stays_small as stays_small,
+        SubprocessCallError as SubprocessCallError,
+        call_in_subprocess as call_in_subprocess,
+        use_subprocesses as use_subprocesses,
+        uses_subprocesses as uses_subprocesses,
     )
     from submarine_jobs.concurrency.time_limits import (
-        call_within as call_within,
-        limited as limited,
-        note_silence as note_silence,
-        patience as patience,
+        call_timeout as call_timeout,
+        call_with_timeout as call_with_timeout,
+        current_timeout as current_timeout,
+        fail_further_calls as fail_further_calls,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -25,7 +25,17 @@ else:
         __name__,
         {
             "daemon_thread": ("in_thread",),
-            "subprocess_calls": ("ApartError", "call_apart", "stay_small", "stays_small"),
-            "time_limits": ("call_within", "limited", "note_silence", "patience"),
+            "subprocess_calls": (
+                "SubprocessCallError",
+                "call_in_subprocess",
+                "use_subprocesses",
+                "uses_subprocesses",
+            ),
+            "time_limits": (
+                "call_timeout",
+                "call_with_timeout",
+                "current_timeout",
+                "fail_further_calls",
+            ),
         },
     )

@@ -1,7 +1,7 @@
-"""Blocking work for an event loop, in a thread that never keeps the interpreter from ending.
+"""Run blocking work for an event loop in a daemon thread.
 
-``asyncio.to_thread`` is not it: its threads are joined at exit, and a call to a cluster that is
-away would hold a kernel's end up.
+``asyncio.to_thread`` joins its threads at exit, so a call to an unreachable cluster would delay the
+exit of a kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run blocking work in a daemon thread, which never keeps the interpreter from ending."""
+    """Run blocking work in a daemon thread, which does not delay the exit of the interpreter."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

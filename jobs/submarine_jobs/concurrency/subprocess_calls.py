@@ -1,9 +1,9 @@
-"""Calls of ours in a process that ends with its answer, for a process that is to stay small.
+"""Run heavy calls in a short-lived subprocess, so that a long-lived process stays small.
 
-gRPC and cryptography, which a submit to YARN takes, stay in memory for as long as a process lives:
-25 MB. One that lives for weeks and submits now and then, as Zeppelin's interpreter, has such calls
-made elsewhere for a third of a second each. Arguments and answers are JSON and go through pipes,
-since command lines are everybody's to read. Chooses no calls.
+A submit to YARN imports gRPC and cryptography, which use 25 MB until the process ends. A process
+that runs for weeks and submits rarely, such as Zeppelin's interpreter, runs these calls in a
+subprocess, which takes a third of a second each. Arguments and results are JSON and go through
+pipes, because other users can read command lines.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from typing import Any, NoReturn
 
 from submarine_jobs.errors import ClusterError, SubmarineError
 
-#: Seconds between two looks whether the caller was interrupted.
-_LOOK = 0.2
-_TO_END = 3.0
-_chosen = False
+#: Seconds between two checks for an interrupt of the caller.
+_POLL_SECONDS = 0.2
+_TERMINATE_SECONDS = 3.0
+_enabled = False
 
 
-class ApartError(ClusterError):
-    """The other process gave no answer: what became of the call is not known."""
+class SubprocessCallError(ClusterError):
+    """The subprocess returned no result: the outcome of the call is not known."""
 
 
-def stay_small(small: bool = True) -> None:
-    """Choose, for this process, whether calls that load much are made in another."""
-    global _chosen
-    _chosen = small
+def use_subprocesses(enabled: bool = True) -> None:
+    """Set whether this process runs heavy calls in subprocesses."""
+    global _enabled
+    _enabled = enabled
 
 
-def stays_small() -> bool:
-    """Whether that was chosen."""
-    return _chosen
+def uses_subprocesses() -> bool:
+    """Return whether this process runs heavy calls in subprocesses."""
+    return _enabled
 
 
-def call_apart(function: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
-    """Call a function of a module in a process of its own.
+def call_in_subprocess(function: Callable[..., Any], *arguments: Any, seconds: float) -> Any:
+    """Call a module-level function in a subprocess.
 
     Parameters
     ----------
     function
-        One that its module has under its name, of values that JSON knows; paths become texts.
+        Its arguments and its result must be JSON values; paths are passed as strings.
     seconds
-        After which the process is ended.
+        Timeout, after which the subprocess is terminated.
 
     Raises
     ------
     SubmarineError
-        That of the function.
-    ApartError
-        If the process does not start, is ended, or does not answer in time.
+        If the function raises it.
+    SubprocessCallError
+        If the subprocess does not start, is terminated, or returns no result in time.
     """
-    asked = {"module": function.__module__, "name": function.__qualname__, "arguments": arguments}
-    answer = json.loads(_answer(json.dumps(asked, default=os.fspath), seconds))
+    request = {"module": function.__module__, "name": function.__qualname__, "arguments": arguments}
+    answer = json.loads(_answer(json.dumps(request, default=os.fspath), seconds))
     if "error" in answer:
         _raise(answer)
     return answer["result"]
 
 
-def _answer(asked: str, seconds: float) -> str:
+def _answer(request: str, seconds: float) -> str:
     try:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", __name__],
@@ -77,26 +77,28 @@ def _answer(asked: str, seconds: float) -> str:
             errors="replace",
         )
     except OSError as error:
-        raise ApartError(f"{sys.executable} cannot be started: {error.strerror}.") from error
+        raise SubprocessCallError(
+            f"{sys.executable} cannot be started: {error.strerror}."
+        ) from error
     with process:
         try:
-            said, complaint = _talk(process, asked, seconds)
+            output, errors = _communicate(process, request, seconds)
         finally:
             _end(process)
     if process.returncode != 0:
-        last = (complaint.strip().splitlines() or ["it said nothing"])[-1][:300]
-        raise ApartError(f"A process that asks the cluster for this one ended early: {last}")
-    return said
+        last = (errors.strip().splitlines() or ["no output"])[-1][:300]
+        raise SubprocessCallError(f"The subprocess of a cluster call ended early: {last}")
+    return output
 
 
-def _talk(process: subprocess.Popen[str], asked: str, seconds: float) -> tuple[str, str]:
-    """Its output and its complaints; in small steps, between which an interrupt is noticed."""
-    until, words = time.monotonic() + seconds, asked
+def _communicate(process: subprocess.Popen[str], request: str, seconds: float) -> tuple[str, str]:
+    """Return standard output and standard error; poll, so that an interrupt is noticed."""
+    until, pending = time.monotonic() + seconds, request
     while time.monotonic() < until:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            return process.communicate(words or None, timeout=_LOOK)
-        words = ""
-    raise ApartError(f"A process that asks the cluster for this one took over {seconds:g} s.")
+            return process.communicate(pending or None, timeout=_POLL_SECONDS)
+        pending = ""
+    raise SubprocessCallError(f"The subprocess of a cluster call took more than {seconds:g} s.")
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -104,38 +106,38 @@ def _end(process: subprocess.Popen[str]) -> None:
         return
     process.terminate()
     try:
-        process.wait(_TO_END)
+        process.wait(_TERMINATE_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
 
 
 def _raise(answer: Mapping[str, Any]) -> NoReturn:
-    """Raise the error that the other process had, with all that it says."""
+    """Raise the error of the subprocess with its attributes."""
     kind = getattr(importlib.import_module(answer["module"]), answer["error"])
     error = kind.__new__(kind, answer["text"])
-    vars(error).update(answer["says"])
+    vars(error).update(answer["attributes"])
     raise error
 
 
 def main() -> int:
-    """Answer the one call that standard input asks for, on standard output."""
+    """Read one call from standard input and write its result to standard output."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a library prints is no answer
-    asked = json.load(sys.stdin)
-    function = getattr(importlib.import_module(asked["module"]), asked["name"])
+    stream = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # Output of libraries must not mix with the result.
+    request = json.load(sys.stdin)
+    function = getattr(importlib.import_module(request["module"]), request["name"])
     try:
-        answer = {"result": function(*asked["arguments"])}
+        answer = {"result": function(*request["arguments"])}
     except SubmarineError as error:
         kind = type(error)
         answer = {
             "error": kind.__qualname__,
             "module": kind.__module__,
             "text": str(error),
-            "says": vars(error),
+            "attributes": vars(error),
         }
-    with answers:
-        json.dump(answer, answers)
+    with stream:
+        json.dump(answer, stream)
     return 0
 
 

@@ -1,8 +1,8 @@
-"""Give a time limit to calls that have none of their own (hdfs-native): to one, or to several.
+"""Add a time limit to calls that have none of their own (hdfs-native).
 
-The call runs in a daemon thread. When the limit passes the caller goes on and the thread is left
-behind: it ends when the call does. At most ``MAX_STUCK`` may be left so; beyond that calls are
-refused at once, because the file system plainly does not answer.
+The call runs in a daemon thread. After the limit the caller continues, and the thread ends when the
+call returns. Further calls fail while ``MAX_STUCK`` threads are stuck, because the file system does
+not respond.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ MAX_STUCK = 16
 
 @dataclass
 class _Limit:
-    """Seconds that one call may take, and why further calls are not made; empty: they are."""
+    """Limit of one call in seconds; ``failure``: why no further calls are made, or empty."""
 
     seconds: float
-    silence: str = ""
+    failure: str = ""
 
 
 _limit: ContextVar[_Limit | None] = ContextVar("storage_limit", default=None)
 _slots = threading.BoundedSemaphore(MAX_STUCK)
 
 
-def call_within(seconds: float, function: Callable[[], T]) -> T:
+def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     """Run ``function`` and return its result, or raise ``TimeoutError`` after ``seconds``."""
     if not _slots.acquire(timeout=seconds):
-        raise TimeoutError(f"{MAX_STUCK} earlier calls still wait for an answer")
+        raise TimeoutError(f"{MAX_STUCK} earlier calls are still waiting for a response")
     outcome: list[T] = []
     failure: list[BaseException] = []
     done = threading.Event()
@@ -49,18 +49,18 @@ def call_within(seconds: float, function: Callable[[], T]) -> T:
 
     threading.Thread(target=work, daemon=True, name="submarine-storage").start()
     if not done.wait(seconds):
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise TimeoutError(f"no response within {seconds:g} s")
     if failure:
         raise failure[0]
     return outcome[0]
 
 
 @contextmanager
-def patience(seconds: float) -> Iterator[None]:
-    """Limit each call of a storage that this thread makes inside the block.
+def call_timeout(seconds: float) -> Iterator[None]:
+    """Limit each storage call that this context makes inside the block.
 
-    After the first call that got no answer the others fail at once, so that the block takes no
-    longer than what does answer, and ``seconds``.
+    After the first call that times out the others fail at once, so that the block waits for at most
+    one timeout.
     """
     token = _limit.set(_Limit(seconds))
     try:
@@ -69,18 +69,18 @@ def patience(seconds: float) -> Iterator[None]:
         _limit.reset(token)
 
 
-def limited(seconds: float) -> float:
-    """``seconds``, or the limit of this context; TimeoutError after a call without an answer."""
+def current_timeout(seconds: float) -> float:
+    """Return ``seconds`` or the lower limit of this context; raise TimeoutError after a failure."""
     limit = _limit.get()
     if limit is None:
         return seconds
-    if limit.silence:
-        raise TimeoutError(limit.silence)
+    if limit.failure:
+        raise TimeoutError(limit.failure)
     return min(seconds, limit.seconds)
 
 
-def note_silence(words: str) -> None:
-    """Let the other calls of this context fail at once: the file system does not answer."""
+def fail_further_calls(reason: str) -> None:
+    """Make the other calls of this context fail at once: the file system does not respond."""
     limit = _limit.get()
     if limit is not None:
-        limit.silence = limit.silence or words
+        limit.failure = limit.failure or reason

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_jobs.config.file import (
-        NAME as NAME,
+        CONFIG_FILE as CONFIG_FILE,
         ConfigFile as ConfigFile,
         project_file as project_file,
         read_file as read_file,
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from submarine_jobs.config.loader import (
         OWN_VARIABLES as OWN_VARIABLES,
         Config as Config,
+        SectionValue as SectionValue,
         load_config as load_config,
+        load_section as load_section,
+        user_section as user_section,
     )
     from submarine_jobs.config.project_trust import (
         UntrustedConfigError as UntrustedConfigError,
@@ -33,11 +36,6 @@ if TYPE_CHECKING:
         is_trusted as is_trusted,
         summary as summary,
         trust as trust,
-    )
-    from submarine_jobs.config.sections import (
-        SectionValue as SectionValue,
-        load_section as load_section,
-        user_section as user_section,
     )
     from submarine_jobs.config.values import (
         BACKENDS as BACKENDS,
@@ -50,10 +48,30 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "file": ("ConfigFile", "NAME", "project_file", "read_file"),
-            "file_safety": ("check_file", "check_private", "make_private"),
-            "jupyter_server": ("back_links", "server_url", "tensorboard_path"),
-            "loader": ("Config", "OWN_VARIABLES", "load_config"),
+            "file": (
+                "CONFIG_FILE",
+                "ConfigFile",
+                "project_file",
+                "read_file",
+            ),
+            "file_safety": (
+                "check_file",
+                "check_private",
+                "make_private",
+            ),
+            "jupyter_server": (
+                "back_links",
+                "server_url",
+                "tensorboard_path",
+            ),
+            "loader": (
+                "Config",
+                "OWN_VARIABLES",
+                "SectionValue",
+                "load_config",
+                "load_section",
+                "user_section",
+            ),
             "project_trust": (
                 "UntrustedConfigError",
                 "confirmed_keys",
@@ -62,7 +80,10 @@ else:
                 "summary",
                 "trust",
             ),
-            "sections": ("SectionValue", "load_section", "user_section"),
-            "values": ("BACKENDS", "hdfs_wait", "python_of"),
+            "values": (
+                "BACKENDS",
+                "hdfs_wait",
+                "python_of",
+            ),
         },
     )

@@ -1,6 +1,6 @@
-"""One ``submarine.toml``: where it lies, what it may hold, on which line a key stands.
+"""Find, read and check ``submarine.toml`` files, with the line of each key.
 
-Does not merge files or look at the environment (``config`` does).
+``loader`` merges the files and the environment.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import platformdirs
 from submarine_jobs.config.file_safety import check_file
 from submarine_jobs.errors import ConfigError
 
-NAME = "submarine.toml"
+CONFIG_FILE = "submarine.toml"
 PROFILE_KEYS = (
     "backend",
     "hadoop_conf_dir",
@@ -48,7 +48,7 @@ KNOWN_SETTINGS = {
     "yarn_command": "Path of Hadoop's `yarn` command.",
 }
 PATH_KEYS = ("hadoop_conf_dir", "java_home", "state_dir")
-#: Tables of other packages of ours and their keys; all of them texts.
+#: Tables of other Submarine packages and their keys; all values are strings.
 SECTIONS = {
     "azkaban": (
         *("url", "user", "project", "timezone", "ca", "password_file"),
@@ -65,9 +65,9 @@ _KEY = re.compile(r"""^\s*((?:[A-Za-z0-9_-]+|"[^"]*"|'[^']*')(?:\s*\.\s*[A-Za-z0
 
 @dataclass(frozen=True)
 class ConfigFile:
-    """A file as read: values for every profile (``top``), of each profile, of ``SECTIONS``.
+    """Content of a file: values for every profile (``top``), of each profile, and of ``SECTIONS``.
 
-    ``personal``: it is the user's own and not a project's, which may be the work of others.
+    ``personal``: it is the file of the user, not of a project, which may come from others.
     """
 
     path: Path
@@ -78,13 +78,13 @@ class ConfigFile:
     personal: bool = False
 
     def where(self, key: str) -> str:
-        """``file:line`` of a dotted key, or the file alone when the line cannot be told."""
+        """Return ``file:line`` of a dotted key, or the file if the line is not known."""
         line = self.lines.get(key)
         return f"{self.path}:{line}" if line else str(self.path)
 
 
 def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
-    """The user's file and the directory for its relative paths; ``SUBMARINE_CONFIG`` names another.
+    """Return the user's file and the base of its relative paths; ``SUBMARINE_CONFIG`` overrides it.
 
     Raises
     ------
@@ -92,33 +92,37 @@ def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
         If ``SUBMARINE_CONFIG`` names a file that does not exist.
     """
     named = environ.get("SUBMARINE_CONFIG")
-    path = Path(named) if named else Path(platformdirs.user_config_dir("jupyter-submarine")) / NAME
+    path = (
+        Path(named)
+        if named
+        else Path(platformdirs.user_config_dir("jupyter-submarine")) / CONFIG_FILE
+    )
     if named and not path.is_file():
         raise ConfigError(f"SUBMARINE_CONFIG names {named}, which is not a file.")
     return (path, path.parent) if path.is_file() else None
 
 
 def project_file(cwd: Path) -> tuple[Path, Path] | None:
-    """The nearest ``submarine.toml`` upward from ``cwd``."""
+    """Return the nearest ``submarine.toml`` in ``cwd`` or its parents, and its directory."""
     for directory in (cwd, *cwd.parents):
-        path = directory / NAME
+        path = directory / CONFIG_FILE
         if os.path.isfile(path):  # Unlike Path.is_file, without an error where access is denied.
             return path, directory
     return None
 
 
 def read_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
-    """The user's file and then the project's, as far as there are any.
+    """Read the user's file and the project's file, if they exist.
 
     Parameters
     ----------
     cwd
-        Where the search for the project's file begins; None: leave that file out.
+        Start of the search for the project's file; None: do not read it.
 
     Raises
     ------
     ConfigError
-        If a file cannot be read, other users can change it, or it holds something impossible.
+        If a file cannot be read, other users can change it, or its content is invalid.
     """
     found = []
     if (own := user_file(environ)) is not None:
@@ -135,15 +139,15 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
     Parameters
     ----------
     named
-        The user has named this very file, so that it may belong to another user.
+        The user names this file, so it may belong to another user.
     personal
-        It is the user's own and not a project's.
+        It is the file of the user, not of a project.
 
     Raises
     ------
     ConfigError
-        If it cannot be read, other users can change it, it is no TOML, or holds an unknown key or a
-        value of the wrong type.
+        If it cannot be read, other users can change it, it is not TOML, or it contains an unknown
+        key or a value of the wrong type.
     """
     try:
         with path.open("rb") as file:
@@ -203,7 +207,7 @@ def _refuse_unknown(
 
 
 def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path) -> dict[str, Any]:
-    """Values by key, those of the table ``settings`` as ``settings.NAME``."""
+    """Return values by key, those of the table ``settings`` as ``settings.NAME``."""
     flat: dict[str, Any] = {}
     for key, value in entries.items():
         if key == "settings":
@@ -220,7 +224,7 @@ def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path)
 
 
 def _settings(file: ConfigFile, table: Mapping[str, Any], prefix: str, path: str) -> dict[str, str]:
-    """Nested tables become dotted names, so that both spellings of TOML mean the same."""
+    """Flatten nested tables to dotted names: both notations of TOML are equivalent."""
     flat: dict[str, str] = {}
     for key, value in table.items():
         if isinstance(value, dict):
@@ -241,7 +245,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _lines(text: str) -> dict[str, int]:
-    """Dotted key -> line; TOML readers give none, so this follows headers and plain keys."""
+    """Return the line of each dotted key, from table headers and plain keys; tomllib has none."""
     lines: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.splitlines(), 1):

@@ -1,8 +1,7 @@
-"""Whether a file can be changed by users other than the one that acts on its content.
+"""Check that other users cannot change or read a file, and create private directories.
 
-Used for files that name programs or addresses, and for files that hold passwords. Looks at owner
-and mode of the file and of the directory that holds it; does not read the content. Makes the
-directories in which this user's own files are.
+Used for files that name programs or addresses, and for files with passwords. The checks use owner
+and mode of the file and of its directory, not its content.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ _ACL = "system.posix_acl_access"
 
 
 @dataclass(frozen=True)
-class Unsafe:
-    """Why a file is refused.
+class UnsafeFile:
+    """Reason to reject a file.
 
     Attributes
     ----------
     reason
         A clause whose subject is the file: ``can be changed by every user (mode 0666)``.
     fix
-        What makes it safe, with the command.
+        The fix, with the command.
     """
 
     reason: str
@@ -35,111 +34,111 @@ class Unsafe:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory for this user alone, and each missing one above it likewise.
+    """Create a directory and its missing parents, accessible only for this user.
 
-    ``Path.mkdir`` gives its mode to the last directory only. What exists stays as it is.
+    ``Path.mkdir`` sets its mode only for the last directory. Existing directories are unchanged.
     """
     for one in (*reversed(directory.parents), directory):
-        # Not `exist_ok` for each: a root directory may be read-only, and exists.
+        # `exist_ok` alone is not enough: an existing root directory may be read-only.
         if not one.is_dir():
             one.mkdir(mode=0o700, exist_ok=True)
 
 
-def check_file(path: Path, seen: os.stat_result, *, foreign: bool = False) -> Unsafe | None:
+def check_file(path: Path, status: os.stat_result, *, foreign: bool = False) -> UnsafeFile | None:
     """Return why users other than this one can change ``path``, or None.
 
     Parameters
     ----------
-    seen
-        ``fstat`` of the opened file, so that the file that is checked is the one that is read.
+    status
+        ``fstat`` of the opened file, so that the checked file is the one that is read.
     foreign
-        Accept a file of any owner: the user has named this very file.
+        Accept a file of any owner, because the user names this file.
 
     Notes
     -----
-    Every user accepts the files of root; root accepts no others. A group may write where it is the
-    private group of the owner, as under umask 002: it has the owner's name, is the owner's primary
-    group and has no other member.
+    Files of root are accepted for every user; root accepts only its own. Group write permission is
+    accepted for the private group of the owner (umask 002): it has the name of the owner, is the
+    primary group of the owner and has no other member.
     """
-    if not foreign and (unsafe := _of_another_user(path, seen)) is not None:
+    if not foreign and (unsafe := _of_another_user(path, status)) is not None:
         return unsafe
-    if (writers := _other_writers(path, seen)) is not None:
-        reason = f"can be changed by {writers} (mode {stat.S_IMODE(seen.st_mode):04o})"
-        return Unsafe(reason, f"Run `chmod go-w {shlex.quote(str(path))}`.")
-    # A link may lie in one directory and lead into another: who can replace either decides.
+    if (writers := _other_writers(path, status)) is not None:
+        reason = f"can be changed by {writers} (mode {stat.S_IMODE(status.st_mode):04o})"
+        return UnsafeFile(reason, f"Run `chmod go-w {shlex.quote(str(path))}`.")
+    # A link and its target may be in different directories: check both.
     for directory in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
         if (unsafe := _directory(directory, foreign=foreign)) is not None:
             return unsafe
     return None
 
 
-def check_private(path: Path, seen: os.stat_result) -> Unsafe | None:
+def check_private(path: Path, status: os.stat_result) -> UnsafeFile | None:
     """Return why users other than this one can read or change ``path``, or None."""
-    if not _is_ours(seen):
-        return Unsafe("belongs to another user", "Use a file of your own.")
-    if seen.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        reason = f"can be read by other users (mode {stat.S_IMODE(seen.st_mode):04o})"
-        return Unsafe(reason, f"Run `chmod 600 {shlex.quote(str(path))}`.")
+    if not _is_ours(status):
+        return UnsafeFile("belongs to another user", "Use a file of your own.")
+    if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        reason = f"can be read by other users (mode {stat.S_IMODE(status.st_mode):04o})"
+        return UnsafeFile(reason, f"Run `chmod 600 {shlex.quote(str(path))}`.")
     return None
 
 
-def _directory(directory: Path, *, foreign: bool) -> Unsafe | None:
+def _directory(directory: Path, *, foreign: bool) -> UnsafeFile | None:
     try:
-        seen = directory.stat()
+        status = directory.stat()
     except OSError:
-        return None  # The file could be opened: the directory can be entered and not be read.
-    if seen.st_mode & stat.S_ISVTX:
+        return None  # The file was opened: the directory is searchable but not readable.
+    if status.st_mode & stat.S_ISVTX:
         return None  # Only the owner of a file, of this directory or root can replace the file.
     name = shlex.quote(str(directory))
-    if not foreign and not _is_ours(seen):
-        return Unsafe(
-            f"can be replaced by {_user(seen.st_uid)}, to whom {directory} belongs",
+    if not foreign and not _is_ours(status):
+        return UnsafeFile(
+            f"can be replaced by {_user(status.st_uid)}, to whom {directory} belongs",
             "Copy the project into a directory of your own.",
         )
-    if (writers := _other_writers(directory, seen)) is not None:
-        return Unsafe(
+    if (writers := _other_writers(directory, status)) is not None:
+        return UnsafeFile(
             f"can be replaced by {writers}, because {directory} has mode "
-            f"{stat.S_IMODE(seen.st_mode):04o}",
+            f"{stat.S_IMODE(status.st_mode):04o}",
             f"Run `chmod go-w {name}`, or `chmod +t {name}` where several people work in it.",
         )
     return None
 
 
-def _of_another_user(path: Path, seen: os.stat_result) -> Unsafe | None:
-    if _is_ours(seen):
+def _of_another_user(path: Path, status: os.stat_result) -> UnsafeFile | None:
+    if _is_ours(status):
         return None
     name = shlex.quote(str(path))
-    return Unsafe(
-        f"belongs to {_user(seen.st_uid)}",
+    return UnsafeFile(
+        f"belongs to {_user(status.st_uid)}",
         f"Read it; then use it as your own file (`SUBMARINE_CONFIG={name}`), or put a "
         f"{path.name} of your own, which may be empty, into the directory where you work.",
     )
 
 
-def _is_ours(seen: os.stat_result) -> bool:
-    return seen.st_uid in (os.getuid(), 0)
+def _is_ours(status: os.stat_result) -> bool:
+    return status.st_uid in (os.getuid(), 0)
 
 
-def _other_writers(path: Path, seen: os.stat_result) -> str | None:
-    """Return the other users that can write, in words; None: there are none."""
-    if seen.st_mode & stat.S_IWOTH:
+def _other_writers(path: Path, status: os.stat_result) -> str | None:
+    """Return a description of other users with write permission; None if there are none."""
+    if status.st_mode & stat.S_IWOTH:
         return "every user"
-    if seen.st_mode & stat.S_IWGRP and not (_is_private_group(seen) and not _has_acl(path)):
-        return f"the group {_group(seen.st_gid)}"
+    if status.st_mode & stat.S_IWGRP and not (_is_private_group(status) and not _has_acl(path)):
+        return f"the group {_group(status.st_gid)}"
     return None
 
 
-def _is_private_group(seen: os.stat_result) -> bool:
+def _is_private_group(status: os.stat_result) -> bool:
     try:
-        owner, group = pwd.getpwuid(seen.st_uid), grp.getgrgid(seen.st_gid)
+        owner, group = pwd.getpwuid(status.st_uid), grp.getgrgid(status.st_gid)
     except KeyError:
         return False
     alone = all(member == owner.pw_name for member in group.gr_mem)
-    return owner.pw_gid == seen.st_gid and group.gr_name == owner.pw_name and alone
+    return owner.pw_gid == status.st_gid and group.gr_name == owner.pw_name and alone
 
 
 def _has_acl(path: Path) -> bool:
-    """Whether the group's bits stand for further users, as they do where a file has an ACL."""
+    """Whether the file has an ACL, so that the group bits apply to more users."""
     try:
         return bool(os.getxattr(path, _ACL))
     except OSError:

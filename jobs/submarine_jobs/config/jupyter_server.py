@@ -1,7 +1,7 @@
-"""Where the Jupyter server of this kernel is, as its user's browser finds it.
+"""Find the URL of this kernel's Jupyter server for the browser of the user.
 
-Only what the server or the hub has written down for this process; it is asked nothing. None in a
-terminal, a script, a kernel of somebody else's.
+It comes from environment variables and the runtime file of the server; no request is sent. In a
+terminal or a script there is none.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-#: Where the user says it himself; of a hub, from its release 5.3 on.
+#: Variables with the URL; JupyterHub sets the second one since release 5.3.
 VARIABLES = ("SUBMARINE_JUPYTER_URL", "JUPYTERHUB_PUBLIC_URL")
 
 
 def server_url(environ: Mapping[str, str] | None = None) -> str | None:
-    """The server's URL, ending with ``/`` and without any token; None where it is not known."""
+    """Return the URL of the server, ending with ``/`` and without a token; None if not known."""
     environ = os.environ if environ is None else environ
     for name in VARIABLES:
         if url := _clean(environ.get(name, "")):
@@ -27,12 +27,12 @@ def server_url(environ: Mapping[str, str] | None = None) -> str | None:
 
 
 def tensorboard_path(job_ids: list[str]) -> str:
-    """Where TensorBoard of these jobs is below the server's URL."""
+    """Return the path of TensorBoard for these jobs, relative to the server URL."""
     return f"submarine/tensorboard/{','.join(job_ids)}/"
 
 
 def back_links(environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Links from a job's page to the notebook that launched it; empty where there is no server."""
+    """Return links from the page of a job to its notebook; empty without a server."""
     environ = os.environ if environ is None else environ
     url = server_url(environ)
     if url is None:
@@ -46,7 +46,7 @@ def back_links(environ: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def _clean(url: str) -> str | None:
-    """The URL up to its path; None for what is none."""
+    """Return the URL up to its path; None if it is invalid."""
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -57,11 +57,12 @@ def _clean(url: str) -> str | None:
 
 
 def _written(environ: Mapping[str, str]) -> dict[str, Any]:
-    """What the server that started this process has written about itself."""
+    """Read the runtime file of the server that started this process."""
     parent = environ.get("JPY_PARENT_PID", "")
     if not parent.isdecimal():
         return {}
     try:
+        # Not installed with the command line alone; loads only where a server started this process.
         from jupyter_core.paths import jupyter_runtime_dir
 
         path = Path(jupyter_runtime_dir()) / f"jpserver-{int(parent)}.json"

@@ -1,8 +1,8 @@
-"""Configuration: files, environment and options become one profile, each value with its source.
+"""Merge configuration files, environment variables and options into a profile.
 
-Rising precedence: built-in default, the user's ``submarine.toml``, the project's (the nearest one
-upward from the working directory), environment variables, options of the command. Does not talk
-to any cluster and does not look whether a directory holds what it should (``doctor`` does).
+In rising precedence: defaults, the user's ``submarine.toml``, the project's file (the nearest one
+upward from the working directory), environment variables, options of the command. Each value keeps
+its source. ``doctor`` checks the values against the cluster.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.config.file import ConfigFile
+from submarine_jobs.config.file import ConfigFile, read_files
 from submarine_jobs.config.project_trust import trusted_files
 from submarine_jobs.config.values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
-from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
+from submarine_jobs.errors import ConfigError, NoClusterError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
 
-#: Environment variable -> key of a profile. The first group is ours, the second is Hadoop's.
+#: Environment variable -> key of a profile: variables of Submarine, then those of Hadoop.
 OWN_VARIABLES = {
     "SUBMARINE_BACKEND": "backend",
     "SUBMARINE_HADOOP_CONF_DIR": "hadoop_conf_dir",
@@ -37,14 +37,14 @@ SHARED_VARIABLES = {
     "HADOOP_USER_NAME": "user",
     "JAVA_HOME": "java_home",
 }
-#: The profile of the cluster that ``submarine minicluster start`` starts; needs no file.
+#: Implicit profile of the cluster that ``submarine minicluster start`` starts.
 MINICLUSTER = "minicluster"
 DEFAULT = "default"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One value in force and where it came from: ``file:line``, a variable, an option."""
+    """Effective value and its source: ``file:line``, a variable or an option."""
 
     name: str
     value: Any
@@ -53,18 +53,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Config:
-    """What is in force for one command.
+    """Effective configuration of one command.
 
     Parameters
     ----------
     profile
-        The chosen cluster, complete.
+        The selected profile.
     settings
-        Every key of the profile with its source, and ``profile`` itself.
+        Every key of the profile with its source, and ``profile``.
     files
         The configuration files that were read, lowest precedence first.
     profiles
-        Names that ``--profile`` takes here.
+        Valid names for ``--profile``.
     """
 
     profile: Profile
@@ -80,13 +80,13 @@ def load_config(
     cwd: Path | None = None,
     project: bool = True,
 ) -> Config:
-    """Read files and environment, add ``options``, and give the profile in force.
+    """Return the effective configuration from files, environment and ``options``.
 
     Parameters
     ----------
     options
-        Keys of a profile, ``profile`` for its name, ``settings.NAME`` for single settings; values
-        of None count as not given.
+        Keys of a profile, ``profile`` for its name, ``settings.NAME`` for settings; None: not
+        given.
     environ, cwd
         Default: those of this process.
     project
@@ -95,11 +95,11 @@ def load_config(
     Raises
     ------
     ConfigError
-        If a file cannot be read, holds an unknown key or an impossible value.
+        If a file cannot be read, or it contains an unknown key or an invalid value.
     UntrustedConfigError
         If the project's file has keys that the user has not confirmed.
     UsageError
-        If no profile has the name that was asked for.
+        If there is no profile of the requested name.
     """
     environ = os.environ if environ is None else environ
     given = {key: value for key, value in (options or {}).items() if value is not None}
@@ -139,7 +139,7 @@ def _here() -> Path:
 def _choose(
     given: dict[str, Any], environ: Mapping[str, str], tables: list[ConfigFile]
 ) -> tuple[str, str, bool]:
-    """Name of the profile, its source, and whether somebody chose it by name."""
+    """Return the name of the profile, its source, and whether it is selected explicitly."""
     if "profile" in given:
         choice, source, explicit = str(given.pop("profile")), "--profile", True
     elif environ.get("SUBMARINE_PROFILE"):
@@ -173,10 +173,10 @@ def _from_tables(tables: list[ConfigFile], name: str) -> dict[str, tuple[Any, st
 
 
 def _from_environ(environ: Mapping[str, str], named: set[str]) -> dict[str, tuple[Any, str]]:
-    """Hadoop's own variables first, ours over them.
+    """Read the variables of Hadoop, then those of Submarine, which have precedence.
 
-    A variable of Hadoop's does not override what a profile says that was chosen by its name:
-    ``--profile prod`` must never go to the cluster of some HADOOP_CONF_DIR.
+    Variables of Hadoop do not override an explicitly selected profile: ``--profile prod`` must not
+    use the cluster of HADOOP_CONF_DIR.
     """
     found: dict[str, tuple[Any, str]] = {}
     for variables in (SHARED_VARIABLES, OWN_VARIABLES):
@@ -196,10 +196,36 @@ def _from_options(given: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
 
 
 def _minicluster() -> dict[str, tuple[Any, str]]:
-    """What a running minicluster of this user says of itself."""
-    from submarine_jobs.config.minicluster import minicluster_values
+    """Return the values of the implicit profile ``minicluster``: the running cluster ``default``.
 
-    return {key: (value, "the running minicluster") for key, value in minicluster_values().items()}
+    Raises
+    ------
+    NoClusterError
+        If the minicluster is not running.
+    """
+    # Loads the minicluster only where its profile is chosen.
+    from submarine_minicluster import Minicluster, MiniclusterError
+
+    cluster = Minicluster()
+    try:
+        state = cluster.status().state
+        variables = cluster.env()
+    except MiniclusterError as exc:
+        raise NoClusterError(
+            "The profile minicluster was asked for, but no minicluster was ever started here.",
+            "Start it with `submarine minicluster start`.",
+        ) from exc
+    if state != "running":
+        raise NoClusterError(
+            f"The profile minicluster was asked for, but the minicluster is {state}.",
+            "Start it with `submarine minicluster start`.",
+        )
+    values = {
+        "backend": "yarn",
+        "hadoop_conf_dir": variables["HADOOP_CONF_DIR"],
+        "java_home": variables["JAVA_HOME"],
+    }
+    return {key: (value, "the running minicluster") for key, value in values.items()}
 
 
 def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
@@ -236,3 +262,47 @@ def _settings(profile: Profile, values: Mapping[str, tuple[Any, str]]) -> list[S
     for key, value in sorted(profile.settings.items()):
         shown.append(Setting(f"settings.{key}", value, values[f"settings.{key}"][1]))
     return shown
+
+
+@dataclass(frozen=True)
+class SectionValue:
+    """Effective value of a section.
+
+    Attributes
+    ----------
+    where
+        ``file:line``, for messages.
+    personal
+        Whether it is from the user's file, not from a project, which may come from others.
+    """
+
+    value: str
+    where: str
+    personal: bool
+
+
+def load_section(
+    name: str, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> dict[str, SectionValue]:
+    """Return the values of the table ``name``; the project's file overrides the user's.
+
+    Raises
+    ------
+    ConfigError
+        If a file cannot be read or its content is invalid.
+    """
+    environ = os.environ if environ is None else environ
+    return _values(name, trusted_files(environ, cwd or Path.cwd()))
+
+
+def user_section(name: str, *, environ: Mapping[str, str] | None = None) -> dict[str, SectionValue]:
+    """Like ``load_section``, from the user's file only."""
+    return _values(name, read_files(os.environ if environ is None else environ, None))
+
+
+def _values(name: str, tables: list[ConfigFile]) -> dict[str, SectionValue]:
+    return {
+        key: SectionValue(value, table.where(f"{name}.{key}"), table.personal)
+        for table in tables
+        for key, value in table.sections.get(name, {}).items()
+    }

@@ -1,8 +1,8 @@
-"""Which project files the user has confirmed, by path and by a digest of the keys that matter.
+"""Trust of project files: the user confirms a file by its path and a digest of its critical keys.
 
-A ``submarine.toml`` above the working directory may come with the code of others. What it says of
-queues and times is taken as it is; what makes this machine execute or trust something is taken only
-after ``submarine config trust FILE``. Asks nobody (the front ends do).
+A ``submarine.toml`` above the working directory may come with the code of others. Keys such as
+queue and timeout apply without confirmation. Keys that select programs or addresses apply only
+after ``submarine config trust FILE``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import default_state_dir
 from submarine_jobs.text import printable
 
-#: Keys that need no confirmation; each key that is added elsewhere needs it until it stands here.
+#: Keys that need no confirmation; every other key needs it.
 HARMLESS = frozenset(
     (
         *("default_profile", "queue", "timeout"),
@@ -32,8 +32,8 @@ HARMLESS = frozenset(
         *("azkaban.project", "azkaban.timezone"),
     )
 )
-#: Other keys take no effect: they are refused when the values are put together.
-_TAKEN = frozenset((*PROFILE_KEYS, *KNOWN_SETTINGS))
+#: Other keys have no effect: ``loader`` rejects them.
+_EFFECTIVE = frozenset((*PROFILE_KEYS, *KNOWN_SETTINGS))
 _SHOWN = 4
 _MAX_BYTES = 1 << 16
 
@@ -60,7 +60,7 @@ class UntrustedConfigError(ConfigError):
 
 
 def trusted_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFile]:
-    """As ``config_file.read_files``, of files that the user trusts.
+    """Like ``read_files``, for files that the user trusts.
 
     Raises
     ------
@@ -75,13 +75,13 @@ def trusted_files(environ: Mapping[str, str], cwd: Path | None) -> list[ConfigFi
 
 
 def confirmed_keys(file: ConfigFile) -> dict[str, str]:
-    """The keys of a file that need confirmation, with their values; paths are absolute."""
+    """Return the keys of a file that need confirmation, with values; paths are absolute."""
     tables = [("", file.top), *((f"profiles.{name}.", it) for name, it in file.profiles.items())]
     found = {
         prefix + key: str(value)
         for prefix, table in tables
         for key, value in table.items()
-        if key not in HARMLESS and key.removeprefix("settings.") in _TAKEN
+        if key not in HARMLESS and key.removeprefix("settings.") in _EFFECTIVE
     }
     for name, section in file.sections.items():
         for key, value in section.items():
@@ -91,9 +91,9 @@ def confirmed_keys(file: ConfigFile) -> dict[str, str]:
 
 
 def summary(file: ConfigFile) -> str:
-    """The file and these keys and values, a line each.
+    """Return the file and these keys and values, one per line.
 
-    Values are whole and quoted: what is confirmed must not be hidden behind their first part.
+    Values are complete and quoted, so that the user sees all that is confirmed.
     """
     keys = confirmed_keys(file)
     where = printable(file.path, 5000)
@@ -112,8 +112,8 @@ def is_trusted(file: ConfigFile) -> bool:
         if _is_foreign(path.parent.lstat()):
             return False
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as opened:
-            seen = os.fstat(opened.fileno())
-            if not stat.S_ISREG(seen.st_mode) or _is_foreign(seen):
+            status = os.fstat(opened.fileno())
+            if not stat.S_ISREG(status.st_mode) or _is_foreign(status):
                 return False
             kept = json.loads(opened.read(_MAX_BYTES))
         return bool(kept["digest"] == _digest(file))
@@ -127,7 +127,7 @@ def trust(file: ConfigFile) -> None:
     Raises
     ------
     ConfigError
-        If that cannot be kept, or other users could change what is kept.
+        If the state cannot be written, or other users could change it.
     """
     path = _entry(file.path)
     content = json.dumps({"version": 1, "file": str(file.path), "digest": _digest(file)})
@@ -150,7 +150,7 @@ def trust(file: ConfigFile) -> None:
 
 
 def forget(file: Path) -> bool:
-    """Forget that the user has confirmed ``file``; whether it was remembered."""
+    """Revoke the trust in ``file``; return whether it was trusted."""
     try:
         _entry(file).unlink()
     except FileNotFoundError:
@@ -161,14 +161,14 @@ def forget(file: Path) -> bool:
 
 
 def _entry(file: Path) -> Path:
-    """Where it is remembered: one file each, so that two commands need no lock."""
+    """Return the state file; each project file has its own, so that commands need no lock."""
     real = os.path.join(os.path.realpath(file.parent), file.name)
     name = hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
     return default_state_dir() / "trust" / f"{name}.json"
 
 
-def _is_foreign(seen: os.stat_result) -> bool:
-    return seen.st_uid != os.getuid() or bool(seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+def _is_foreign(status: os.stat_result) -> bool:
+    return status.st_uid != os.getuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
 def _digest(file: ConfigFile) -> str:

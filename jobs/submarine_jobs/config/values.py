@@ -1,7 +1,4 @@
-"""What the value of each key of a profile must look like; pure functions.
-
-Does not know where a value comes from (``config``); raises ValueError or UsageError with the rule.
-"""
+"""Convert and validate the value of each key of a profile; raise ValueError or UsageError."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ _MAX_HDFS_WAIT = 1440
 
 
 def python_of(python_env: str, host_python: str) -> str:
-    """The interpreter that ``--python-env`` stands for, in a container.
+    """Return the interpreter of ``--python-env`` in a container.
 
     Parameters
     ----------
@@ -40,7 +37,7 @@ def python_of(python_env: str, host_python: str) -> str:
 
 
 def one_line(value: Any) -> str:
-    """The value as text; ValueError where it is none, or of several lines."""
+    """Return the value as one line of text, else raise ValueError."""
     text = str(value)
     if "\0" in text or "\n" in text or not text.strip():
         raise ValueError("must be one line of text")
@@ -86,12 +83,12 @@ CONVERTERS: Mapping[str, Callable[[Any], Any]] = {
 
 
 def hdfs_wait(settings: Mapping[str, str]) -> float | None:
-    """Seconds of the setting ``hdfs_wait_minutes``; None where it is not given.
+    """Return ``hdfs_wait_minutes`` in seconds; None if it is not set.
 
     Raises
     ------
     ValueError
-        If it is no number of minutes in its range.
+        If it is not a number of minutes in its range.
     """
     text = settings.get("hdfs_wait_minutes")
     if text is None:
@@ -106,7 +103,7 @@ def hdfs_wait(settings: Mapping[str, str]) -> float | None:
 
 
 def check_setting(name: str, value: str, where: str) -> None:
-    """Refuse a setting that no backend reads, or an impossible value; ``where`` is its source."""
+    """Reject an unknown setting or an invalid value; ``where`` is its source."""
     if name not in KNOWN_SETTINGS:
         close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
         hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."

@@ -15,7 +15,7 @@ from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
 from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.model import JobView
-from submarine_jobs.text import duration, escaped, escaped_line, web_link
+from submarine_jobs.text import duration, escape_html, escape_html_line, web_link
 from submarine_runtime.protocol.record import JobRecord
 
 PHASE_COLOURS = {
@@ -87,16 +87,16 @@ def _header(view: JobView, now: float | None) -> str:
     after = f' <span style="{_QUIET}">{took}</span>' if took else ""
     badge = _BADGE.format(colour=STATE_COLOURS[record.state])
     return (
-        f'<div><strong style="font-size:15px">{escaped_line(record.name, 100)}</strong> &nbsp;'
+        f'<div><strong style="font-size:15px">{escape_html_line(record.name, 100)}</strong> &nbsp;'
         f'<strong style="{badge}">{record.state.value}</strong>{after} '
-        f"&nbsp;<code>{escaped_line(record.job_id, 100)}</code></div>"
+        f"&nbsp;<code>{escape_html_line(record.job_id, 100)}</code></div>"
     )
 
 
 def _sentence(view: JobView) -> str:
-    step = escaped_line(summary.next_step(view))
+    step = escape_html_line(summary.next_step(view))
     after = f' <span style="{_QUIET}">{step}</span>' if step else ""
-    return f'<div style="margin:4px 0">{escaped_line(summary.sentence(view))}{after}</div>'
+    return f'<div style="margin:4px 0">{escape_html_line(summary.sentence(view))}{after}</div>'
 
 
 def _progress(record: JobRecord) -> str:
@@ -132,7 +132,7 @@ def _phase_bar(view: JobView, now: float | None) -> str:
         so_far = "…" if phase.open else ""
         words.append(
             f'<span style="white-space:nowrap"><span style="color:{colour}">■</span> '
-            f"{escaped_line(phase.name, 40)} {duration(phase.seconds)}{so_far}</span>"
+            f"{escape_html_line(phase.name, 40)} {duration(phase.seconds)}{so_far}</span>"
         )
     bar = (
         '<div style="height:5px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
@@ -142,9 +142,9 @@ def _phase_bar(view: JobView, now: float | None) -> str:
 
 
 def _facts(view: JobView, now: float | None, result: Mapping[str, str]) -> str:
-    rows = [(escaped_line(label), escaped_line(v)) for label, v in summary.facts(view, now)]
+    rows = [(escape_html_line(label), escape_html_line(v)) for label, v in summary.facts(view, now)]
     rows += [
-        (f"Returned {escaped_line(name, 80)}", f"<code>{escaped_line(value, 200)}</code>")
+        (f"Returned {escape_html_line(name, 80)}", f"<code>{escape_html_line(value, 200)}</code>")
         for name, value in list(result.items())[:20]
     ]
     if not rows:
@@ -170,8 +170,9 @@ def _timeline(record: JobRecord) -> str:
         return ""
     first = f'<div style="{_QUIET}">… {older} earlier</div>' if older else ""
     told = "".join(
-        f'<div><span style="{_QUIET}">{escaped_line(m.when, 40)} &nbsp;{escaped_line(m.word, 40)}'
-        f"</span> &nbsp;{escaped_line(m.sentence, 300)}</div>"
+        f'<div><span style="{_QUIET}">{escape_html_line(m.when, 40)} &nbsp;'
+        f"{escape_html_line(m.word, 40)}"
+        f"</span> &nbsp;{escape_html_line(m.sentence, 300)}</div>"
         for m in moments
     )
     return f'<div style="font-size:12px;margin-top:6px">{first}{told}</div>'
@@ -180,20 +181,20 @@ def _timeline(record: JobRecord) -> str:
 def _links(record: JobRecord) -> str:
     shown = []
     for label, url in list(record.links.items())[:8]:
-        words = escaped_line(label, 80)
+        words = escape_html_line(label, 80)
         if link := web_link(url):
             shown.append(
-                f'<a href="{escaped(link, 2000)}" target="_blank" rel="noopener noreferrer">'
+                f'<a href="{escape_html(link, 2000)}" target="_blank" rel="noopener noreferrer">'
                 f"{words}</a>"
             )
         else:
-            shown.append(f"{words}: {escaped_line(url, 300)}")
+            shown.append(f"{words}: {escape_html_line(url, 300)}")
     return f'<div style="font-size:12px">{" · ".join(shown)}</div>' if shown else ""
 
 
 def _notes(view: JobView) -> str:
     return "".join(
-        f'<div style="font-size:12px;{_QUIET}">{label}: {escaped_line(words)}</div>'
+        f'<div style="font-size:12px;{_QUIET}">{label}: {escape_html_line(words)}</div>'
         for label, words in summary.notes(view)
     )
 
@@ -202,7 +203,7 @@ def _failure(view: JobView) -> str:
     record = view.record
     if record.failure is None:
         return ""
-    whose = f" of {escaped_line(name, 60)}" if (name := summary.failing(view)) else ""
+    whose = f" of {escape_html_line(name, 60)}" if (name := summary.failing(view)) else ""
     return (
         f'<div style="margin-top:6px">Traceback{whose} (most recent call last)</div>'
         f'<pre style="{BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
@@ -213,7 +214,7 @@ def _log(view: JobView) -> str:
     shown = ansi.to_html(view.tail, lines=LOG_LINES)
     if not shown:
         return ""
-    whose = f" of {escaped_line(view.task, 60)}" if view.task else ""
+    whose = f" of {escape_html_line(view.task, 60)}" if view.task else ""
     return (
         f'<details open><summary style="margin-top:6px;{_QUIET}">Log{whose}, last lines</summary>\n'
         f'<pre style="{BOX}">{shown}</pre></details>'

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from submarine_jobs.text import escaped_line
+from submarine_jobs.text import escape_html_line
 
 Row = tuple[str, ...]
 _CELL = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
@@ -52,13 +52,13 @@ def html(
     body = "".join(
         "<tr>"
         + "".join(
-            f'<td style="{_CELL}">{_dot(of[number]) if of else ""}{escaped_line(word)}</td>'
+            f'<td style="{_CELL}">{_dot(of[number]) if of else ""}{escape_html_line(word)}</td>'
             for word, of in zip(row, colours, strict=True)
         )
         + "</tr>"
         for number, row in enumerate(rows)
     )
-    after = f"<p>{escaped_line(note)}</p>" if note else ""
+    after = f"<p>{escape_html_line(note)}</p>" if note else ""
     return (
         '<table class="tex2jax_ignore mathjax_ignore">'
         f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{after}"

@@ -5,7 +5,7 @@ Does not map (the agent's record is mapped by the core) and raises nothing.
 
 from __future__ import annotations
 
-from submarine_jobs.text import escaped, escaped_line, one_line, printable
+from submarine_jobs.text import escape_html, escape_html_line, one_line, printable
 from submarine_runtime.protocol.record import Failure, TracebackFrame
 
 _MAX_FRAMES = 20
@@ -60,12 +60,12 @@ def failure_html(failure: Failure) -> str:
         if isinstance(frame, int):
             lines.append(f"  … {frame} more frames …")
             continue
-        where = escaped_line(place(frame))
-        code = escaped_line(frame.code)
+        where = escape_html_line(place(frame))
+        code = escape_html_line(frame.code)
         if frame.cell:
             where = f"<strong>{where}</strong>"
         lines.append(f"  {where}" + (f"\n    {code}" if code else ""))
-    message = escaped(failure.message, _MAX_MESSAGE)
-    name = escaped_line(failure.type, 200)
+    message = escape_html(failure.message, _MAX_MESSAGE)
+    name = escape_html_line(failure.type, 200)
     lines.append(f'<strong style="color:#ff8a80">{name}</strong>{": " if message else ""}{message}')
     return "\n".join(lines)

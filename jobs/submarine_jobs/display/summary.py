@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.display import situation
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView, failed_task
-from submarine_jobs.text import duration, memory, moment, size, ticking
+from submarine_jobs.text import duration, memory, running_duration, size, timestamp
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import PHASES, JobRecord
 from submarine_runtime.protocol.states import State
@@ -65,7 +65,7 @@ def elapsed_words(view: JobView, now: float | None = None) -> str:
     seconds = elapsed(view, now)
     if seconds is None:
         return ""
-    return duration(seconds) if view.record.state.ended else ticking(seconds)
+    return duration(seconds) if view.record.state.ended else running_duration(seconds)
 
 
 def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
@@ -238,8 +238,8 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     if record.created is not None:
         queue = f", {duration(waited.seconds)} in the queue" if waited else ""
         # A card outlives the kernel that kept it up to date: it says how old it is.
-        seen = "" if record.state.ended else f"; as of {moment(now_of(view, now)).split()[1]}"
-        rows.append(("Submitted", f"{moment(record.created)}{queue}{seen}"))
+        seen = "" if record.state.ended else f"; as of {timestamp(now_of(view, now)).split()[1]}"
+        rows.append(("Submitted", f"{timestamp(record.created)}{queue}{seen}"))
     if record.workflow:
         rows.append(("Workflow", workflow(record)))
     place = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
@@ -265,4 +265,4 @@ def workflow(record: JobRecord) -> str:
 
 def submitted(record: JobRecord) -> str:
     """When the job was submitted."""
-    return moment(record.created)
+    return timestamp(record.created)

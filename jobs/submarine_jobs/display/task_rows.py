@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from submarine_jobs.model import chief_in
+from submarine_jobs.model import chief_of_record
 from submarine_jobs.text import memory
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -50,7 +50,7 @@ def many(record: JobRecord) -> bool:
 
 def ordered(record: JobRecord) -> list[TaskRecord]:
     """The chief's role first, then by role in order of appearance, and index."""
-    chief = chief_in(record)
+    chief = chief_of_record(record)
     roles = list(dict.fromkeys(task.role for task in record.tasks))
     roles.sort(key=lambda role: role != chief.partition(":")[0])
     place = {role: number for number, role in enumerate(roles)}
@@ -179,7 +179,7 @@ def _role(role: str, tasks: Sequence[TaskRecord]) -> RoleSummary:
 def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
     """Of many tasks those worth a row: failed, restarting, waiting, slowest, and the chief."""
     tasks = ordered(record)
-    chief = chief_in(record)
+    chief = chief_of_record(record)
     running = [t for t in tasks if not t.state.ended and t.progress is not None]
     slowest = sorted(running, key=lambda task: task.progress or 0.0)[:3]
     spread = len({task.progress for task in running}) > 1

@@ -11,7 +11,7 @@ from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.display.summary import now_of
 from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow
 from submarine_jobs.model import JobView
-from submarine_jobs.text import escaped, escaped_line, one_line, web_link
+from submarine_jobs.text import escape_html, escape_html_line, one_line, web_link
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 
 HEADS = (
@@ -111,9 +111,10 @@ def _role_html(summary: RoleSummary) -> str:
         for state, number in summary.states
     )
     return (
-        f'<div style="margin:6px 0 2px 0;font-size:12px"><strong>{escaped_line(summary.role, 40)}'
+        f'<div style="margin:6px 0 2px 0;font-size:12px"><strong>'
+        f"{escape_html_line(summary.role, 40)}"
         f"</strong> &times; {summary.size} &nbsp;"
-        f'<span style="{_QUIET}">{escaped_line(summary.words)}</span></div>'
+        f'<span style="{_QUIET}">{escape_html_line(summary.words)}</span></div>'
         '<div style="height:6px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
         f'border-radius:3px;margin:0 0 4px 0">{stretches}</div>'
     )
@@ -139,7 +140,7 @@ def _html_table(tasks: Sequence[TaskRecord], now: float) -> str:
 def _cells(task: TaskRecord, row: TaskRow, line: tuple[str, ...], used: Sequence[int]) -> str:
     cells = []
     for column in used:
-        shown = escaped_line(line[column])
+        shown = escape_html_line(line[column])
         if HEADS[column] == "Task":
             shown = f"<strong>{shown}</strong>"
         elif HEADS[column] == "State":
@@ -149,17 +150,17 @@ def _cells(task: TaskRecord, row: TaskRow, line: tuple[str, ...], used: Sequence
         elif HEADS[column] == "Container":
             shown = _container(task, shown)
         elif HEADS[column] == "GPUs":
-            shown = _titled(escaped("\n".join(task.gpus)), shown)
+            shown = _titled(escape_html("\n".join(task.gpus)), shown)
         cells.append(f'<td style="{_CELL}">{shown}</td>')
     return "".join(cells)
 
 
 def _container(task: TaskRecord, shown: str) -> str:
     """The end of its name, with all of it on hover; leads to its log page on the cluster."""
-    whole = _titled(escaped_line(task.container_id or "", 120), shown)
+    whole = _titled(escape_html_line(task.container_id or "", 120), shown)
     if (link := web_link(task.log_url)) is None or not shown:
         return whole
-    href = escaped(link, 2000)
+    href = escape_html(link, 2000)
     return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{whole}</a>'
 
 
@@ -172,7 +173,7 @@ def _note(line: tuple[str, ...], width: int) -> str:
     """A line of its own below the task, so that the table stays narrow."""
     if not line[_NOTE_COLUMN]:
         return ""
-    words = escaped_line(line[_NOTE_COLUMN])
+    words = escape_html_line(line[_NOTE_COLUMN])
     return (
         f'<tr style="{_PLAIN}"><td colspan="{width}" style="{_NOTE};{_QUIET}">↳ {words}</td></tr>'
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, warning
-from submarine_jobs.options import RoleOptions, RunOptions, asked_roles, spec_from_options
+from submarine_jobs.options import RoleOptions, RunOptions, requested_roles, spec_from_options
 from submarine_runtime.yarn import ContainerRequest, Size, amounts
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _needs(plan: Plan) -> list[ContainerRequest]:
 
 
 def _words(wish: RunOptions) -> str:
-    count = sum(role.count for role in asked_roles(wish))
+    count = sum(role.count for role in requested_roles(wish))
     size = Size(wish.memory or 2048, wish.vcores or 1, wish.gpus or 0)
     kinds = ("memory", "vcores", "gpus") if size.gpus else ("memory", "vcores")
     return f"{count} task{'' if count == 1 else 's'} with {amounts(size, kinds)}"

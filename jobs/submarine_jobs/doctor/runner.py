@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from submarine_jobs.concurrency import call_within
+from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError
@@ -47,7 +47,7 @@ def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]
         return Result(check.name, Status.SKIPPED, sentence, unchecked=True)
     started = time.monotonic()
     try:
-        found = call_within(check.seconds, lambda: check.look(context))
+        found = call_with_timeout(check.seconds, lambda: check.look(context))
     except TimeoutError:
         found = Finding(
             Status.ERROR,

@@ -1,8 +1,7 @@
-"""The Python environment of a job's program: on the nodes already, or brought along as an archive.
+"""Pack the kernel's Python environment and upload it, once per content.
 
-``python_env`` reads what ``--python-env`` says, ``inventory`` lists what the kernel's own
-environment consists of, ``archive`` packs it, ``provide`` sees to it that it is on the cluster,
-once per content. Nothing here runs in a container, and nothing is packed for the local backend.
+``inventory`` lists the files of the environment, ``archive`` packs them and ``provision`` uploads
+the archive. This package does not run in containers. The local backend packs no environment.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_jobs.environments.archive import write_archive as write_archive
     from submarine_jobs.environments.inventory import (
-        Item as Item,
-        Layout as Layout,
+        EnvironmentFile as EnvironmentFile,
+        InterpreterLayout as InterpreterLayout,
+        current_layout as current_layout,
         fingerprint as fingerprint,
-        items_of as items_of,
-        this_layout as this_layout,
+        list_items as list_items,
     )
     from submarine_jobs.environments.provision import (
         Progress as Progress,
         check_env as check_env,
-        provide as provide,
+        provide_archive as provide_archive,
         remove_unused as remove_unused,
     )
 else:
@@ -31,7 +30,18 @@ else:
         __name__,
         {
             "archive": ("write_archive",),
-            "inventory": ("Item", "Layout", "fingerprint", "items_of", "this_layout"),
-            "provision": ("Progress", "check_env", "provide", "remove_unused"),
+            "inventory": (
+                "EnvironmentFile",
+                "InterpreterLayout",
+                "current_layout",
+                "fingerprint",
+                "list_items",
+            ),
+            "provision": (
+                "Progress",
+                "check_env",
+                "provide_archive",
+                "remove_unused",
+            ),
         },
     )

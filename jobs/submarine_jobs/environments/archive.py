@@ -1,7 +1,7 @@
 """Pack an environment into one ``.tar.gz``, compressed on all cores.
 
-The content digest covers names, modes and bytes, not times, so two machines with the same
-environment share one archive. Uploads nothing (``provide``).
+The content digest covers names, modes and bytes, not times, so machines with equal environments
+share an archive.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
-from submarine_jobs.environments.inventory import Item, Layout
-from submarine_jobs.environments.relocation import relocated
+from submarine_jobs.environments.inventory import EnvironmentFile, InterpreterLayout
 
-#: Least effort: twice as fast as the usual, for a tenth more bytes.
+#: Lowest level: twice as fast as the default, with 10 % larger output.
 LEVEL = 1
 _BLOCK = 4 << 20
 _READ = 1 << 20
-#: Runs the interpreter beside the script; both shell and Python read it.
+#: Runs the interpreter in the directory of the script; valid for both shell and Python.
 _SHEBANG = b"#!/bin/sh\n'''exec' \"$(dirname \"$0\")/python3\" \"$0\" \"$@\"\n' '''\n"
-#: Times in archives: nothing depends on them but byte code, which keeps its source's.
-Progress = Callable[[int, int], None]
+#: Called with the bytes read so far and the total.
+ByteProgress = Callable[[int, int], None]
+ELF = b"\x7fELF"
+ORIGIN = b"$ORIGIN/../lib"
 
 
 class ParallelGzip(io.RawIOBase):
@@ -46,11 +47,11 @@ class ParallelGzip(io.RawIOBase):
         self._buffer = bytearray()
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: bytes | bytearray | memoryview) -> int:  # type: ignore[override]
-        """Take ``data``; blocks while the compressors are behind."""
+        """Write ``data``; block while the compression queue is full."""
         self._buffer += data
         while len(self._buffer) >= _BLOCK:
             self._submit(bytes(self._buffer[:_BLOCK]))
@@ -63,7 +64,7 @@ class ParallelGzip(io.RawIOBase):
             self._target.write(self._waiting.popleft().result())
 
     def finish(self) -> None:
-        """Compress the rest."""
+        """Compress the remaining data and stop the threads."""
         if self._buffer:
             self._submit(bytes(self._buffer))
             self._buffer.clear()
@@ -77,13 +78,17 @@ def _member(block: bytes) -> bytes:
     return compressor.compress(block) + compressor.flush()
 
 
-def content_digest(items: Sequence[Item], layout: Layout, progress: Progress | None = None) -> str:
-    """SHA-256 over what will be in the archive: names, modes and bytes, in order of name.
+def content_digest(
+    items: Sequence[EnvironmentFile],
+    layout: InterpreterLayout,
+    progress: ByteProgress | None = None,
+) -> str:
+    """Return the SHA-256 of names, modes and bytes of the archive, in order of name.
 
     Parameters
     ----------
     progress
-        Told of bytes read so far and in all, after each file.
+        Called with the bytes read so far and the total after each file.
     """
     total, done = sum(item.size for item in items), 0
     digest = hashlib.sha256(b"submarine environment 2\n")
@@ -101,14 +106,17 @@ def content_digest(items: Sequence[Item], layout: Layout, progress: Progress | N
 
 
 def write_archive(
-    items: list[Item], layout: Layout, target: Path, progress: Progress | None = None
+    items: list[EnvironmentFile],
+    layout: InterpreterLayout,
+    target: Path,
+    progress: ByteProgress | None = None,
 ) -> int:
-    """Write the archive; its size in bytes.
+    """Write the archive and return its size in bytes.
 
     Parameters
     ----------
     progress
-        Told of bytes read so far and in all, a few times a second.
+        Called with the bytes read so far and the total after each file.
 
     Raises
     ------
@@ -134,7 +142,7 @@ def write_archive(
     return target.stat().st_size
 
 
-def _add(tar: tarfile.TarFile, item: Item, layout: Layout) -> None:
+def _add(tar: tarfile.TarFile, item: EnvironmentFile, layout: InterpreterLayout) -> None:
     info = tarfile.TarInfo(item.name)
     info.mode, info.mtime = _mode(item), item.modified // 1_000_000_000
     changed = _changed(item, layout)
@@ -147,8 +155,8 @@ def _add(tar: tarfile.TarFile, item: Item, layout: Layout) -> None:
         tar.addfile(info, file)
 
 
-def _changed(item: Item, layout: Layout) -> bytes | None:
-    """The content of files that must not stay as they are; None for all others."""
+def _changed(item: EnvironmentFile, layout: InterpreterLayout) -> bytes | None:
+    """Return the relocated content of a file; None if it is unchanged."""
     binary = item.name == f"bin/python{layout.version}"
     if binary or item.name.startswith("lib/libpython"):
         data = Path(item.source).read_bytes()
@@ -160,7 +168,7 @@ def _changed(item: Item, layout: Layout) -> bytes | None:
     return _SHEBANG + rest if first.startswith(b"#!") and b"python" in first else None
 
 
-def _mode(item: Item) -> int:
+def _mode(item: EnvironmentFile) -> int:
     return 0o755 if item.mode & stat.S_IXUSR else 0o644
 
 
@@ -168,3 +176,26 @@ def _link(name: str, target: str) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode = tarfile.SYMTYPE, target, 0o777
     return info
+
+
+def relocated(data: bytes, library_directory: str) -> bytes:
+    """The content of an executable or library whose run path names ``library_directory``.
+
+    Returns
+    -------
+    bytes
+        The same number of bytes; ``data`` itself where it is no ELF file or has no such path.
+
+    Raises
+    ------
+    ValueError
+        If the path is too short to be replaced.
+    """
+    old = library_directory.rstrip("/").encode()
+    entry = b"\0" + old + b"\0"
+    if not data.startswith(ELF) or entry not in data:
+        return data
+    if len(old) < len(ORIGIN):
+        raise ValueError(f"{library_directory} is too short a path to be made relative")
+    new = b"\0" + ORIGIN.ljust(len(old), b"\0") + b"\0"
+    return data.replace(entry, new)

@@ -1,7 +1,7 @@
-"""Pack a conda environment with conda-pack, which knows how conda's packages are relocated.
+"""Pack the conda environment of the kernel with conda-pack, which relocates conda packages.
 
-Only used where the kernel runs in a conda environment; needs conda-pack in it. The archive works
-without ``conda-unpack``: nothing may be written into a directory that node managers share.
+The archive works without ``conda-unpack``, because jobs cannot write to a directory that the
+NodeManager shares between them.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from submarine_jobs.errors import UsageError
 
 
 def in_conda(prefix: str | None = None) -> bool:
-    """Whether the interpreter that runs this is a conda environment's own."""
+    """Return whether this interpreter belongs to a conda environment."""
     return (Path(prefix or sys.prefix) / "conda-meta" / "history").is_file()
 
 
 def conda_fingerprint(prefix: str | None = None) -> str:
-    """A digest of what conda and pip have installed; changes with every install.
+    """Return a digest of the packages of conda and pip; it changes with every installation.
 
-    conda notes each package in ``conda-meta``; pip's are directories of ``site-packages``.
+    conda lists its packages in ``conda-meta``; those of pip are in ``site-packages``.
     """
     root = Path(prefix or sys.prefix)
     digest = hashlib.sha256(b"conda environment 1\n")
@@ -35,7 +35,7 @@ def conda_fingerprint(prefix: str | None = None) -> str:
 
 
 def conda_pack() -> Any:
-    """The module conda-pack.
+    """Import conda-pack.
 
     Raises
     ------

@@ -1,38 +1,42 @@
-"""Lists what an environment consists of: the base interpreter, its library, the packages.
+"""List the files of an environment: interpreter, standard library, packages, editable installs.
 
-A virtual environment is only a few links into its base interpreter, so both are taken together and
-laid out as one plain installation (``bin/python3``, ``lib/python3.x``), which works wherever it is
-unpacked. Reads directories, no file's content. Conda environments are ``conda``'s business.
+A virtual environment consists of links to its base interpreter, so the archive contains both as one
+installation (``bin/python3``, ``lib/python3.x``), which works in any directory. ``conda`` packs
+conda environments.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import os
 import stat
 import sys
 import sysconfig
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-#: Parts of the standard library that no job needs.
+#: Parts of the standard library that are not packed.
 _LEFT_OUT = frozenset(
     {"test", "idlelib", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages"}
 )
 _NOT_CONTENT = "__pycache__"
+#: Submarine itself is brought along by other means and never imported by a program.
+_OURS = "submarine_"
 
 
 @dataclass(frozen=True)
-class Item:
-    """One file or link of an environment.
+class EnvironmentFile:
+    """File or link of an environment.
 
     Parameters
     ----------
     name
         Path in the archive.
     source
-        Where it lies here.
+        Path on this machine.
     size, modified, mode
         As ``lstat`` says; nanoseconds for ``modified``.
     """
@@ -45,13 +49,13 @@ class Item:
 
     @property
     def counts(self) -> bool:
-        """Whether it belongs to the content: byte code is made anew at will and does not."""
+        """Whether the digest includes it: byte code does not count."""
         return f"/{_NOT_CONTENT}/" not in self.name
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Where the parts of one interpreter's installation lie on this machine.
+class InterpreterLayout:
+    """Directories of an interpreter's installation on this machine.
 
     Parameters
     ----------
@@ -75,7 +79,7 @@ class Layout:
     shared: Path | None
 
 
-def this_layout(packages: tuple[Path, ...] | None = None) -> Layout:
+def current_layout(packages: tuple[Path, ...] | None = None) -> InterpreterLayout:
     """The layout of the interpreter that runs this; ``packages`` instead of its own, if given."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     base = Path(sys.base_prefix)
@@ -86,7 +90,7 @@ def this_layout(packages: tuple[Path, ...] | None = None) -> Layout:
     shared = sysconfig.get_config_var("Py_ENABLE_SHARED")
     libdir = sysconfig.get_config_var("LIBDIR")
     in_venv = sys.prefix != sys.base_prefix
-    return Layout(
+    return InterpreterLayout(
         version=version,
         executable=(base / "bin" / f"python{version}").resolve(),
         library=library,
@@ -96,8 +100,8 @@ def this_layout(packages: tuple[Path, ...] | None = None) -> Layout:
     )
 
 
-def items_of(layout: Layout) -> Iterator[Item]:
-    """Everything that goes into the archive, each name once; directories are implied."""
+def list_items(layout: InterpreterLayout) -> Iterator[EnvironmentFile]:
+    """Yield the files of the archive, each name once; directories are implied."""
     seen: set[str] = set()
     for name, source in _sources(layout):
         if name in seen:
@@ -115,10 +119,33 @@ def items_of(layout: Layout) -> Iterator[Item]:
                 continue  # a link to nowhere
             source = target
         if stat.S_ISREG(info.st_mode):
-            yield Item(name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
+            yield EnvironmentFile(
+                name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)
+            )
 
 
-def fingerprint(items: list[Item]) -> str:
+def kernel_items() -> list[EnvironmentFile]:
+    """Return all files of the environment of this interpreter."""
+    layout = current_layout()
+    items = {item.name: item for item in list_items(layout)}
+    for packages in layout.packages:
+        for name, source in editable_sources(packages):
+            for item in _source_items(f"lib/python{layout.version}/site-packages", name, source):
+                items.setdefault(item.name, item)
+    return list(items.values())
+
+
+def _source_items(place: str, name: str, source: Path) -> Iterator[EnvironmentFile]:
+    files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
+    for path in files:
+        below = f"{name}.py" if path == source else f"{name}/{path.relative_to(source)}"
+        info = path.stat()
+        yield EnvironmentFile(
+            f"{place}/{below}", str(path), info.st_size, info.st_mtime_ns, info.st_mode
+        )
+
+
+def fingerprint(items: list[EnvironmentFile]) -> str:
     """A digest of names, sizes and times: unchanged means that nothing needs to be read again."""
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda item: item.name):
@@ -127,7 +154,7 @@ def fingerprint(items: list[Item]) -> str:
     return digest.hexdigest()
 
 
-def _sources(layout: Layout) -> Iterator[tuple[str, str]]:
+def _sources(layout: InterpreterLayout) -> Iterator[tuple[str, str]]:
     python = f"python{layout.version}"
     yield f"bin/{python}", str(layout.executable)
     if layout.shared is not None:
@@ -159,3 +186,54 @@ def _is_left_out(entry: str, left_out: frozenset[str]) -> bool:
     return entry in left_out or any(
         entry.startswith(f"{word}-") for word in left_out if word.startswith("config-")
     )
+
+
+def editable_sources(packages: Path) -> Iterator[tuple[str, Path]]:
+    """Import name and source (a package's directory or a module's file) of each, sorted.
+
+    Parameters
+    ----------
+    packages
+        A ``site-packages`` directory.
+    """
+    found: dict[str, Path] = {}
+    for path in sorted(packages.glob("*.pth")):
+        for directory in _directories(path):
+            if packages not in (directory, *directory.parents):
+                found.update(_importable(directory))
+    for path in sorted(packages.glob("__editable___*_finder.py")):
+        found.update(_mapping(path))
+    for name in sorted(found):
+        if not name.startswith(_OURS):
+            yield name, found[name]
+
+
+def _directories(path: Path) -> Iterator[Path]:
+    with suppress(OSError, UnicodeDecodeError):
+        for line in path.read_text().splitlines():
+            text = line.strip()
+            if text and not text.startswith(("#", "import ", "import\t")):
+                directory = path.parent / text
+                if directory.is_dir():
+                    yield directory.resolve()
+
+
+def _importable(directory: Path) -> Iterator[tuple[str, Path]]:
+    for entry in directory.iterdir():
+        if (entry / "__init__.py").is_file() and entry.name.isidentifier():
+            yield entry.name, entry
+        elif entry.suffix == ".py" and entry.stem.isidentifier() and entry.name != "setup.py":
+            yield entry.stem, entry
+
+
+def _mapping(path: Path) -> dict[str, Path]:
+    """The literal ``MAPPING`` of a finder: import name -> where it lies."""
+    with suppress(OSError, SyntaxError, ValueError):
+        for node in ast.parse(path.read_bytes()).body:
+            if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+                continue
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            if isinstance(target, ast.Name) and target.id == "MAPPING":
+                value = ast.literal_eval(node.value)
+                return {str(name): Path(str(where)) for name, where in value.items()}
+    return {}

@@ -1,7 +1,7 @@
-"""See to it that a job's environment is on the cluster: packed once, uploaded once per content.
+"""Upload the environment of a job to the cluster, once per content.
 
-The cache below the job root holds one archive per content digest; this machine remembers which
-digest an unchanged environment has, so that a later submit reads directories and nothing else.
+The cache in the job root contains one archive per content digest. An index on this machine maps an
+unchanged environment to its digest, so that a later submit only reads directories.
 """
 
 from __future__ import annotations
@@ -29,27 +29,31 @@ from submarine_jobs.environments.conda import (
     in_conda,
     pack_conda,
 )
-from submarine_jobs.environments.editable import editable_sources
-from submarine_jobs.environments.inventory import Item, fingerprint, items_of, this_layout
+from submarine_jobs.environments.inventory import (
+    EnvironmentFile,
+    current_layout,
+    fingerprint,
+    kernel_items,
+)
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PythonEnv
 from submarine_jobs.storage import Storage
 
-#: Told of what is done (``reading``, ``packing``, ``uploading``), of bytes so far and in all; of
-#: 0 in all where nobody knows how many they are.
+#: Called with the step (``reading``, ``packing``, ``uploading``), the bytes so far and the total;
+#: a total of 0 is unknown.
 Progress = Callable[[str, int, int], None]
 _INDEX = "environments.json"
 #: Of the names of archives in the cache; beside each lies a file that says when it was used last.
 PREFIX, USED = "python-env-", ".used"
 #: Seconds without a use after which an archive is removed, and between looks for such archives.
 UNUSED_AFTER, LOOK_EVERY = 30 * 86400.0, 86400.0
-#: Archives that are removed at once.
+#: Maximum number of archives to remove at once.
 MOST_REMOVED = 20
 _LOOKED = "environments.looked"
 
 
 @dataclass(frozen=True)
-class Provided:
+class ProvidedArchive:
     """An archive on the cluster.
 
     Parameters
@@ -67,13 +71,13 @@ class Provided:
     uploaded: int = 0
 
 
-def provide(
+def provide_archive(
     env: PythonEnv,
     storage: Storage,
     cache: str,
     state_dir: Path,
     progress: Progress = lambda what, done, total: None,
-) -> Provided | None:
+) -> ProvidedArchive | None:
     """The archive of ``env`` on the cluster; None where the containers need none.
 
     Parameters
@@ -99,7 +103,7 @@ def provide(
         return _own(storage, cache, state_dir, progress)
 
 
-def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> Provided:
+def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> ProvidedArchive:
     conda = in_conda()
     items = [] if conda else kernel_items()
     mark = conda_fingerprint() if conda else fingerprint(items)
@@ -107,20 +111,22 @@ def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> P
     known = index.get(sys.prefix) or {}
     digest = str(known.get("digest") or "") if known.get("fingerprint") == mark else ""
     if not digest:
-        digest = mark if conda else content_digest(items, this_layout(), _told(progress, "reading"))
+        digest = (
+            mark if conda else content_digest(items, current_layout(), _told(progress, "reading"))
+        )
     path = f"{cache}/{PREFIX}{digest[:32]}.tar.gz"
-    note_use(storage, path)
+    record_use(storage, path)
     uploaded = 0
     if storage.stat(path) is None:
         uploaded = _pack_and_upload(storage, path, items, state_dir, progress)
     _write_index(state_dir, {**index, sys.prefix: {"fingerprint": mark, "digest": digest}})
-    return Provided(storage.url(path), digest, uploaded)
+    return ProvidedArchive(storage.url(path), digest, uploaded)
 
 
-def note_use(storage: Storage, path: str) -> None:
-    """Say beside an archive that a job uses it now; before the archive is looked for.
+def record_use(storage: Storage, path: str) -> None:
+    """Record the use of an archive in a file beside it, before the archive is accessed.
 
-    The archive itself keeps its time: YARN refuses one that has changed since a job was submitted.
+    The archive keeps its modification time: YARN rejects one that changed after the submit.
     """
     storage.publish(path + USED, b"{}")
 
@@ -128,10 +134,10 @@ def note_use(storage: Storage, path: str) -> None:
 def remove_unused(
     storage: Storage, cache: str, state_dir: Path, in_use: Callable[[], Collection[str] | None]
 ) -> list[str]:
-    """Remove archives that no job has used for 30 days; the names of those removed.
+    """Remove archives that no job has used for 30 days; return their names.
 
-    At most once a day from this machine. An archive without a note of its use gets one, and is
-    looked at again a month later.
+    Runs at most once a day on this machine. An archive without a record of its use gets one and is
+    checked again after 30 days.
 
     Parameters
     ----------
@@ -152,7 +158,7 @@ def remove_unused(
     unused = []
     for name in archives:
         if (used := entries.get(name + USED)) is None:
-            note_use(storage, f"{cache}/{name}")
+            record_use(storage, f"{cache}/{name}")
         elif now - used.modified > UNUSED_AFTER:
             unused.append(name)
     kept = in_use() if unused else None
@@ -168,14 +174,14 @@ def remove_unused(
 
 
 def _pack_and_upload(
-    storage: Storage, path: str, items: list[Item], state_dir: Path, progress: Progress
+    storage: Storage, path: str, items: list[EnvironmentFile], state_dir: Path, progress: Progress
 ) -> int:
     descriptor, name = tempfile.mkstemp(".tar.gz", "python-env-", state_dir)
     os.close(descriptor)
     archive = Path(name)
     try:
         if items:
-            write_archive(items, this_layout(), archive, _told(progress, "packing"))
+            write_archive(items, current_layout(), archive, _told(progress, "packing"))
         else:
             progress("packing", 0, 0)
             pack_conda(archive)
@@ -201,27 +207,8 @@ def _told(progress: Progress, what: str) -> Callable[[int, int], None]:
     return lambda done, total: progress(what, done, total)
 
 
-def kernel_items() -> list[Item]:
-    """Everything that the environment of the running interpreter consists of."""
-    layout = this_layout()
-    items = {item.name: item for item in items_of(layout)}
-    for packages in layout.packages:
-        for name, source in editable_sources(packages):
-            for item in _source_items(f"lib/python{layout.version}/site-packages", name, source):
-                items.setdefault(item.name, item)
-    return list(items.values())
-
-
-def _source_items(place: str, name: str, source: Path) -> Iterator[Item]:
-    files = [source] if source.is_file() else sorted(p for p in source.rglob("*") if p.is_file())
-    for path in files:
-        below = f"{name}.py" if path == source else f"{name}/{path.relative_to(source)}"
-        info = path.stat()
-        yield Item(f"{place}/{below}", str(path), info.st_size, info.st_mtime_ns, info.st_mode)
-
-
 def check_env(env: PythonEnv, storage: Storage) -> None:
-    """Refuse an environment that ``provide`` could not provide, without packing it.
+    """Reject an environment that ``provide_archive`` could not provide, without packing it.
 
     Raises
     ------
@@ -253,19 +240,19 @@ def _source_of(uri: str, storage: Storage) -> Path | None:
     return source
 
 
-def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> Provided:
+def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> ProvidedArchive:
     """An archive of the user's own: on the cluster already, or a file of this machine."""
     source = _source_of(uri, storage)
     if source is None:
-        return Provided(uri)
+        return ProvidedArchive(uri)
     with source.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     suffix = ".tar.gz" if source.name.endswith((".tar.gz", ".tgz")) else source.suffix
     path = f"{cache}/{PREFIX}{digest[:32]}{suffix}"
-    note_use(storage, path)
+    record_use(storage, path)
     if storage.stat(path) is not None:
-        return Provided(storage.url(path), digest)
-    return Provided(storage.url(path), digest, _upload(storage, source, path, progress))
+        return ProvidedArchive(storage.url(path), digest)
+    return ProvidedArchive(storage.url(path), digest, _upload(storage, source, path, progress))
 
 
 def _read_index(state_dir: Path) -> Mapping[str, Any]:
@@ -284,7 +271,7 @@ def _write_index(state_dir: Path, index: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Two submits at once pack once: the second finds what the first has made."""
+    """Lock: of two concurrent submits, the second uses the archive of the first."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from submarine_jobs.display import Changes, summary
-from submarine_jobs.text import duration, one_line, ticking
+from submarine_jobs.text import duration, one_line, running_duration
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -51,7 +51,7 @@ class StateDisplay:
 
     def line(self) -> str:
         """How it stands right now, for a line that is rewritten in place; whole seconds."""
-        return f"[{ticking(self._passed()):>6}] {self._job.id} {self._last or '...'}"
+        return f"[{running_duration(self._passed()):>6}] {self._job.id} {self._last or '...'}"
 
     def _passed(self) -> float:
         """The job's duration so far, as cards and lists show it."""

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_jobs.inputs.localization import (
-        bring as bring,
-        brought as brought,
         check_sources as check_sources,
         container_names as container_names,
-        copy_of as copy_of,
-        errors_of as errors_of,
-        on_hdfs as on_hdfs,
+        copy_sources as copy_sources,
+        find_copy as find_copy,
+        is_on_hdfs as is_on_hdfs,
+        localization_errors as localization_errors,
+        localized_entries as localized_entries,
     )
     from submarine_jobs.inputs.stored_paths import (
-        NOTHING as NOTHING,
-        Reached as Reached,
+        NO_STORE_PATHS as NO_STORE_PATHS,
+        StorePaths as StorePaths,
         TaskInput as TaskInput,
         inputs_of_tasks as inputs_of_tasks,
-        reach as reach,
+        resolve_store_paths as resolve_store_paths,
         tasks_sharing as tasks_sharing,
         without_user as without_user,
     )
@@ -30,20 +30,20 @@ else:
         __name__,
         {
             "localization": (
-                "bring",
-                "brought",
                 "check_sources",
                 "container_names",
-                "copy_of",
-                "errors_of",
-                "on_hdfs",
+                "copy_sources",
+                "find_copy",
+                "is_on_hdfs",
+                "localization_errors",
+                "localized_entries",
             ),
             "stored_paths": (
-                "NOTHING",
-                "Reached",
+                "NO_STORE_PATHS",
+                "StorePaths",
                 "TaskInput",
                 "inputs_of_tasks",
-                "reach",
+                "resolve_store_paths",
                 "tasks_sharing",
                 "without_user",
             ),

@@ -1,8 +1,7 @@
-"""``--localization`` and ``--archive``: what a job brings along, kept in its job directory.
+"""Copy the sources of ``--localization``, ``--file`` and ``--archive`` to the job directory.
 
-Local and http(s) sources are copied into the job directory before its intent, so that a rerun needs
-nothing else; directories travel as archives. HDFS sources stay where they are. How the copies come
-to the program is the backends'.
+Local and http(s) sources are copied before the intent is written, so that a rerun has them;
+directories are copied as archives. HDFS sources are not copied. Backends localize the copies.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from submarine_jobs.access import JobDirectory
+from submarine_jobs.access import JobDirectory, check_complete
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import Storage
@@ -37,18 +36,18 @@ _MAX_DOWNLOAD = 8 << 30
 _MAX_CHECKED = 10_000
 
 
-def brought(spec: JobSpec) -> tuple[Localization, ...]:
-    """Everything that a job brings along: files and directories, then archives."""
+def localized_entries(spec: JobSpec) -> tuple[Localization, ...]:
+    """Return the entries to localize: files and directories, then archives."""
     return (*spec.localization, *spec.archives)
 
 
-def errors_of(spec: JobSpec) -> list[str]:
-    """One sentence on each entry that cannot be brought along."""
+def localization_errors(spec: JobSpec) -> list[str]:
+    """Return one sentence for each invalid entry."""
     rerun = bool(spec.rerun_of)
-    found = [check(item, rerun) for item in brought(spec)]
+    found = [check(item, rerun) for item in localized_entries(spec)]
     found += [
-        f"--archive {item.source}: it does not end in {', '.join(UNPACKED)}, so nobody could "
-        "unpack it."
+        f"--archive {item.source}: it does not end in {', '.join(UNPACKED)}, so it cannot be "
+        "unpacked."
         for item in spec.archives
         if not item.source.endswith(UNPACKED)
     ]
@@ -56,7 +55,7 @@ def errors_of(spec: JobSpec) -> list[str]:
 
 
 def check(item: Localization, rerun: bool = False) -> str | None:
-    """One sentence on what is wrong with an entry, or None; a rerun has its own copies."""
+    """Return the error of an entry, or None; a rerun uses copies."""
     scheme = urlsplit(item.source).scheme
     if scheme not in ("", "file", "hdfs", "http", "https"):
         return (
@@ -101,9 +100,9 @@ def check_sources(spec: JobSpec, storage: Storage) -> None:
     StorageError
         If the file system does not answer.
     """
-    for item in brought(spec):
+    for item in localized_entries(spec):
         scheme = urlsplit(item.source).scheme
-        path = storage.path_of(item.source) if on_hdfs(item) else None
+        path = storage.path_of(item.source) if is_on_hdfs(item) else None
         if path is not None and storage.stat(path) is None:
             raise UsageError(
                 f"The file {storage.url(path)} that the job needs does not exist.",
@@ -113,12 +112,12 @@ def check_sources(spec: JobSpec, storage: Storage) -> None:
             _check_download(item.source)
 
 
-def on_hdfs(item: Localization) -> bool:
-    """Whether the source is taken from where it is."""
+def is_on_hdfs(item: Localization) -> bool:
+    """Return whether the source is on HDFS and not copied."""
     return urlsplit(item.source).scheme == "hdfs"
 
 
-def bring(directory: JobDirectory, spec: JobSpec) -> None:
+def copy_sources(directory: JobDirectory, spec: JobSpec) -> None:
     """Copy every entry that does not lie on HDFS into the job directory.
 
     Raises
@@ -129,8 +128,8 @@ def bring(directory: JobDirectory, spec: JobSpec) -> None:
         If the job directory's file system fails.
     """
     earlier = _directory_of(directory.path, spec.rerun_of)
-    for item in brought(spec):
-        if on_hdfs(item):
+    for item in localized_entries(spec):
+        if is_on_hdfs(item):
             continue
         unpacked = item in spec.archives
         with tempfile.TemporaryDirectory(prefix="submarine-localize-") as scratch:
@@ -140,7 +139,7 @@ def bring(directory: JobDirectory, spec: JobSpec) -> None:
             directory.storage.upload(local, _kept(directory.path, item) + suffix)
 
 
-def copy_of(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
+def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
     """Path of an entry's copy in the job directory, and whether it is to be unpacked.
 
     Raises
@@ -166,8 +165,8 @@ def container_names(spec: JobSpec) -> list[tuple[str, Localization]]:
     """
     named: list[tuple[str, Localization]] = []
     shared: dict[tuple[str, bool], str] = {}
-    for number, item in enumerate(brought(spec)):
-        if not on_hdfs(item):
+    for number, item in enumerate(localized_entries(spec)):
+        if not is_on_hdfs(item):
             named.append((f"localized-{number}", item))
             continue
         unpacked = item in spec.archives
@@ -178,7 +177,7 @@ def container_names(spec: JobSpec) -> list[tuple[str, Localization]]:
 
 
 def _is_inside(target: str) -> bool:
-    """Whether a target, which may come from somebody else's spec, stays where it belongs."""
+    """Return whether a target, which may come from an untrusted spec, is below the directory."""
     parts = target.split("/")
     return target.isprintable() and not any(part in ("", ".", "..") for part in parts)
 
@@ -200,7 +199,7 @@ def _from_earlier(
     if earlier is None:
         return None
     try:
-        path, archived = copy_of(storage, earlier, item)
+        path, archived = find_copy(storage, earlier, item)
     except StorageError:
         return None
     storage.download(path, scratch / "kept")
@@ -236,6 +235,7 @@ def _local(item: Localization) -> Path:
 @contextmanager
 def _opened(url: str) -> Iterator[Any]:
     """The answer to a GET; UsageError if it fails, here or while it is read."""
+    # Loads urllib and http only for web sources.
     import http.client
     import urllib.request
 
@@ -254,8 +254,6 @@ def _check_download(url: str) -> None:
 
 
 def _download(url: str, target: Path) -> Path:
-    from submarine_jobs.access import must_be_whole
-
     with _opened(url) as reply, target.open("wb") as stream:
         left = _MAX_DOWNLOAD
         while piece := reply.read(1 << 20):
@@ -265,5 +263,5 @@ def _download(url: str, target: Path) -> Path:
                     f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.", "Put it on HDFS."
                 )
             stream.write(piece)
-        must_be_whole(reply)
+        check_complete(reply)
     return target

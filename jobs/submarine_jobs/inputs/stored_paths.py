@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.model import JobSpec, NamedInput, fetched_input, gang_of, is_board
+from submarine_jobs.model import JobSpec, NamedInput, fetched_input, gang_of, is_tensorboard
 from submarine_jobs.storage import Storage
 from submarine_runtime.agent.preparation import WHOLE, InputError, SourceFile, look, part_of, parts
 from submarine_runtime.frameworks import sharing_tasks
@@ -25,19 +25,19 @@ _USER = re.compile(r"//[^/@]*@")
 
 
 @dataclass(frozen=True)
-class Reached:
-    """What a job takes from the store; see ``launch.AgentConfig`` for each."""
+class StorePaths:
+    """Paths that a job reads from the store; see ``AgentConfig``."""
 
     fetch: tuple[Input, ...] = ()
     checkpoint_path: str | None = None
     restore_from: str | None = None
 
 
-NOTHING = Reached()
+NO_STORE_PATHS = StorePaths()
 
 
-def reach(spec: JobSpec, storage: Storage, root: str) -> Reached:
-    """Find everything that ``spec`` names in the store; ``root`` is the job root.
+def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePaths:
+    """Resolve the URIs of ``spec`` to paths in the store; ``root`` is the job root.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def reach(spec: JobSpec, storage: Storage, root: str) -> Reached:
             "Pass %saved_model_path% to the program, or leave the option out: what the program "
             "writes to SUBMARINE_MODEL_DIR is saved with the job.",
         )
-    return Reached(
+    return StorePaths(
         tuple(_inputs(spec, storage)),
         _checkpoint_path(spec, storage),
         _restore_from(spec, storage, root),
@@ -109,7 +109,7 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[Input]:
 
 
 class TaskInput(NamedTuple):
-    """What one task fetches of one input: number of files, and bytes."""
+    """Part of an input that one task fetches: number of files and bytes."""
 
     task: str
     name: str
@@ -120,7 +120,7 @@ class TaskInput(NamedTuple):
 def inputs_of_tasks(
     spec: JobSpec, storage: Storage, root: str, fetch: Sequence[Input]
 ) -> list[TaskInput]:
-    """What each task will fetch, by the same rules as the agents.
+    """Return the input files of each task, by the same rules as the agents.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def inputs_of_tasks(
     if not fetch:
         return []
     members = expected_members(gang_of(spec))
-    boards = {role.name for role in spec.roles if is_board(role)}
+    boards = {role.name for role in spec.roles if is_tensorboard(role)}
     store = open_store(storage.job_store(root))
     found: list[TaskInput] = []
     for one in fetch:
@@ -156,7 +156,7 @@ def inputs_of_tasks(
 
 
 def tasks_sharing(spec: JobSpec, one: Input | NamedInput) -> list[str]:
-    """The tasks that share the files of a ``:shard`` input, as the agents will work it out."""
+    """Return the tasks that share the files of a ``:shard`` input, by the rules of the agents."""
     roles = one.roles if isinstance(one, Input) else one.shard_roles
     return sharing_tasks(spec.framework, spec.env, expected_members(gang_of(spec)), roles)
 

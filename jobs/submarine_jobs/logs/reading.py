@@ -10,7 +10,7 @@ from submarine_jobs.access import FIRST_ATTEMPT, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs.position import key_of, order
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
-from submarine_jobs.model import task_of
+from submarine_jobs.model import find_task
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 
@@ -57,7 +57,7 @@ def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
     with contextlib.suppress(ClusterError):
         found.update(shipped_attempts(job.directory, task))
-    now = task_of(record, task)
+    now = find_task(record, task)
     if now is not None and now.started is not None:
         found.add(layout.attempt_name(now.epoch, now.attempt))
     return sorted(found, key=order)

@@ -1,4 +1,4 @@
-"""Roles that a distributed job runs: those of the spec and those that its framework adds."""
+"""Roles of a distributed job: those of the spec and those that its framework adds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from submarine_runtime.frameworks import trait
 
 
 def with_extra_roles(spec: JobSpec) -> JobSpec:
-    """``spec`` with the roles that its framework needs besides those asked for.
+    """Return ``spec`` with the additional roles that its framework needs.
 
-    They run the same program without GPUs, as MXNet's scheduler does. A job that is not
-    distributed stays as it is.
+    Such a role, for example MXNet's scheduler, runs the same program without GPUs. The spec of a
+    job that is not distributed is unchanged.
     """
     if not spec.distributed:
         return spec
-    there = {role.name for role in spec.roles}
+    existing = {role.name for role in spec.roles}
     pattern = spec.worker
     size = Resources(pattern.resources.memory, 1, 0)
     extra = tuple(
@@ -31,19 +31,19 @@ def with_extra_roles(spec: JobSpec) -> JobSpec:
             processes=0,
         )
         for name in trait(spec.framework, "EXTRA_ROLES")
-        if name not in there
+        if name not in existing
     )
     return replace(spec, roles=spec.roles + extra) if extra else spec
 
 
 def kind_of(role: Role, framework: str) -> str:
-    """The kind of a role's tasks in a job of that framework."""
+    """Return the kind of a role's tasks in a job of that framework."""
     untracked = role.kind == "tracked" and role.name in trait(framework, "UNTRACKED")
     return "untracked" if untracked else role.kind
 
 
 def gang_of(spec: JobSpec) -> list[dict[str, Any]]:
-    """Name, instances and kind of each role; see ``launch.AgentConfig``."""
+    """Return name, instances and kind of each role, as ``AgentConfig`` has them."""
     return [
         {"name": role.name, "instances": role.instances, "kind": kind_of(role, spec.framework)}
         for role in spec.roles

@@ -1,7 +1,7 @@
-"""What the runner of a notebook tells the notebook's kernel: that nobody looks on, and what to do.
+"""Settings of a headless notebook run, passed by the runner to the kernel.
 
-Travels as JSON in one environment variable, since a kernel has no other ear before its first cell.
-Holds no secret. Does not run anything.
+They are JSON in one environment variable, because a kernel has no other input before its first
+cell. They contain no secret.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-VARIABLE = "SUBMARINE_HEADLESS"
-#: What a program puts there that executes cells for a person, but cannot ask.
-ATTENDED = "no"
+HEADLESS_VARIABLE = "SUBMARINE_HEADLESS"
+#: Value that is set by a program that executes cells interactively but cannot prompt.
+HEADLESS_ATTENDED = "no"
 
 
 @dataclass(frozen=True)
 class Headless:
-    """One run of one notebook without a person.
+    """Settings of one headless run of one notebook.
 
     Attributes
     ----------
     run_id
-        Given by ``--run-id``: a second attempt of the same run attaches to the jobs of the first.
-        Empty: each attempt starts its own.
+        From ``--run-id``: a second attempt of the run attaches to the jobs of the first. Empty:
+        each attempt starts its own jobs.
     on_interrupt
-        What becomes of the run's jobs when it ends early: ``cancel`` or ``detach``.
+        What to do with the jobs of a run that ends early: ``cancel`` or ``detach``.
     lease
-        Seconds that its jobs live on without a sign of life of the runner; None: for ever.
+        Seconds after which the jobs end if the runner does not renew them; None: no limit.
     barrier
-        Whether the runner waits for all jobs after the last cell. Where it does not (plain
-        nbclient), each command that starts a job waits for it.
+        Whether the runner waits for all jobs after the last cell. If it does not (plain nbclient),
+        each command that starts a job waits for it.
     job_options
-        Options of ``run`` that hold for each job of the notebook, by their names.
+        Options of ``run`` for each job of the notebook, by name.
     """
 
     run_id: str = ""
@@ -44,13 +44,13 @@ class Headless:
     job_options: Mapping[str, Any] = field(default_factory=dict)
 
     def to_environment(self) -> dict[str, str]:
-        """The variable that says it."""
-        return {VARIABLE: json.dumps(asdict(self), sort_keys=True)}
+        """Return the environment variable with these settings."""
+        return {HEADLESS_VARIABLE: json.dumps(asdict(self), sort_keys=True)}
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Headless | None:
-        """What the environment says; None where no runner of ours has said anything."""
-        text = (os.environ if environ is None else environ).get(VARIABLE)
+        """Read the settings; None if the variable is missing or invalid."""
+        text = (os.environ if environ is None else environ).get(HEADLESS_VARIABLE)
         if not text:
             return None
         try:

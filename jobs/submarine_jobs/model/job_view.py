@@ -1,4 +1,4 @@
-"""View of a job at one moment: the record, the end of its log, how fresh it is."""
+"""Snapshot of a job for display: record, end of the log, source."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from submarine_runtime.protocol.record import JobRecord
 
 @dataclass(frozen=True)
 class JobView:
-    """A job as it is shown.
+    """Snapshot of a job for display.
 
     Parameters
     ----------
     tail
         The last lines of both streams in order of arrival, at most 16 KiB, decoded with
-        replacement characters; raw otherwise (escapes and carriage returns are still in it).
+        replacement characters. Escape sequences and carriage returns are not removed.
     pending
-        Why the job waits, one sentence; empty when it does not.
+        One sentence that states why the job waits; empty if it does not wait.
     task
-        The task whose log ``tail`` is; empty where the job has only one.
+        The task of ``tail``; empty if the job has only one task.
     source
         ``live`` (from the job's port), ``shipped`` (from the job directory), ``final`` or
         ``backend``.

@@ -1,8 +1,8 @@
-"""Fill ``%input_path% %checkpoint_path% %saved_model_path%`` in, as Apache Submarine did.
+"""Replace ``%input_path% %checkpoint_path% %saved_model_path%``, as Apache Submarine does.
 
 They are replaced in the launch command, the arguments and the environment. Any other ``%word%`` is
-left alone: it may be a date format or a shell's own. ``%input_path%`` of an input that is fetched
-(``--input``) stays as well: only the agent knows the place in its container, and fills it in.
+kept: it may be a date format or shell syntax. ``%input_path%`` of a fetched input (``--input``) is
+also kept: only the agent knows the path in its container.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import replace
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model.spec import JobSpec, Role
 
-#: What a shell does not leave as it is, apart from patterns of file names.
+#: Characters that a shell interprets, except patterns of file names.
 _SHELL = re.compile(r"[\s`$;&|<>()'\"\\{}\x00-\x1f\x7f]|^[~#]")
 NAMES = ("input_path", "checkpoint_path", "saved_model_path")
 
@@ -25,7 +25,7 @@ def fill(text: str, values: Mapping[str, str | None]) -> str:
     Raises
     ------
     UsageError
-        If a placeholder is used whose option was not given.
+        If the option of a used placeholder is not given.
     """
     for name, value in values.items():
         mark = f"%{name}%"
@@ -38,7 +38,7 @@ def fill(text: str, values: Mapping[str, str | None]) -> str:
 
 
 def fill_spec(spec: JobSpec) -> JobSpec:
-    """The spec with every placeholder replaced; ``passed_on`` names those that were used."""
+    """Replace every placeholder of the spec and list the used ones in ``passed_on``."""
     values = {name: getattr(spec, name) for name in NAMES}
     if fetched_input(spec):
         values["input_path"] = "%input_path%"
@@ -61,12 +61,12 @@ def fill_spec(spec: JobSpec) -> JobSpec:
 
 
 def _filled_command(command: str, spec: JobSpec, values: Mapping[str, str | None]) -> str:
-    """A command with its placeholders replaced by values that its shell leaves as they are.
+    """Replace the placeholders of a command by values that the shell does not interpret.
 
     Raises
     ------
     UsageError
-        If a value has a character that the shell acts on.
+        If a value contains a character that the shell interprets.
     """
     fetched = {item.name: item.uri for item in spec.inputs}.get(fetched_input(spec) or "")
     for name in NAMES:
@@ -80,10 +80,10 @@ def _filled_command(command: str, spec: JobSpec, values: Mapping[str, str | None
 
 
 def fetched_input(spec: JobSpec) -> str | None:
-    """Name of the fetched input that ``%input_path%`` means; None if it means the plain URI.
+    """Return the name of the fetched input for ``%input_path%``; None if it is the plain URI.
 
-    The one called PATH, else that of the same URI as ``--input_path``, else, where there is no
-    ``--input_path``, the first.
+    This is the input named PATH, else the input with the URI of ``--input_path``, else, without
+    ``--input_path``, the first input.
     """
     if any(item.name == "PATH" for item in spec.inputs):
         return "PATH"

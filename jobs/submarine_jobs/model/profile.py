@@ -1,4 +1,4 @@
-"""One named set-up of a cluster, as the rest of the core sees it; ``config`` fills it in."""
+"""Profile: the named configuration of one cluster. ``config`` creates it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import platformdirs
 
 
 def default_state_dir() -> Path:
-    """Host-local directory of this user's knowledge of jobs: never on a shared file system."""
+    """Return the host-local state directory of this user; never on a shared file system."""
     return Path(platformdirs.user_state_dir("jupyter-submarine"))
 
 
 def hadoop_user(named: str | None = None) -> str:
-    """Who acts in simple authentication: the one named, HADOOP_USER_NAME, or the account."""
+    """Return the user of simple authentication: ``named``, HADOOP_USER_NAME, or the account."""
     return named or os.environ.get("HADOOP_USER_NAME") or getpass.getuser()
 
 
@@ -29,15 +29,15 @@ class Profile:
     Parameters
     ----------
     backend
-        ``yarn`` or ``local``; None: no cluster is configured and none was asked for.
+        ``yarn`` or ``local``; None: no cluster is configured or requested.
     hadoop_conf_dir
-        Directory with core-site.xml and its siblings.
+        Directory of core-site.xml and the other Hadoop client files.
     job_root
-        URL or path under which job directories lie; None: the backend's default.
+        URL or path of the directory that holds the job directories; None: the backend's default.
     python
         Interpreter of ``--python-env host``.
     timeout
-        Seconds that any single call to the cluster may take.
+        Time limit of a single call to the cluster, in seconds.
     state_dir
         Host-local directory for the driver, the job store and local jobs.
     """

@@ -1,8 +1,8 @@
-"""What ``--python-env`` may say, as data; pure.
+"""Parse ``--python-env``.
 
-``host`` (the kernel's own interpreter, which is on the nodes too), ``path:DIR`` (an environment on
-every node), ``auto`` (the kernel's own environment, packed and brought along), ``archive:URI`` (an
-archive with ``bin/python3`` in it), ``docker:IMAGE`` (the image's own ``python3``).
+``host``: the kernel's interpreter, which is also on the nodes. ``path:DIR``: an environment on
+every node. ``auto``: the kernel's environment, packed and uploaded. ``archive:URI``: an archive
+that contains ``bin/python3``. ``docker:IMAGE``: ``python3`` of the image.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
 
 ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
-#: What YARN's localizer can unpack.
-SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
+#: Archive formats that YARN's localizer can unpack.
+ARCHIVE_SUFFIXES = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 #: Directory of the container where an archive is unpacked, and the interpreter in it.
-DIRECTORY = "python-env"
-INTERPRETER = f"{DIRECTORY}/bin/python3"
+PYTHON_ENV_DIRECTORY = "python-env"
+INTERPRETER = f"{PYTHON_ENV_DIRECTORY}/bin/python3"
 _IMAGE = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,254}\Z")
 
 
 @dataclass(frozen=True)
 class PythonEnv:
-    """One ``--python-env``: its kind, and the directory, URI or image that goes with it."""
+    """Value of ``--python-env``: its kind and the directory, URI or image."""
 
     kind: str
     value: str = ""
 
     @property
     def packed(self) -> bool:
-        """Whether an archive goes to the containers."""
+        """Whether the containers get an archive."""
         return self.kind in ("auto", "archive")
 
     def interpreter(self, host_python: str) -> str:
-        """The interpreter in the container: an absolute path, or one below its directory.
+        """Return the interpreter in the container: an absolute path, or relative to its directory.
 
         Parameters
         ----------
         host_python
-            The kernel's own interpreter, for ``host``.
+            The kernel's interpreter, for ``host``.
         """
         if self.kind == "path":
             # Debian's own Python has no bin/python; every environment has a bin/python3.
@@ -51,12 +51,12 @@ class PythonEnv:
 
 
 def parse_python_env(text: str) -> PythonEnv:
-    """What ``--python-env TEXT`` means.
+    """Parse ``--python-env TEXT``.
 
     Raises
     ------
     UsageError
-        If it is none of the five forms, or its value cannot be one.
+        If the text has none of the five forms, or its value is invalid.
     """
     if text in ("auto", "host"):
         return PythonEnv(text)
@@ -81,22 +81,22 @@ def _check_path(value: str) -> None:
 
 
 def _check_archive(value: str) -> None:
-    if not value.endswith(SUFFIXES) or not value.isprintable():
+    if not value.endswith(ARCHIVE_SUFFIXES) or not value.isprintable():
         raise UsageError(
             f"--python-env archive:{value[:80]} is not an archive that YARN can unpack.",
-            f"Give a file that ends in {', '.join(SUFFIXES)} and holds bin/python3.",
+            f"Give a file that ends in {', '.join(ARCHIVE_SUFFIXES)} and holds bin/python3.",
         )
 
 
-def checked_image(value: str, option: str = "--docker_image ") -> str:
-    """The name of a Docker image as it stands.
+def check_image_name(value: str, option: str = "--docker_image ") -> str:
+    """Return ``value`` if it is a valid image name.
 
-    It becomes a variable of YARN's launch script, between double quotes of a shell.
+    The name becomes a variable of YARN's launch script, in double quotes of a shell.
 
     Raises
     ------
     UsageError
-        If it is none.
+        If it is not a valid image name.
     """
     if not _IMAGE.fullmatch(value):
         raise UsageError(
@@ -107,4 +107,4 @@ def checked_image(value: str, option: str = "--docker_image ") -> str:
 
 
 def _check_image(value: str) -> None:
-    checked_image(value, "--python-env docker:")
+    check_image_name(value, "--python-env docker:")

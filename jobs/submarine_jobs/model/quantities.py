@@ -1,6 +1,6 @@
-"""Sizes, times and resource lists as people write them, and back; pure functions.
+"""Parse and format memory sizes, durations, counts and resource lists.
 
-Units: memory is a whole number of MiB, time is seconds. Does not know the options that use them.
+Memory is a whole number of MiB, time is in seconds.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _RESOURCE_NAMES = {
 
 
 def parse_memory(text: str) -> int:
-    """MiB of ``8G``, ``8GB``, ``8g``, ``8192M``, ``8192`` (MiB) or ``0.5G``, rounded up.
+    """Return MiB for ``8G``, ``8GB``, ``8g``, ``8192M``, ``8192`` (MiB) or ``0.5G``, rounded up.
 
     Raises
     ------
     UsageError
-        If it is no size, or zero.
+        If it is not a size, or zero.
     """
     match = _MEMORY.match(text.strip())
-    # A bare "b" would read as bytes: 8B is more likely a slip than a wish for 8 MiB.
+    # Reject a bare "b", which means bytes: 8B is more likely an error than 8 MiB.
     if not match or (not match[2] and not text.strip()[-1:].isdigit()):
         raise UsageError(f"{text[:40]!r} is not a size of memory.", "Write 8G, 512M or 8192 (MiB).")
     mib = int((Decimal(match[1]) * _MIB[match[2].lower()]).to_integral_value(ROUND_CEILING))
@@ -57,26 +57,24 @@ def parse_memory(text: str) -> int:
 
 
 def format_memory(mib: int) -> str:
-    """``8G`` for 8192, ``1500M`` for 1500; ``parse_memory`` gives the number back."""
+    """Return ``8G`` for 8192 and ``1500M`` for 1500, which ``parse_memory`` reads."""
     return f"{mib // 1024}G" if mib % 1024 == 0 else f"{mib}M"
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of ``90``, ``90s``, ``2h``, ``1h30m``, ``1d`` or ``0.5h``.
+    """Return seconds for ``90``, ``90s``, ``2h``, ``1h30m``, ``1d`` or ``0.5h``.
 
     Raises
     ------
     UsageError
-        If it is no stretch of time, zero, or longer than a year.
+        If it is not a duration, zero, or longer than a year.
     """
     plain = text.strip().lower()
     if re.fullmatch(r"\d{1,12}(?:\.\d{1,9})?", plain, re.ASCII):
         plain += "s"
     parts = _DURATION.findall(plain)
     if not parts or "".join(number + unit for number, unit in parts) != plain:
-        raise UsageError(
-            f"{text[:40]!r} is not a stretch of time.", "Write 90s, 15m, 2h, 1h30m or 1d."
-        )
+        raise UsageError(f"{text[:40]!r} is not a duration.", "Write 90s, 15m, 2h, 1h30m or 1d.")
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
     if not 0 < seconds <= MAX_SECONDS:
         raise UsageError(
@@ -86,7 +84,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """``1h30m`` for 5400.0; ``parse_duration`` gives the number back, to the millisecond."""
+    """Return ``1h30m`` for 5400.0, which ``parse_duration`` reads; exact to the millisecond."""
     milliseconds = round(seconds * 1000)
     text = ""
     for unit, size in (("d", 86400000), ("h", 3600000), ("m", 60000), ("s", 1000), ("ms", 1)):
@@ -95,24 +93,24 @@ def format_duration(seconds: float) -> str:
     return text or "0s"
 
 
-def parse_patience(text: str) -> float:
-    """As ``parse_duration``, and 0 for ``never``.
+def parse_timeout(text: str) -> float:
+    """Like ``parse_duration``, and 0 for ``never``.
 
     Raises
     ------
     UsageError
-        If it is neither.
+        If it is neither a duration nor ``never``.
     """
     return 0.0 if text.strip().lower() in ("never", "0") else parse_duration(text)
 
 
-def format_patience(seconds: float) -> str:
-    """``never`` for 0, else as ``format_duration``."""
+def format_timeout(seconds: float) -> str:
+    """Return ``never`` for 0, else like ``format_duration``."""
     return format_duration(seconds) if seconds else "never"
 
 
 def parse_count(text: str, what: str, least: int = 0) -> int:
-    """A whole number from ``least``; ``what`` names it in the refusal."""
+    """Parse a whole number from ``least``; ``what`` names it in the error message."""
     plain = text.strip()
     if not _COUNT.match(plain) or not plain.isascii() or not least <= int(plain) <= MAX_COUNT:
         raise UsageError(f"{what} must be a whole number from {least}, not {text[:40]!r}.")
@@ -120,12 +118,12 @@ def parse_count(text: str, what: str, least: int = 0) -> int:
 
 
 def parse_resources(text: str) -> dict[str, int]:
-    """``memory=8G,vcores=2,gpu=2`` as {"memory": 8192, "vcores": 2, "gpus": 2}; any may be absent.
+    """Parse ``memory=8G,vcores=2,gpu=2`` as {"memory": 8192, "vcores": 2, "gpus": 2}.
 
     Raises
     ------
     UsageError
-        For an unknown or doubled resource, or a wrong amount.
+        For an unknown or repeated resource, or a wrong amount.
     """
     found: dict[str, int] = {}
     for part in text.split(","):
@@ -145,6 +143,6 @@ def parse_resources(text: str) -> dict[str, int]:
 
 
 def format_resources(resources: Resources) -> str:
-    """``memory=8G,vcores=2,gpu=2``, always all three."""
+    """Return ``memory=8G,vcores=2,gpu=2``, always with all three."""
     memory = format_memory(resources.memory)
     return f"memory={memory},vcores={resources.vcores},gpu={resources.gpus}"

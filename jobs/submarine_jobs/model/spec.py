@@ -1,7 +1,4 @@
-"""The spec: what a user may ask for, as data; holds no secret and no code.
-
-Does not parse options (``options``) and does not ask the cluster (``backends``).
-"""
+"""JobSpec: everything that a user can request for a job. It contains no secret and no code."""
 
 from __future__ import annotations
 
@@ -10,36 +7,96 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-# What a role is belongs to the spec, and is asked for here.
-from submarine_jobs.model.roles import (
-    KINDS,
-    SIDECAR_ROLES,
-    UNTRACKED_ROLES,
-    Resources,
-    Role,
-    usual_kind,
-)
-
 SPEC_VERSION = 1
-__all__ = [
-    "KINDS",
-    "SIDECAR_ROLES",
-    "SPEC_VERSION",
-    "UNTRACKED_ROLES",
-    "JobSpec",
-    "Localization",
-    "NamedInput",
-    "Resources",
-    "Role",
-    "usual_kind",
-]
+#: Roles that serve other roles and do not end by themselves.
+UNTRACKED_ROLES = ("ps", "scheduler", "server")
+#: Roles outside the gang; the loss of such a task is not a fault.
+SIDECAR_ROLES = ("tensorboard",)
+#: Role of the only task of a job that runs a kernel in a container.
+KERNEL_ROLE = "kernel"
+#: Role of the only task of a job that runs a notebook server in a container.
+NOTEBOOK_ROLE = "notebook"
+KINDS = ("tracked", "untracked", "sidecar")
+#: Start of the command of a TensorBoard role; ``submarine_runtime.tensorboards`` implements it.
+TENSORBOARD_COMMAND = "submarine:tensorboard"
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Size of one task: memory of the program in MiB, virtual cores, GPUs."""
+
+    memory: int = 2048
+    vcores: int = 1
+    gpus: int = 0
+
+
+def default_kind(role: str) -> str:
+    """Return the default kind of a role with this name."""
+    if role in SIDECAR_ROLES:
+        return "sidecar"
+    return "untracked" if role in UNTRACKED_ROLES else "tracked"
+
+
+@dataclass(frozen=True)
+class Role:
+    """Role of a job: tasks with the same program and size.
+
+    Parameters
+    ----------
+    command
+        None: run the program of the bundle with the Python of the job.
+    kind
+        ``tracked``, ``untracked`` or ``sidecar``; see ``protocol.coordinator_config``.
+    least
+        Minimum number of instances to start (``--min-workers``); None: all.
+    after
+        Roles that must start before this one.
+    node_label, nodes, racks
+        Constraints on the nodes of its containers; empty: none. With ``relax``, YARN uses other
+        nodes when these nodes or racks are full.
+    spread
+        Prefer nodes that have no task of this role yet.
+    avoid
+        Nodes to exclude.
+    python_env, python
+        Like in ``JobSpec``, for this role only; None: those of the job.
+    docker_image
+        Image of the containers of this role; None: that of the job.
+    processes
+        Processes of the program in each container; 0: the default of the framework (one per GPU for
+        PyTorch, else one).
+    """
+
+    name: str = "worker"
+    instances: int = 1
+    resources: Resources = field(default_factory=Resources)
+    command: str | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    kind: str = "tracked"
+    least: int | None = None
+    after: tuple[str, ...] = ()
+    node_label: str | None = None
+    nodes: tuple[str, ...] = ()
+    racks: tuple[str, ...] = ()
+    relax: bool = False
+    spread: bool = False
+    avoid: tuple[str, ...] = ()
+    python_env: str | None = None
+    python: str | None = None
+    docker_image: str | None = None
+    processes: int = 0
+
+
+def is_tensorboard(role: Role) -> bool:
+    """Whether a role runs TensorBoard."""
+    return (role.command or "").startswith(TENSORBOARD_COMMAND)
 
 
 @dataclass(frozen=True)
 class NamedInput:
-    """``--input NAME=URI[:shard]``: fetched before start, found at ``SUBMARINE_INPUT_<NAME>``.
+    """``--input NAME=URI[:shard]``: fetched before start, path in ``SUBMARINE_INPUT_<NAME>``.
 
-    ``shard_roles`` are the roles of ``:shard=ROLE,...``; empty: the tasks that train share it.
+    ``shard_roles`` are the roles of ``:shard=ROLE,...``; empty: the training tasks share it.
     """
 
     name: str
@@ -50,7 +107,7 @@ class NamedInput:
 
 @dataclass(frozen=True)
 class Localization:
-    """A file or directory brought to the container: source URI, name there, ``rw`` or ``ro``."""
+    """File or directory to localize: source URI, name in the container, ``rw`` or ``ro``."""
 
     source: str
     target: str
@@ -59,65 +116,65 @@ class Localization:
 
 @dataclass(frozen=True)
 class JobSpec:
-    """Everything that decides what a job is; written to ``spec.json``.
+    """Specification of a job, stored as ``spec.json``.
 
     Parameters
     ----------
     name
-        Name given by the user; the job id starts with a slug of it.
+        Name from the user; the job id starts with a slug of it.
     program, args
-        Entry file within the bundle and its arguments (None: roles carry a command).
+        Entry file in the bundle and its arguments; None: the roles have commands.
     python_env
-        ``host`` (``python`` is the kernel's own interpreter) or ``path:/opt/env``.
+        Value of ``--python-env``; see ``python_environment``.
     python
-        Absolute path of the interpreter in the container, resolved from ``python_env``.
+        Interpreter in the container, resolved from ``python_env``.
     input_path, checkpoint_path, saved_model_path
-        URIs, as in Apache Submarine; replace ``%input_path%`` and the like in commands.
+        URIs, as in Apache Submarine; they replace ``%input_path%`` etc. in commands.
     timeout
-        Seconds that the program may run; None: no limit.
+        Time limit of the program in seconds; None: no limit.
     archives
-        Archives (URI or path) unpacked beside the program, as ``Localization`` with mode ``ro``.
+        Archives (URI or path) that are unpacked in the working directory, with mode ``ro``.
     inputs
-        What is fetched before the program starts.
+        Inputs that are fetched before the program starts.
     params
         ``--param``: NAME -> JSON value.
     policy, allowed_failures, max_restarts, gang_timeout, gang_retries, heartbeat, lost_after
-        See ``launch.CoordinatorConfig``; None: its default, or what the framework needs.
+        See ``CoordinatorConfig``; None: its default, or the value that the framework needs.
     priority
-        YARN's priority within the queue, 0 and up; None: the queue's default.
+        YARN priority within the queue, from 0; None: the default of the queue.
     network_interface
-        What gloo and NCCL are told to use; None: found out on each node.
+        Interface for gloo and NCCL; None: detected on each node.
     docker_image
-        Image of all containers but the master's; None: no Docker.
+        Image of all containers except the application master's; None: no Docker.
     restore
         ``--restore``: ``auto``, ``chief``, ``own`` or ``strict``; None: ``auto``.
     resume_from
-        Job id whose newest checkpoint is put back before the first start.
+        Id of the job whose newest checkpoint is restored before the first start.
     with_names, return_names
-        Values sent to and brought back from the program.
+        Names of the values that are sent to the program and returned from it.
     bundle_digest
         SHA-256 of the bundle, hex.
     notebook, cell_id
-        Path of the document that the program comes from and the cell that was run to submit it, as
-        the kernel knows them; None: none.
+        Path of the notebook of the program and the cell that submitted the job, as the kernel
+        reports them; None: not from a notebook.
     workflow, workflow_run, workflow_node
-        Where it comes from when a workflow started it; see ``origin``. None: none.
+        Workflow that started the job; see ``workflow_origin``. None: none.
     yarn_tags
-        Further tags of its YARN application.
+        Additional tags of the YARN application.
     lease
-        Seconds that it lives on without a sign of life of who started it; None: for ever.
+        Seconds after which the job ends if its client does not renew it; None: no limit.
     passed_on
-        Names of the paths whose placeholder the command, arguments or environment used.
+        Names of the path placeholders that command, arguments or environment use.
     own_launcher
-        The program's library starts the processes of a single task; see ``launch.AgentConfig``.
+        A library of the program starts the processes of a task; see ``AgentConfig``.
     return_all_ranks
-        Values of every rank are returned, not only those of rank 0.
+        Return the values of every rank, not only of rank 0.
     keep
-        Patterns of files in the working directory that are saved as outputs.
+        Patterns of files in the working directory to save as outputs.
     require_collective
-        The job fails if its tasks never opened the port of their rendezvous.
+        Fail the job if its tasks never open the port of their rendezvous.
     run_id
-        The headless run that it belongs to, where a second attempt may attach to it.
+        Id of the headless run, so that a second attempt can attach to the job.
     """
 
     name: str
@@ -172,7 +229,7 @@ class JobSpec:
 
     @property
     def worker(self) -> Role:
-        """The only role of a single-task job; the chief's role of any other."""
+        """The only role of a single-task job, else the role of the chief."""
         by_name = {role.name: role for role in self.roles}
         for name in ("chief", "master", "worker"):
             if name in by_name:
@@ -181,32 +238,32 @@ class JobSpec:
 
     @property
     def task_count(self) -> int:
-        """Tasks of all roles together."""
+        """Number of tasks of all roles."""
         return sum(role.instances for role in self.roles)
 
     @property
     def distributed(self) -> bool:
-        """Whether the job needs a coordinator: more than one task, or what only that can do."""
+        """Whether the job needs a coordinator: several tasks, or a feature that only it has."""
         role = self.roles[0]
-        placed = role.node_label or role.nodes or role.racks or role.avoid or role.docker_image
+        constrained = role.node_label or role.nodes or role.racks or role.avoid or role.docker_image
         docker = self.docker_image or any(
             env and env.startswith("docker:") for env in (self.python_env, role.python_env)
         )
-        wants = self.max_restarts or role.kind != "tracked" or role.after
-        return self.task_count > 1 or bool(placed or docker or wants)
+        features = self.max_restarts or role.kind != "tracked" or role.after
+        return self.task_count > 1 or bool(constrained or docker or features)
 
     def to_bytes(self) -> bytes:
-        """Canonical JSON: the same spec gives the same bytes."""
+        """Return canonical JSON: equal specs have equal bytes."""
         return json.dumps(asdict(self), sort_keys=True, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> JobSpec:
-        """Read what ``to_bytes`` wrote; unknown fields of newer writers are ignored.
+        """Read the JSON of ``to_bytes``; unknown fields of newer versions are ignored.
 
         Raises
         ------
         ValueError
-            If it is no spec, or of a version that this release cannot read.
+            If it is not a spec, or its version is not supported.
         """
         raw = json.loads(data)
         if not isinstance(raw, dict) or int(raw.get("version", 0)) > SPEC_VERSION:

@@ -1,7 +1,4 @@
-"""Which tasks a job has, which of them speaks for it, and which one is meant by a word.
-
-Pure functions of spec and record; asks nobody.
-"""
+"""Tasks of a job: their names, the chief, the failed task, and selection by name."""
 
 from __future__ import annotations
 
@@ -18,10 +15,10 @@ from submarine_runtime.protocol.states import State
 
 #: The only task of a job of one task.
 ONLY_TASK = "worker:0"
-#: Most tasks whose logs are shown together.
-MAX_TOGETHER = 256
-#: A task that ended so was ended by somebody else, or with the others.
-_NOT_ITS_FAULT = frozenset(
+#: Maximum number of tasks whose logs are merged.
+MAX_MERGED_TASKS = 256
+#: End reasons that are not failures of the task itself.
+_NOT_FAILURES = frozenset(
     {
         EndReason.CANCELLED,
         EndReason.KILLED_ON_CLUSTER,
@@ -31,13 +28,13 @@ _NOT_ITS_FAULT = frozenset(
 )
 
 
-def names_of(spec: JobSpec) -> list[str]:
-    """All tasks that were asked for, in order of role and index."""
+def task_names(spec: JobSpec) -> list[str]:
+    """Return the names of all requested tasks in order of role and index."""
     return [f"{role.name}:{index}" for role in spec.roles for index in range(role.instances)]
 
 
 def chief_of(spec: JobSpec) -> str:
-    """The task whose outputs are the job's."""
+    """Return the chief: the task whose outputs are those of the job."""
     by_name = {role.name for role in spec.roles}
     found = next((name for name in CHIEF_ROLES if name in by_name), None)
     if found is None:
@@ -46,8 +43,8 @@ def chief_of(spec: JobSpec) -> str:
     return f"{found}:0"
 
 
-def chief_in(record: JobRecord) -> str:
-    """The same as far as a record tells."""
+def chief_of_record(record: JobRecord) -> str:
+    """Return the chief according to a record, which may not have all tasks yet."""
     tasks = sorted(record.tasks, key=lambda task: task.index)
     for role in CHIEF_ROLES:
         for task in tasks:
@@ -57,42 +54,42 @@ def chief_in(record: JobRecord) -> str:
 
 
 def failed_task(record: JobRecord) -> TaskRecord | None:
-    """The task whose failure ended the job: the first that failed of its own; None without one."""
+    """Return the task whose failure ended the job: the first to fail by itself; None if none."""
     failed = [
         task
         for task in record.tasks
-        if task.state in (State.FAILED, State.LOST) and task.reason not in _NOT_ITS_FAULT
+        if task.state in (State.FAILED, State.LOST) and task.reason not in _NOT_FAILURES
     ]
 
-    def likely(task: TaskRecord) -> tuple[bool, bool, float, str]:
+    def order(task: TaskRecord) -> tuple[bool, bool, float, str]:
         same = task.reason is not None and task.reason == record.reason
-        # What failed on its own failed before those that lost their partner through it.
+        # A task that fails by itself ends before the tasks that lose their partner.
         return (not same, task.exit_code is None, task.finished or float("inf"), task.task)
 
-    return min(failed, key=likely, default=None)
+    return min(failed, key=order, default=None)
 
 
-def telling_task(record: JobRecord) -> str:
-    """The task whose log tells most: the one that failed, else the chief."""
+def most_relevant_task(record: JobRecord) -> str:
+    """Return the task whose log is most relevant: the failed task, else the chief."""
     if record.state in (State.FAILED, State.RESTARTING):
         failed = failed_task(record)
         if failed is not None:
             return failed.task
-    return chief_in(record)
+    return chief_of_record(record)
 
 
-def task_of(record: JobRecord, name: str) -> TaskRecord | None:
-    """What the record says of one task."""
+def find_task(record: JobRecord, name: str) -> TaskRecord | None:
+    """Return the record of one task; None if there is none."""
     return next((task for task in record.tasks if task.task == name), None)
 
 
-def choose(names: Sequence[str], words: Iterable[str], job_id: str) -> list[str]:
-    """The tasks that are meant by ``worker:1`` or by a role's name, in order, each once.
+def select_tasks(names: Sequence[str], words: Iterable[str], job_id: str) -> list[str]:
+    """Return the tasks that match names such as ``worker:1`` or roles, in order, each once.
 
     Raises
     ------
     UsageError
-        If there is none of that name; the message has the tasks there are.
+        If no task matches; the message lists the tasks of the job.
     """
     chosen: list[str] = []
     for word in words:
@@ -101,14 +98,15 @@ def choose(names: Sequence[str], words: Iterable[str], job_id: str) -> list[str]
             near = difflib.get_close_matches(word, names, 1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise UsageError(
-                f"Job {job_id} has no task {word[:60]!r}.", f"{hint}It has {ranges(names)}."
+                f"Job {job_id} has no task {word[:60]!r}.",
+                f"{hint}It has {format_task_ranges(names)}.",
             )
         chosen += [name for name in found if name not in chosen]
     return chosen
 
 
-def ranges(names: Sequence[str]) -> str:
-    """``chief:0, worker:0 to worker:3, ps:0``."""
+def format_task_ranges(names: Sequence[str]) -> str:
+    """Return task names as ranges: ``chief:0, worker:0 to worker:3, ps:0``."""
     roles: dict[str, list[int]] = {}
     for name in names:
         role, index = layout.split_task(name)

@@ -1,7 +1,7 @@
-"""Where a job comes from when no person typed it: the workflow, its run and its node.
+"""Workflow, run and node that started a job, read from environment variables.
 
-Read from the environment, which a workflow's scheduler (Azkaban, Airflow, cron, our own runner)
-sets for each node's command. Holds no secret. Does not know what a workflow is.
+The scheduler of the workflow (Azkaban, Airflow, cron, the workflow runner) sets the variables for
+the command of each node. They contain no secret.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-WORKFLOW = "SUBMARINE_WORKFLOW"
-RUN = "SUBMARINE_WORKFLOW_RUN"
-NODE = "SUBMARINE_WORKFLOW_NODE"
-TAGS = "SUBMARINE_YARN_TAGS"
+WORKFLOW_VARIABLE = "SUBMARINE_WORKFLOW"
+RUN_VARIABLE = "SUBMARINE_WORKFLOW_RUN"
+NODE_VARIABLE = "SUBMARINE_WORKFLOW_NODE"
+TAGS_VARIABLE = "SUBMARINE_YARN_TAGS"
 
 _MAX_WORD = 200
-#: Azkaban's own tags have a colon in them; YARN takes any text of ASCII.
+#: Tags of Azkaban contain a colon; YARN accepts any ASCII text.
 _TAG = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,100}")
 
 
-def of_a_node() -> bool:
-    """Whether this process is the command of a workflow's node."""
-    return bool(os.environ.get(NODE, "").strip())
+def in_workflow_node() -> bool:
+    """Whether this process is the command of a workflow node."""
+    return bool(os.environ.get(NODE_VARIABLE, "").strip())
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Workflow, run and node that a job is started from; empty words where there is none.
+class WorkflowOrigin:
+    """Workflow, run and node that started a job; empty strings if there are none.
 
     Attributes
     ----------
     yarn_tags
-        Further tags of its YARN application, ``azkaban.flow.execid:17``, by which a scheduler
-        finds and kills it.
+        Additional tags of the YARN application, such as ``azkaban.flow.execid:17``, by which a
+        scheduler finds and kills it.
     """
 
     workflow: str = ""
@@ -43,14 +43,21 @@ class Origin:
     yarn_tags: tuple[str, ...] = ()
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Origin:
-        """What the environment says; words that make no sense there are left out."""
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> WorkflowOrigin:
+        """Read the variables; invalid tags are ignored."""
         env = os.environ if environ is None else environ
-        tags = [word.strip() for word in env.get(TAGS, "").split(",")]
-        workflow, run, node = (env.get(n, "").strip()[:_MAX_WORD] for n in (WORKFLOW, RUN, NODE))
+        tags = [word.strip() for word in env.get(TAGS_VARIABLE, "").split(",")]
+        workflow, run, node = (
+            env.get(n, "").strip()[:_MAX_WORD]
+            for n in (WORKFLOW_VARIABLE, RUN_VARIABLE, NODE_VARIABLE)
+        )
         return cls(workflow, run, node, tuple(tag for tag in tags if _TAG.fullmatch(tag)))
 
     def to_environment(self) -> dict[str, str]:
-        """The variables that say it."""
-        said = {WORKFLOW: self.workflow, RUN: self.run, NODE: self.node}
-        return {**said, TAGS: ",".join(self.yarn_tags)}
+        """Return the environment variables of this origin."""
+        variables = {
+            WORKFLOW_VARIABLE: self.workflow,
+            RUN_VARIABLE: self.run,
+            NODE_VARIABLE: self.node,
+        }
+        return {**variables, TAGS_VARIABLE: ",".join(self.yarn_tags)}

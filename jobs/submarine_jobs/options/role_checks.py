@@ -1,4 +1,4 @@
-"""Refuse roles that contradict each other, each in one sentence; pure, asks no cluster."""
+"""Reject roles that contradict each other."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_python_env
 from submarine_jobs.options.role_options import RoleOptions
-from submarine_jobs.options.roles_of import BOARD, HELPING, asked_roles, only_board
+from submarine_jobs.options.roles import (
+    AUXILIARY_ROLES,
+    TENSORBOARD,
+    is_only_tensorboard,
+    requested_roles,
+)
 from submarine_jobs.options.run_options import RunOptions
 from submarine_runtime.protocol.link import MAX_TASKS
 
@@ -15,16 +20,16 @@ _HEARTBEAT, _LOST_AFTER = 1.0, 25.0
 
 
 def check_roles(options: RunOptions) -> None:
-    """Refuse what no cluster could make right.
+    """Reject options that are invalid on every cluster.
 
     Raises
     ------
     UsageError
         If roles, their numbers or the rules for their faults contradict each other.
     """
-    if only_board(options, program=False) and options.role("worker") is not None:
+    if is_only_tensorboard(options, program=False) and options.role("worker") is not None:
         return
-    asked = asked_roles(options)
+    asked = requested_roles(options)
     _check_presence(options, asked)
     _check_numbers(options, asked)
     for role in asked:
@@ -35,7 +40,7 @@ def check_roles(options: RunOptions) -> None:
 
 def _check_presence(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
     named = {role.name: role for role in options.roles if role.count}
-    if "worker" not in named and not any(name not in HELPING for name in named):
+    if "worker" not in named and not any(name not in AUXILIARY_ROLES for name in named):
         for name, what in (("ps", "nobody to serve"), ("evaluator", "nothing to evaluate")):
             if name in named:
                 raise UsageError(
@@ -45,7 +50,9 @@ def _check_presence(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
         raise UsageError("--worker 0 leaves nothing to run.", "Give --worker 1, or leave it out.")
     if "chief" in named and "master" in named:
         raise UsageError("A job has one chief: master is another word for it.", "Name one of them.")
-    if not any(role.kind in (None, "tracked") and role.name not in HELPING for role in asked):
+    if not any(
+        role.kind in (None, "tracked") and role.name not in AUXILIARY_ROLES for role in asked
+    ):
         kinds = ", ".join(f"{role.name} is {role.kind}" for role in asked if role.kind)
         if not any(role.kind == "tracked" for role in asked):
             raise UsageError(
@@ -60,7 +67,7 @@ def _check_numbers(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
             raise UsageError(
                 f"--{name} {counts[name]}: a job has one chief.", "The others are --worker N."
             )
-    if counts.get(BOARD, 1) > 1:
+    if counts.get(TENSORBOARD, 1) > 1:
         raise UsageError("A job has one TensorBoard.", "Write --tensorboard alone.")
     if sum(counts.values()) > MAX_TASKS:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""One role as it was asked for, ``--role NAME=N,memory=4G,...``: parsed, merged, and back to words.
+"""Parse, merge and format the options of a role: ``--role NAME=N,memory=4G,...``.
 
 Does not fill in defaults (``roles_of``) and does not judge one role against another
 (``role_checks``).
@@ -13,25 +13,27 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import KINDS, format_memory, parse_count, parse_memory
-from submarine_jobs.options.pairs import format_pair, parse_env
-from submarine_jobs.options.role_parts import quoted, split_parts
+from submarine_jobs.options.option_values import format_pair, parse_env
 
 #: Roles with options of their own, in the order in which a job lists its roles.
-USUAL = ("chief", "master", "worker", "ps", "evaluator", "tensorboard")
+STANDARD_ROLES = ("chief", "master", "worker", "ps", "evaluator", "tensorboard")
 NAME = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLAIN = re.compile(r"^[^\s,'\"]{1,255}\Z")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?=[\"'])")
+_LAST = ("cmd", "launch_cmd")
 
 
 @dataclass(frozen=True)
 class RoleOptions:
-    """One role, as far as somebody said; None or empty: nobody did.
+    """Options of one role; None or empty: not given.
 
     Parameters
     ----------
     memory
         MiB.
     least
-        So many instances are enough to start.
+        Minimum number of instances to start.
     """
 
     name: str
@@ -61,7 +63,7 @@ class RoleOptions:
 
 
 #: Word of ``--role`` -> field; the first word of each field is the canonical one.
-WORDS = {
+ROLE_WORDS = {
     "memory": "memory",
     "vcores": "vcores",
     "gpu": "gpus",
@@ -78,7 +80,7 @@ WORDS = {
     "image": "image",
     "cmd": "command",
 }
-FLAGS = ("spread", "relax")
+ROLE_FLAGS = ("spread", "relax")
 _SPELLINGS = {
     "gpus": "gpu",
     "yarn.io/gpu": "gpu",
@@ -120,14 +122,14 @@ def parse_role(text: str) -> RoleOptions:
 
 def _take(values: dict[str, Any], role: str, word: str, value: str | None) -> None:
     where = f"--role {role}"
-    if word in FLAGS and value is None:
+    if word in ROLE_FLAGS and value is None:
         values[word] = True
         return
-    if word not in WORDS or value is None:
-        words = ", ".join((*WORDS, *FLAGS))
+    if word not in ROLE_WORDS or value is None:
+        words = ", ".join((*ROLE_WORDS, *ROLE_FLAGS))
         shown = word if value is None else f"{word}={value}"
         raise UsageError(f"{where}: {shown[:40]!r} is not known there.", f"It takes {words}.")
-    key = WORDS[word]
+    key = ROLE_WORDS[word]
     parsed = _parse(where, word, value)
     if key == "env":
         values[key] = _with_pair(values.get(key, {}), parsed, where)
@@ -183,7 +185,7 @@ def check_command(text: str, where: str) -> str:
 def format_role(role: RoleOptions) -> str:
     """The text of ``--role`` that means ``role``; ``parse_role`` gives it back."""
     words = [role.name if role.instances is None else f"{role.name}={role.instances}"]
-    for word, key in WORDS.items():
+    for word, key in ROLE_WORDS.items():
         value = getattr(role, key)
         if value is None or key == "command":
             continue
@@ -193,27 +195,27 @@ def format_role(role: RoleOptions) -> str:
             texts = list(value)
         else:
             texts = [format_memory(value) if key == "memory" else str(value)]
-        words += [f"{word}={quoted(text)}" for text in texts]
-    words += [flag for flag in FLAGS if getattr(role, flag)]
+        words += [f"{word}={quote_value(text)}" for text in texts]
+    words += [flag for flag in ROLE_FLAGS if getattr(role, flag)]
     if role.command is not None:
         raw = role.command[:1] not in "'\""
-        words.append(f"cmd={role.command if raw else quoted(role.command)}")
+        words.append(f"cmd={role.command if raw else quote_value(role.command)}")
     return ",".join(words)
 
 
 def merge_roles(roles: Iterable[RoleOptions]) -> tuple[RoleOptions, ...]:
-    """One entry a role, the usual ones first; what was said in several places put together.
+    """Merge the options of each role, standard roles first.
 
     Raises
     ------
     UsageError
-        If two places say different things of one role.
+        If options of a role contradict each other.
     """
     found: dict[str, RoleOptions] = {}
     for role in roles:
         found[role.name] = _merged(found[role.name], role) if role.name in found else role
-    usual = [found.pop(name) for name in USUAL[:-1] if name in found]
-    last = [found.pop(name) for name in USUAL[-1:] if name in found]
+    usual = [found.pop(name) for name in STANDARD_ROLES[:-1] if name in found]
+    last = [found.pop(name) for name in STANDARD_ROLES[-1:] if name in found]
     return (*usual, *found.values(), *last)
 
 
@@ -230,7 +232,7 @@ def _merged(one: RoleOptions, other: RoleOptions) -> RoleOptions:
                 mine = _with_pair(mine, pair, f"--role {one.name}")
             changes["env"] = mine
         else:
-            word = {key: word for word, key in WORDS.items()}.get(item.name, "a number")
+            word = {key: word for word, key in ROLE_WORDS.items()}.get(item.name, "a number")
             raise UsageError(
                 f"The role {one.name} is given two different values of {word}.", "Give one of them."
             )
@@ -238,5 +240,80 @@ def _merged(one: RoleOptions, other: RoleOptions) -> RoleOptions:
 
 
 def _absent(value: object) -> bool:
-    """Whether nobody said anything; 0 was said."""
+    """Return whether a value is not given; 0 is a value."""
     return value is None or value is False or value == () or value == {}
+
+
+def split_parts(text: str) -> tuple[str, list[tuple[str, str | None]]]:
+    """``NAME=N`` and the rest as pairs; a word without a value has None.
+
+    Raises
+    ------
+    UsageError
+        If a part is empty or a quote is not closed.
+    """
+    head, comma, rest = text.partition(",")
+    parts: list[tuple[str, str | None]] = []
+    while comma:
+        rest = rest.lstrip()
+        match = _WORD.match(rest)
+        if match is None:
+            raise UsageError(
+                f"--role {text[:60]!r} has an empty part after a comma.",
+                'Quote a value that holds commas: env="A=1,2", or give cmd= last.',
+            )
+        word, rest = match.group(), rest[match.end() :]
+        if not rest.startswith("="):
+            before, comma, rest = rest.partition(",")
+            parts.append((word + before.rstrip(), None))
+            continue
+        value, comma, rest = _value(word.lower(), rest[1:], text)
+        parts.append((word, value))
+    return head.strip(), parts
+
+
+def _value(word: str, rest: str, text: str) -> tuple[str, str, str]:
+    """The value at the beginning of ``rest``, the comma after it (or nothing) and what follows."""
+    before = ""
+    if word == "env" and (named := _ENV.match(rest)):
+        before, rest = named.group(), rest[named.end() :]
+    if rest[:1] in ("'", '"'):
+        inside, after = _quoted(rest, text, strict=word not in _LAST)
+        if inside is not None:
+            return before + inside, after[:1], after[1:]
+    if word in _LAST:
+        return before + rest, "", ""
+    value, comma, rest = rest.partition(",")
+    return before + value.strip(), comma, rest
+
+
+def _quoted(rest: str, text: str, *, strict: bool) -> tuple[str | None, str]:
+    """What the quotes hold, and what follows them; None: these quotes belong to a command."""
+    quote, found, position = rest[0], "", 1
+    while position < len(rest):
+        char = rest[position]
+        if char == "\\" and quote == '"' and rest[position + 1 : position + 2] in ('"', "\\"):
+            found += rest[position + 1]
+            position += 2
+            continue
+        position += 1
+        if char == quote:
+            after = rest[position:].lstrip()
+            if not after or after.startswith(","):
+                return found, after
+            break
+        found += char
+    if strict:
+        raise UsageError(
+            f"--role {text[:60]!r} has a quote that is not closed before the next comma.",
+            'Write for example env="A=1,2".',
+        )
+    return None, rest
+
+
+def quote_value(text: str) -> str:
+    """``text`` as a value: as it stands where that is safe, else in double quotes."""
+    if text and not re.search(r"[\s,'\"\\]", text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,7 +1,4 @@
-"""What a user asked of ``run``, parsed; ``argv`` turns it back to words.
-
-Does not decide what a job becomes (``spec_of``) and does not know where it was typed.
-"""
+"""Parsed options of ``run``. ``spec`` builds a spec from them, ``command_line`` formats them."""
 
 from __future__ import annotations
 
@@ -131,7 +128,7 @@ def check_name(name: str) -> str:
     return name
 
 
-def merge_amounts(listed: Mapping[str, int], single: Mapping[str, int | None]) -> dict[str, int]:
+def merge_resources(listed: Mapping[str, int], single: Mapping[str, int | None]) -> dict[str, int]:
     """One amount a resource from ``--worker_resources`` and ``--memory --vcores --gpu``.
 
     Raises
@@ -167,7 +164,7 @@ def split_args(text: str) -> tuple[str, ...]:
         raise UsageError(f"--args {text[:60]!r} cannot be split into words: {exc}.") from exc
 
 
-def unique(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:
+def unique_pairs(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:
     """A mapping of ``pairs``.
 
     Raises

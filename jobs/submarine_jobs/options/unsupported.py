@@ -1,7 +1,4 @@
-"""Options that people know from Apache Submarine and that are not there: each refused by its name.
-
-None is ever ignored: a job that silently runs without what was asked for is worse than none.
-"""
+"""Options of Apache Submarine that are not supported. They are rejected by name, never ignored."""
 
 from __future__ import annotations
 
@@ -30,15 +27,15 @@ UNSUPPORTED: tuple[Unsupported, ...] = (
 )
 
 
-def spelling(option: str) -> str:
+def normalize_option(option: str) -> str:
     """The one spelling of an option that both ``--num_ps`` and ``--num-ps`` have."""
     return option.replace("_", "-")
 
 
-_BY_NAME = {spelling(name): known for known in UNSUPPORTED for name in known.names}
+_BY_NAME = {normalize_option(name): known for known in UNSUPPORTED for name in known.names}
 
 
-def refusal(option: str) -> tuple[str, str] | None:
+def unsupported_option(option: str) -> tuple[str, str] | None:
     """The sentence and the way out for an option that is not there, else None."""
-    known = _BY_NAME.get(spelling(option))
+    known = _BY_NAME.get(normalize_option(option))
     return (f"{known.what} not in this release ({option}).", known.instead) if known else None

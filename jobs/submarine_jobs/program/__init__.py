@@ -1,27 +1,27 @@
-"""From notebook cells to a bundle: collection, merging, IPython syntax, documents, source map."""
+"""Build a bundle from notebook cells or files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_jobs.program.cell import Cell as Cell, named_labels as named_labels
-    from submarine_jobs.program.cell_entry_points import cell_verbs as cell_verbs
-    from submarine_jobs.program.cells import CellCollection as CellCollection
-    from submarine_jobs.program.collect_line import (
+    from submarine_jobs.program.cell import Cell as Cell, join_labels as join_labels
+    from submarine_jobs.program.cell_magic import (
         MAGIC as MAGIC,
         ONLY_TAG as ONLY_TAG,
         MarkedCell as MarkedCell,
-        line_of_tags as line_of_tags,
+        cell_verbs as cell_verbs,
         parse_cell as parse_cell,
         parse_options as parse_options,
         starts_job as starts_job,
-        tags_in as tags_in,
+        tags_of_metadata as tags_of_metadata,
+        tags_to_line as tags_to_line,
         writes_file as writes_file,
     )
-    from submarine_jobs.program.collected import (
+    from submarine_jobs.program.collection import (
+        CellCollection as CellCollection,
         CellState as CellState,
-        Collected as Collected,
+        CollectResult as CollectResult,
         ListedCell as ListedCell,
     )
     from submarine_jobs.program.file_names import (
@@ -29,7 +29,10 @@ if TYPE_CHECKING:
         check_file_name as check_file_name,
         package_files as package_files,
     )
-    from submarine_jobs.program.ipython_syntax import clean as clean, parse as parse
+    from submarine_jobs.program.ipython_syntax import (
+        clean_source as clean_source,
+        parse_python as parse_python,
+    )
     from submarine_jobs.program.job_bundle import Bundle as Bundle, build_bundle as build_bundle
     from submarine_jobs.program.merging import merge_cells as merge_cells
     from submarine_jobs.program.notebook_document import (
@@ -44,26 +47,47 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "cell": ("Cell", "named_labels"),
-            "cell_entry_points": ("cell_verbs",),
-            "cells": ("CellCollection",),
-            "collect_line": (
+            "cell": (
+                "Cell",
+                "join_labels",
+            ),
+            "cell_magic": (
                 "MAGIC",
                 "MarkedCell",
                 "ONLY_TAG",
-                "line_of_tags",
+                "cell_verbs",
                 "parse_cell",
                 "parse_options",
                 "starts_job",
-                "tags_in",
+                "tags_of_metadata",
+                "tags_to_line",
                 "writes_file",
             ),
-            "collected": ("CellState", "Collected", "ListedCell"),
-            "file_names": ("PROGRAM", "check_file_name", "package_files"),
-            "ipython_syntax": ("clean", "parse"),
-            "job_bundle": ("Bundle", "build_bundle"),
+            "collection": (
+                "CellCollection",
+                "CellState",
+                "CollectResult",
+                "ListedCell",
+            ),
+            "file_names": (
+                "PROGRAM",
+                "check_file_name",
+                "package_files",
+            ),
+            "ipython_syntax": (
+                "clean_source",
+                "parse_python",
+            ),
+            "job_bundle": (
+                "Bundle",
+                "build_bundle",
+            ),
             "merging": ("merge_cells",),
-            "notebook_document": ("DocumentCell", "NotebookError", "read_notebook"),
+            "notebook_document": (
+                "DocumentCell",
+                "NotebookError",
+                "read_notebook",
+            ),
             "scripts": ("bundle_from_file",),
         },
     )

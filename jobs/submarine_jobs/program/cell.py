@@ -1,7 +1,4 @@
-"""One collected cell, and what a person should know about its text.
-
-Does not know other cells (``cells``) and does not merge them (``bundle``).
-"""
+"""Collected cell, and notices about the lines that are left out of the program."""
 
 from __future__ import annotations
 
@@ -10,26 +7,26 @@ from dataclasses import dataclass
 
 from submarine_jobs.program.document_order import Content, normal_body
 from submarine_jobs.program.file_names import PROGRAM, check_file_name
-from submarine_jobs.program.ipython_syntax import IPythonSyntaxError, Removed, clean
+from submarine_jobs.program.ipython_syntax import IPythonSyntaxError, RemovedLine, clean_source
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One collected cell.
+    """Collected cell.
 
     Parameters
     ----------
     cell_id
-        Identity given by the front end; None where it sends none.
+        Id from the front end; None if it sends none.
     source
         The body, without the ``%%submarine`` line.
     filename
         File of the program that the cell belongs to.
     label
-        What a person sees: ``[3]`` for execution count 3, a paragraph's title in Zeppelin, ``#4``
-        for the fourth cell of a document that was never executed.
+        Label for the user: ``[3]`` for execution count 3, a paragraph's title in Zeppelin, ``#4``
+        for the fourth cell of a document without execution counts.
     execution_count
-        None where it was not executed.
+        None if it was not executed.
     first_line
         Number of the body's first line in the cell as an editor counts: 2 below a magic line.
     only
@@ -40,7 +37,7 @@ class Cell:
     Raises
     ------
     UsageError
-        If ``filename`` may not be a file of a program.
+        If ``filename`` is not a valid file name of a program.
     """
 
     cell_id: str | None
@@ -58,7 +55,7 @@ class Cell:
 
     @property
     def content(self) -> Content:
-        """File name and text: what tells whether two cells would give the same program."""
+        """File name and text: equal for cells that produce the same program."""
         return self.filename, self.source
 
 
@@ -77,17 +74,17 @@ class Notice:
 
 
 def notices_of(cell: Cell) -> tuple[Notice, ...]:
-    """What is left out of ``cell`` because only IPython understands it.
+    """Return notices of the IPython syntax that is left out of ``cell``.
 
     Raises
     ------
     IPythonSyntaxError
-        Naming cell and line, if something in it cannot be left out.
+        If something cannot be left out; the message names cell and line.
     """
     if cell.write_mode:
         return ()
     try:
-        removed = clean(cell.source).removed
+        removed = clean_source(cell.source).removed
     except IPythonSyntaxError as error:
         line = error.line + cell.first_line - 1
         raise IPythonSyntaxError(
@@ -96,7 +93,7 @@ def notices_of(cell: Cell) -> tuple[Notice, ...]:
     return tuple(_notice(cell, item) for item in removed)
 
 
-def _notice(cell: Cell, item: Removed) -> Notice:
+def _notice(cell: Cell, item: RemovedLine) -> Notice:
     line = item.line + cell.first_line - 1
     shown = item.text.split("\n")[0]
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
@@ -108,8 +105,8 @@ def _notice(cell: Cell, item: Removed) -> Notice:
     return Notice(message, cell.label, line)
 
 
-def named_labels(labels: Sequence[str], most: int = 6) -> str:
-    """Labels of several cells in a sentence: ``[1], [2] and [5]``, at most ``most`` of them."""
+def join_labels(labels: Sequence[str], most: int = 6) -> str:
+    """Join labels for a sentence: ``[1], [2] and [5]``, at most ``most`` of them."""
     shown = list(labels)
     if len(shown) > most:
         shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]

@@ -1,7 +1,4 @@
-"""Finds collected cells in a saved document: by cell id where known, else by source and order.
-
-Pure functions over plain data; keeps no state and reads no file.
-"""
+"""Find collected cells in a saved document, by cell id or else by source and order."""
 
 from __future__ import annotations
 
@@ -10,26 +7,26 @@ from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.collect_line import parse_cell, parse_options
+from submarine_jobs.program.cell_magic import parse_cell, parse_options
 from submarine_jobs.program.notebook_document import DocumentCell
 
-# What makes two cells the same text for us: file name and body without trailing blank lines.
+# Identity of the text of a cell: file name and body without trailing blank lines.
 Content = tuple[str, str]
 
 
-class Known(NamedTuple):
-    """A collected cell as far as finding it needs; ``place`` is where it was found last time."""
+class KnownCell(NamedTuple):
+    """Data of a collected cell to find it; ``place`` is its previous index."""
 
     cell_id: str | None
     content: Content
     place: int | None = None
 
 
-def content_of(cell: DocumentCell) -> Content | None:
-    """What the cell would be collected as; None where running it collects nothing.
+def program_content(cell: DocumentCell) -> Content | None:
+    """Return what running the cell would collect, or None.
 
-    So it is for a cell without mark and tag, with a wrong line, with nothing below the line, and
-    for ``%%submarine run``.
+    None for a cell without mark and tag, with an invalid or empty mark, and for ``%%submarine
+    run``.
     """
     marked = parse_cell(cell.source, cell.tags)
     if marked is None:
@@ -47,14 +44,14 @@ def normal_body(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
 
 
-def find_places(known: Sequence[Known], document: Sequence[DocumentCell]) -> list[int | None]:
+def find_places(known: Sequence[KnownCell], document: Sequence[DocumentCell]) -> list[int | None]:
     """Index in ``document`` of each collected cell, or None; no two cells get the same one."""
     by_id = {cell.cell_id: n for n, cell in reversed(list(enumerate(document))) if cell.cell_id}
     places = [by_id.get(cell.cell_id) if cell.cell_id else None for cell in known]
     taken = {place for place in places if place is not None}
     free: dict[Content, list[int]] = {}
     for number in range(len(document) - 1, -1, -1):
-        if number not in taken and (content := content_of(document[number])) is not None:
+        if number not in taken and (content := program_content(document[number])) is not None:
             free.setdefault(content, []).append(number)
     for number, cell in enumerate(known):
         if places[number] is None and free.get(cell.content):
@@ -72,8 +69,8 @@ def ids_were_replaced(old: Sequence[DocumentCell], new: Sequence[DocumentCell]) 
     return bool(before and after) and not before & after
 
 
-def settle(
-    known: Sequence[Known],
+def find_deleted(
+    known: Sequence[KnownCell],
     places: list[int | None],
     old: Sequence[DocumentCell],
     new: Sequence[DocumentCell],
@@ -97,7 +94,7 @@ def settle(
             continue
         now = now_at.get(cell.place)
         by_id = cell.cell_id is not None and old[cell.place].cell_id == cell.cell_id
-        if by_id or now is None or now in taken or content_of(new[now]) is None:
+        if by_id or now is None or now in taken or program_content(new[now]) is None:
             gone[number] = True
         else:
             places[number] = now

@@ -39,7 +39,7 @@ class IPythonSyntaxError(UsageError):
 
 
 @dataclass(frozen=True)
-class Removed:
+class RemovedLine:
     """A line that was left out: its number in the text, what it was, what kind of thing."""
 
     line: int
@@ -48,15 +48,15 @@ class Removed:
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedSource:
     """Python text with as many lines as the cell had, and what was left out of it."""
 
     text: str
-    removed: tuple[Removed, ...] = ()
+    removed: tuple[RemovedLine, ...] = ()
 
 
 @lru_cache(maxsize=1024)
-def clean(source: str, *, lenient: bool = False) -> Cleaned:
+def clean_source(source: str, *, lenient: bool = False) -> CleanedSource:
     """Turn a cell's text into Python text of the same number of lines.
 
     Parameters
@@ -72,22 +72,22 @@ def clean(source: str, *, lenient: bool = False) -> Cleaned:
         If something in it cannot be left out without changing what the program does.
     """
     if not _SUSPECT.search(source):
-        return Cleaned(source)
-    tree = parse(source)
-    removed: list[Removed] = []
+        return CleanedSource(source)
+    tree = parse_python(source)
+    removed: list[RemovedLine] = []
     if tree is None:
         source = _without_commands(_dedent(source), removed, lenient)
-        tree = parse(source)
+        tree = parse_python(source)
     if tree is not None and not lenient and (line := _top_level_await(tree)) is not None:
         raise IPythonSyntaxError(
             line,
             "await outside a function works in a notebook only.",
             "Put it into an async function and call asyncio.run(...).",
         )
-    return Cleaned(source, tuple(removed))
+    return CleanedSource(source, tuple(removed))
 
 
-def parse(source: str | bytes) -> ast.Module | None:
+def parse_python(source: str | bytes) -> ast.Module | None:
     """Return the syntax tree of a program; None if it is not Python."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -103,7 +103,7 @@ def _dedent(source: str) -> str:
     return re.sub("^" + match.group(1), "", source, flags=re.MULTILINE) if match else source
 
 
-def _without_commands(source: str, removed: list[Removed], lenient: bool) -> str:
+def _without_commands(source: str, removed: list[RemovedLine], lenient: bool) -> str:
     pieces: list[str] = []
     number, code_seen, position = 1, False, 0
     for line in logical_lines(source):
@@ -112,7 +112,7 @@ def _without_commands(source: str, removed: list[Removed], lenient: bool) -> str
         number += pieces[-1].count("\n")
         replacement, what = _replacement(line, text, code_seen, number, lenient)
         if what:
-            removed.append(Removed(number, text.strip(), what))
+            removed.append(RemovedLine(number, text.strip(), what))
         code_seen = code_seen or text.lstrip()[:1] not in ("", "#")
         pieces.append(replacement)
         number += text.count("\n")

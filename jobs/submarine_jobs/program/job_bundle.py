@@ -1,8 +1,7 @@
 """The files that a job runs: program, modules, source map, notebook snapshot.
 
-A pure function of the cells: the same cells give the same bytes on every machine. Does not judge
-the program (``checks``), ask the cluster or write anything. Programs that are files already are
-turned into bundles by ``scripts``.
+The bundle depends only on the cells: equal cells give equal bytes on every machine. ``scripts``
+builds bundles from files.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class Bundle:
     notebook
         The notebook document it came from, outputs stripped, if there is one.
     notices
-        Sentences for the person: what was left out, moved or taken along.
+        Notices for the user: lines that were left out or moved, files that were added.
     """
 
     program: str

@@ -1,7 +1,7 @@
-"""Merges the cells of one file into its text and notes which line came from where.
+"""Merge the cells of one file into its text and record the origin of each line.
 
-Pure: cells in, text and segments out. ``from __future__`` imports of later cells are moved to the
-top, because Python allows them nowhere else; the line numbers of everything else stay right.
+``from __future__`` imports of later cells move to the top, where Python requires them; the line
+numbers of all other lines stay correct.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice, notices_of
-from submarine_jobs.program.ipython_syntax import clean
+from submarine_jobs.program.ipython_syntax import clean_source
 from submarine_runtime.protocol.sourcemap import Segment
 
 # The declaration of an encoding (PEP 263): meaningless in a cell, but it would bind the file.
@@ -52,7 +52,7 @@ def merge_cells(cells: Sequence[Cell]) -> MergedFile:
     features: list[str] = []
     for number, cell in enumerate(cells):
         notices.extend(notices_of(cell))
-        text = cell.source if cell.write_mode else clean(cell.source).text
+        text = cell.source if cell.write_mode else clean_source(cell.source).text
         if number and "__future__" in text:
             text, found, line = _without_future(cell, text)
             features.extend(name for name in found if name not in features)

@@ -1,7 +1,6 @@
-"""Reads a notebook document: its code cells in order, and a snapshot without outputs.
+"""Read a notebook document: its code cells in order, and a snapshot without outputs.
 
-Goes through nbformat, so versions 3 and 4, with and without cell ids, read alike. Does not execute
-anything and does not write files.
+nbformat converts versions 3 and 4, with and without cell ids.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.collect_line import tags_in
+from submarine_jobs.program.cell_magic import tags_of_metadata
 
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -98,7 +97,7 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
                 source=_text(cell.get("source")),
                 label=f"[{count}]" if count is not None else f"#{number}",
                 execution_count=count,
-                tags=tags_in(cell.get("metadata")),
+                tags=tags_of_metadata(cell.get("metadata")),
                 raised=next(raised, ""),
             )
         )
@@ -164,7 +163,7 @@ def _raised(raw: Any) -> list[str]:
                 for output in (outputs if isinstance(outputs, list) else [])
                 if isinstance(output, dict) and output.get("output_type") in ("error", "pyerr")
             ]
-            meant = "raises-exception" in tags_in(cell.get("metadata"))
+            meant = "raises-exception" in tags_of_metadata(cell.get("metadata"))
             found.append(errors[0] if errors and not meant else "")
     return found
 

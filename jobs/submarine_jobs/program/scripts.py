@@ -1,7 +1,6 @@
-"""Bundles from files: a Python script with the modules beside it, or a notebook run headless.
+"""Build bundles from files: a Python script with its local modules, or a notebook.
 
-Reads the files named and what they import from their own directory; never sweeps up a directory.
-Does not run anything.
+Only the named file and the modules that it imports from its directory are read.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice
-from submarine_jobs.program.collect_line import parse_cell, parse_options
+from submarine_jobs.program.cell_magic import parse_cell, parse_options
 from submarine_jobs.program.file_names import PROGRAM
 from submarine_jobs.program.job_bundle import MAX_BYTES, Bundle, build_bundle, check_size
 from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument, read_notebook

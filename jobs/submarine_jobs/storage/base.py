@@ -1,7 +1,7 @@
-"""The one interface to the file systems that hold job directories; implements none.
+"""Interface of the file systems that store job directories.
 
-Paths are absolute, without scheme and host, ``/`` between the parts. Every operation ends within
-the storage's timeout.
+Paths are absolute POSIX paths without scheme and host. Every operation ends within the timeout of
+the storage.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pathlib import Path
 from submarine_jobs.errors import StorageError
 from submarine_runtime.protocol.agent_config import JobStore
 
-#: Ports of a NameNode that a URI may leave out, by scheme.
+#: Default ports of a NameNode by scheme.
 DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}
-#: Most files and directories that one listing, or one walk through a tree, returns.
+#: Maximum number of entries of one listing or one tree walk.
 MAX_ENTRIES = 200_000
 
 
@@ -28,9 +28,9 @@ def _normal(path: str) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One file or directory: base name, size in bytes, modification time in epoch seconds.
+    """File or directory: base name, size in bytes, modification time in epoch seconds.
 
-    ``owner`` is the file system's name for whose it is; empty: not known.
+    ``owner`` is the name of the owner in the file system; empty: not known.
     """
 
     name: str
@@ -41,26 +41,26 @@ class Entry:
 
 
 class Storage(ABC):
-    """A file system that holds job directories.
+    """File system that stores job directories.
 
-    All methods raise ``StorageError`` with one sentence when the file system fails or does not
-    answer in time, and ``FileNotFoundError`` for a path that is not there.
+    All methods raise ``StorageError`` if the file system fails or does not respond in time, and
+    ``FileNotFoundError`` for a missing path.
     """
 
-    #: Prefix that turns a path of this storage into a URL, ``hdfs://host:port`` or ``file://``.
+    #: Prefix of the URLs of this storage, ``hdfs://host:port`` or ``file://``.
     prefix: str
-    #: Further prefixes of the same file system, ``webhdfs://host:port``; in lower case.
+    #: Other prefixes of the same file system, such as ``webhdfs://host:port``; lower case.
     addresses: Collection[str] = ()
 
     def url(self, path: str) -> str:
-        """The URL of ``path``."""
+        """Return the URL of ``path``."""
         return self.prefix + path
 
     def path_of(self, uri: str) -> str | None:
-        """The path of ``uri`` in this file system; None if it lies in another one.
+        """Return the path of ``uri`` in this file system; None if it is in another one.
 
-        A path without a scheme is of this file system if it is absolute. A user in the URI is
-        ignored, as Hadoop does: requests are made as the profile's user.
+        An absolute path without a scheme is in this file system. A user in the URI is ignored, as
+        in Hadoop: requests use the user of the profile.
         """
         if uri.startswith("/"):
             return _normal(uri)
@@ -85,59 +85,61 @@ class Storage(ABC):
 
     @abstractmethod
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
-        """Bytes from ``offset``, at most ``length``; fewer at the end of the file."""
+        """Read at most ``length`` bytes from ``offset``; fewer at the end of the file."""
 
     @abstractmethod
     def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
-        """Put a whole file in place by rename, replacing any; makes parents."""
+        """Write a file atomically by rename, replace an existing one, and create parents."""
 
     @abstractmethod
     def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
-        """Put a whole file in place unless the name is taken; False when somebody was first.
+        """Write a file atomically unless it exists; return False if it does.
 
-        Safe to repeat after a lost reply: if what lies there equals ``data`` the answer is True.
+        Safe to repeat after a lost response: returns True if the existing content equals ``data``.
         """
 
     @abstractmethod
     def list_directory(self, path: str) -> list[Entry]:
-        """Entries of a directory sorted by name, temporary names left out."""
+        """List a directory sorted by name, without temporary files."""
 
     @abstractmethod
     def stat(self, path: str) -> Entry | None:
-        """What is at ``path``, or None."""
+        """Return the entry of ``path``, or None."""
 
     @abstractmethod
     def make_directory(self, path: str, *, mode: int = 0o700) -> None:
-        """Create a directory and its parents; no error when it is there."""
+        """Create a directory and its parents; no error if it exists."""
 
     @abstractmethod
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """Remove; no error when it is not there."""
+        """Delete a path; no error if it does not exist."""
 
     @abstractmethod
-    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
-        """Copy a local file here, published by rename, without holding it in memory.
+    def upload(
+        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Copy a local file to ``path`` atomically, in chunks.
 
         Parameters
         ----------
-        heard
-            Told of the bytes sent so far; where a storage copies at once, of nothing.
+        progress
+            Called with the number of bytes sent so far; not called by the local storage.
         """
 
     @abstractmethod
     def download(self, path: str, target: Path) -> None:
-        """Copy a file to this machine without holding it in memory."""
+        """Copy a file to this machine, in chunks."""
 
     @abstractmethod
     def job_store(self, path: str) -> JobStore:
-        """How an agent in a container reaches ``path`` with the standard library alone."""
+        """Describe how an agent in a container accesses ``path`` with the standard library."""
 
-    def owner_as(self, user: str) -> str:
-        """What ``stat`` names as the owner of a file that ``user`` makes here."""
+    def owner_name(self, user: str) -> str:
+        """Return the owner that ``stat`` reports for a file that ``user`` creates."""
         return user
 
     def walk(self, path: str) -> list[tuple[str, int]]:
-        """All files below ``path`` as (relative path, size), sorted.
+        """Return all files below ``path`` as (relative path, size), sorted.
 
         Raises
         ------
@@ -162,7 +164,7 @@ class Storage(ABC):
 
 
 def bounded(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries of one directory.
+    """Return the entries of one directory as a list.
 
     Raises
     ------
@@ -178,5 +180,5 @@ def bounded(entries: Iterable[Entry]) -> list[Entry]:
 def _too_many(what: str) -> StorageError:
     return StorageError(
         f"{what} holds more than {MAX_ENTRIES:,} files and directories.",
-        "Look at it with `hdfs dfs -ls`, and remove what is not needed.",
+        "List it with `hdfs dfs -ls`, and remove the files that you do not need.",
     )

@@ -1,7 +1,4 @@
-"""Calls of a client of HDFS: each within its time limit, each failure as one sentence.
-
-The two storages of HDFS share it: ``hdfs`` (hdfs-native) and ``webhdfs``. Talks to nobody itself.
-"""
+"""Base of the HDFS storages: time limit of each call, and one error sentence for each failure."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, BinaryIO, TypeVar
 
-from submarine_jobs.concurrency import call_within, limited, note_silence
+from submarine_jobs.concurrency import call_with_timeout, current_timeout, fail_further_calls
 from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -19,7 +16,7 @@ from submarine_runtime.storage import NotThereError
 
 T = TypeVar("T")
 CHUNK = 4 << 20
-#: A transfer of a whole file may take this many times the limit of a single call.
+#: Factor of the time limit for the transfer of a whole file.
 TRANSFER_FACTOR = 30
 #: Hadoop's service access list, checked before any permission of a file.
 _NOT_ADMITTED = re.compile(r"User (\S{1,100}) (?:\S{1,100} )?is not authorized for protocol")
@@ -28,14 +25,14 @@ _NAMES_QUOTA = re.compile(r"of directory (/\S{0,300}) is exceeded: ?quota ?= ?(\
 
 
 class ClientStorage(Storage):
-    """A storage whose work a client does.
+    """Storage that calls a client with a time limit.
 
     Parameters
     ----------
     prefix
         ``hdfs://host:port`` or ``hdfs://nameservice``.
     timeout
-        Seconds that one call may take.
+        Time limit of one call in seconds.
     """
 
     def __init__(self, prefix: str, timeout: float) -> None:
@@ -45,16 +42,16 @@ class ClientStorage(Storage):
     @property
     @abstractmethod
     def _client(self) -> Any:
-        """What ``work`` is given; made when it is first asked for, within the time limit."""
+        """The argument of ``work``; created at the first call, within its time limit."""
 
-    def _call(self, doing: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
+    def _call(self, operation: str, path: str, work: Callable[[Any], T], factor: int = 1) -> T:
         try:
-            limit = limited(self._timeout) if factor == 1 else self._timeout * factor
-            return call_within(limit, lambda: work(self._client))
+            limit = current_timeout(self._timeout) if factor == 1 else self._timeout * factor
+            return call_with_timeout(limit, lambda: work(self._client))
         except TimeoutError as exc:
-            note_silence(str(exc))
+            fail_further_calls(str(exc))
             raise NoAnswerError(
-                f"HDFS at {self.prefix} did not answer in time to {doing} {path}: {exc}.",
+                f"HDFS at {self.prefix} did not answer in time to {operation} {path}: {exc}.",
                 "Check that the NameNode is up: `submarine doctor`.",
             ) from exc
         except (FileNotFoundError, NotThereError) as exc:
@@ -62,59 +59,59 @@ class ClientStorage(Storage):
         except (FileExistsError, StorageError):
             raise
         except Exception as exc:
-            error = refusal(doing, self.prefix + path, exc)
+            error = storage_error(operation, self.prefix + path, exc)
             if not isinstance(error, (NoAccessError, NoRoomError)):
-                note_silence(" ".join(str(exc).split())[:200])
+                fail_further_calls(" ".join(str(exc).split())[:200])
             raise error from exc
 
 
-def temporary_name(path: str) -> str:
-    """A name beside ``path`` that listings leave out."""
+def temporary_path(path: str) -> str:
+    """Return a temporary path in the same directory; listings omit it."""
     directory, _, name = path.rpartition("/")
     return f"{directory}/{TEMPORARY_PREFIX}{name}.{secrets.token_hex(6)}"
 
 
-def visible(entries: Iterable[Entry]) -> list[Entry]:
-    """By name, without what is being written."""
+def visible_entries(entries: Iterable[Entry]) -> list[Entry]:
+    """Sort entries by name and omit temporary files."""
     kept = (entry for entry in entries if not entry.name.startswith(TEMPORARY_PREFIX))
     return sorted(bounded(kept), key=lambda entry: entry.name)
 
 
-def pieces(stream: BinaryIO, heard: Callable[[int], None] | None) -> Iterator[bytes]:
-    """What a file holds, ``heard`` being told how much was asked for so far."""
+def read_chunks(stream: BinaryIO, progress: Callable[[int], None] | None) -> Iterator[bytes]:
+    """Yield the content of a file; call ``progress`` with the number of bytes read so far."""
     done = 0
     while piece := stream.read(CHUNK):
         yield piece
         done += len(piece)
-        if heard is not None:
-            heard(done)
+        if progress is not None:
+            progress(done)
 
 
-def refusal(doing: str, url: str, exc: Exception) -> StorageError:
-    """What HDFS has refused, in one sentence and with what to do."""
+def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
+    """Convert an exception of an HDFS client to an error with a fix."""
     text = " ".join(str(exc).split())
     if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
         return NoRoomError(
-            f"Cannot {doing} {url}: {_quota(text)}.",
-            "Remove what is not needed there, or ask the operator for more.",
+            f"Cannot {operation} {url}: {_quota(text)}.",
+            "Remove files there that you do not need, or ask the operator for a larger quota.",
         )
-    # Not "AccessControl" alone: a Java stack names AccessController, whatever the exception is.
+    # Not "AccessControl" alone: every Java stack trace can contain AccessController.
     if "AccessControlException" in text or "Permission denied" in text:
         return NoAccessError(
-            f"Cannot {doing} {url}: permission denied.",
+            f"Cannot {operation} {url}: permission denied.",
             "Choose a job root that you own (job_root in submarine.toml).",
         )
     if found := _NOT_ADMITTED.search(text):
         return NoAccessError(
-            f"Cannot {doing} {url}: this cluster does not admit the user {found[1]}.",
-            "Ask its operator (security.client.protocol.acl in hadoop-policy.xml), or work as a "
-            "user whom it admits.",
+            f"Cannot {operation} {url}: this cluster does not admit the user {found[1]}.",
+            "Ask its operator (security.client.protocol.acl in hadoop-policy.xml), or use a "
+            "user that it admits.",
         )
-    return StorageError(*_sentence(doing, url, exc))
+    return StorageError(*_sentence(operation, url, exc))
 
 
 def _quota(text: str) -> str:
-    """Which quota is used up, as the NameNode words it; see its ``DirectoryWithQuotaFeature``."""
+    """Name the exceeded quota from the message of the NameNode (``DirectoryWithQuotaFeature``)."""
     if found := _SPACE_QUOTA.search(text):
         where, most = found.groups()
         return f"{where} is full, its quota of {most} (with all replicas) is used up"
@@ -124,11 +121,11 @@ def _quota(text: str) -> str:
     return "the HDFS quota is used up"
 
 
-def _sentence(doing: str, url: str, exc: Exception) -> tuple[str, str]:
+def _sentence(operation: str, url: str, exc: Exception) -> tuple[str, str]:
     text = " ".join(str(exc).split())[:300]
     if "SafeMode" in text or "safe mode" in text:
         return (
-            f"Cannot {doing} {url}: HDFS is in safe mode and takes no writes.",
+            f"Cannot {operation} {url}: HDFS is in safe mode and takes no writes.",
             "Wait until the NameNode leaves it, or ask the operator.",
         )
-    return f"Cannot {doing} {url}: {text}.", "`submarine doctor` checks HDFS."
+    return f"Cannot {operation} {url}: {text}.", "`submarine doctor` checks HDFS."

@@ -1,12 +1,12 @@
-"""Job directories on HDFS, through hdfs-native (no JVM); agents in containers use WebHDFS.
+"""Store job directories on HDFS with hdfs-native (no JVM); agents in containers use WebHDFS.
 
-Reads the cluster's addresses from the Hadoop client configuration. Acts as the process's own user
-only (``webhdfs`` as any other); does not do Kerberos yet.
+``HdfsStorage`` acts only as the user of this process; ``hdfs_storage`` selects WebHDFS for other
+users. Kerberos is not supported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,20 @@ from submarine_jobs.storage.base import Entry, bounded
 from submarine_jobs.storage.client_calls import (
     TRANSFER_FACTOR,
     ClientStorage,
-    pieces,
-    temporary_name,
-    visible,
+    read_chunks,
+    temporary_path,
+    visible_entries,
 )
+from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.storage import StoreError, WebHdfsStore
 
-#: Bytes up to which a file is small.
+#: Maximum size of a file that is written through WebHDFS, in bytes.
 SMALL_FILE = 1 << 20
 
 
 class HdfsStorage(ClientStorage):
-    """HDFS as the process's user with simple authentication.
+    """HDFS as the user of this process, with simple authentication.
 
     Parameters
     ----------
@@ -37,12 +38,11 @@ class HdfsStorage(ClientStorage):
     conf_dir
         Hadoop client configuration (core-site.xml, hdfs-site.xml).
     webhdfs
-        Base URLs of the NameNodes' web ports, for agents.
+        Base URLs of the web ports of the NameNodes, for agents and small files.
     user
-        The name by which agents know that user; None: ``HADOOP_USER_NAME`` or the account's, as
-        Hadoop does it.
+        Name of the user for agents; None: ``HADOOP_USER_NAME`` or the account, as in Hadoop.
     timeout
-        Seconds that one call may take.
+        Time limit of one call in seconds.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class HdfsStorage(ClientStorage):
 
     def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
         """See ``Storage.publish``."""
-        temporary = temporary_name(path)
+        temporary = temporary_path(path)
 
         def work(client: Any) -> None:
             self._write_data(client, temporary, data, mode)
@@ -86,8 +86,8 @@ class HdfsStorage(ClientStorage):
         self._call("write", path, work)
 
     def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
-        """See ``Storage.publish_exclusive``; the NameNode decides: rename without overwrite."""
-        temporary = temporary_name(path)
+        """See ``Storage.publish_exclusive``; the NameNode renames without overwriting."""
+        temporary = temporary_path(path)
 
         def work(client: Any) -> bool:
             self._write_data(client, temporary, data, mode)
@@ -108,7 +108,7 @@ class HdfsStorage(ClientStorage):
         def work(client: Any) -> list[Entry]:
             return bounded(_entry(status) for status in client.list_status(path))
 
-        return visible(self._call("list", path, work))
+        return visible_entries(self._call("list", path, work))
 
     def stat(self, path: str) -> Entry | None:
         """See ``Storage.stat``."""
@@ -132,13 +132,15 @@ class HdfsStorage(ClientStorage):
         except FileNotFoundError:
             return
 
-    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
+    def upload(
+        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+    ) -> None:
         """See ``Storage.upload``."""
-        temporary = temporary_name(path)
+        temporary = temporary_path(path)
 
         def work(client: Any) -> None:
             with source.open("rb") as stream:
-                self._write(client, temporary, pieces(stream, heard), 0o600)
+                self._write(client, temporary, read_chunks(stream, progress), 0o600)
             client.rename(temporary, path, overwrite=True)
 
         self._call("write", path, work, TRANSFER_FACTOR)
@@ -159,17 +161,17 @@ class HdfsStorage(ClientStorage):
         return JobStore(kind="webhdfs", path=path, webhdfs=self._webhdfs, user=self._user)
 
     def _write_data(self, client: Any, path: str, data: bytes, mode: int) -> None:
-        """Write a small file through WebHDFS, 10 to 30 ms, and any other through hdfs-native.
+        """Write a small file through WebHDFS (10 to 30 ms) and any other through hdfs-native.
 
-        hdfs-native asks the NameNode to close the file before the DataNode has reported its block,
-        and then sleeps 500 ms: a submit of five small files took seconds.
+        hdfs-native closes the file before the DataNode reports its block and then sleeps 500 ms, so
+        a submit of five small files would take seconds.
         """
         if self._webhdfs and mode == 0o600 and 0 < len(data) <= SMALL_FILE:
             try:
                 self._small_files._create(path.lstrip("/"), [data], len(data))
                 return
             except (StoreError, OSError):
-                pass  # hdfs-native says why, if it fails as well
+                pass  # hdfs-native reports the reason if it also fails.
         self._write(client, path, [data], mode)
 
     @cached_property
@@ -177,15 +179,55 @@ class HdfsStorage(ClientStorage):
         return WebHdfsStore(self._webhdfs, "", hadoop_user(self._user), self._timeout / 2)
 
     @staticmethod
-    def _write(client: Any, path: str, pieces: Any, mode: int) -> None:
+    def _write(client: Any, path: str, chunks: Any, mode: int) -> None:
         from hdfs_native import WriteOptions
 
         options = WriteOptions(permission=mode, create_parent=True, overwrite=True)
         with client.create(path, options) as writer:
-            for piece in pieces:
+            for piece in chunks:
                 writer.write(piece)
 
 
 def _entry(status: Any) -> Entry:
     name = status.path.rstrip("/").rpartition("/")[2]
     return Entry(name, status.length, status.isdir, status.modification_time / 1000, status.owner)
+
+
+def hdfs_storage(
+    default_fs: str,
+    *,
+    conf_dir: Path | None = None,
+    webhdfs: Sequence[str] = (),
+    addresses: Collection[str] = (),
+    user: str | None = None,
+    timeout: float = 20.0,
+) -> HdfsStorage | WebHdfsStorage:
+    """Return the storage for a user: hdfs-native for the process's user, WebHDFS for any other.
+
+    hdfs-native reads the user of simple authentication from the environment when it connects, so it
+    cannot act as a second user in the same process.
+
+    Parameters
+    ----------
+    default_fs
+        ``hdfs://host:port`` or ``hdfs://nameservice``.
+    conf_dir
+        Hadoop client configuration (core-site.xml, hdfs-site.xml).
+    webhdfs
+        Base URLs of the web ports of the NameNodes.
+    addresses
+        Other prefixes of the same file system; see ``HadoopConf.addresses``.
+    user
+        HDFS user; None: ``HADOOP_USER_NAME`` or the account, as in Hadoop.
+    timeout
+        Time limit of one call in seconds.
+    """
+    storage: HdfsStorage | WebHdfsStorage
+    if user is not None and user != hadoop_user():
+        storage = WebHdfsStorage(default_fs, webhdfs=webhdfs, user=user, timeout=timeout)
+    else:
+        storage = HdfsStorage(
+            default_fs, conf_dir=conf_dir, webhdfs=webhdfs, user=user, timeout=timeout
+        )
+    storage.addresses = frozenset(address.lower() for address in addresses)
+    return storage

@@ -1,4 +1,4 @@
-"""Job directories on a file system of this machine; used by the ``local`` backend and by tests."""
+"""Store job directories on a local file system, for the ``local`` backend and for tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from submarine_runtime.storage import NO_ROOM
 
 
 @contextmanager
-def _translated(doing: str, path: str) -> Iterator[None]:
+def _translated(operation: str, path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
@@ -28,16 +28,16 @@ def _translated(doing: str, path: str) -> Iterator[None]:
         kind = NoRoomError if exc.errno in NO_ROOM else StorageError
         if isinstance(exc, PermissionError):
             kind = NoAccessError
-        raise kind(f"Cannot {doing} {path}: {exc.strerror or exc}.") from exc
+        raise kind(f"Cannot {operation} {path}: {exc.strerror or exc}.") from exc
 
 
 class LocalStorage(Storage):
-    """A directory tree of this machine."""
+    """Directory tree of this machine."""
 
     prefix = "file://"
 
     def path_of(self, uri: str) -> str | None:
-        """See ``Storage.path_of``; a relative path begins at the working directory."""
+        """See ``Storage.path_of``; relative paths start at the working directory."""
         parts = urlsplit(uri)
         if not parts.scheme:
             return os.path.abspath(uri)
@@ -57,7 +57,7 @@ class LocalStorage(Storage):
             os.rename(self._write_temporary(path, data, mode), path)
 
     def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
-        """See ``Storage.publish_exclusive``; ``link`` fails where the name is taken."""
+        """See ``Storage.publish_exclusive``; ``link`` fails if the name exists."""
         with _translated("write", path):
             temporary = self._write_temporary(path, data, mode)
             try:
@@ -90,7 +90,7 @@ class LocalStorage(Storage):
         try:
             with _translated("look at", path):
                 info = os.stat(path)
-                # The owner of a link decides what is found here: not its target's owner.
+                # The owner of a link, not of its target, decides which file is found.
                 owner = os.lstat(path).st_uid
         except FileNotFoundError:
             return None
@@ -122,7 +122,9 @@ class LocalStorage(Storage):
         except FileNotFoundError:
             return
 
-    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
+    def upload(
+        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+    ) -> None:
         """See ``Storage.upload``."""
         with _translated("write", path):
             temporary = self._temporary_name(path)
@@ -135,8 +137,8 @@ class LocalStorage(Storage):
         with _translated("read", path):
             shutil.copyfile(path, target)
 
-    def owner_as(self, user: str) -> str:
-        """See ``Storage.owner_as``; empty: this process's own account."""
+    def owner_name(self, user: str) -> str:
+        """See ``Storage.owner_name``; empty for the account of this process."""
         return ""
 
     def job_store(self, path: str) -> JobStore:
@@ -163,7 +165,7 @@ class LocalStorage(Storage):
 
 
 def _owner(uid: int) -> str:
-    """Name of another account; nothing for this process's own, which may act as any user."""
+    """Return the name of another account; empty for the account of this process."""
     if uid == os.geteuid():
         return ""
     try:

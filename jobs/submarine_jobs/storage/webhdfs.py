@@ -1,9 +1,8 @@
-"""Job directories on HDFS as a user who is not the process's own, through WebHDFS.
+"""Store job directories on HDFS through WebHDFS, as a user other than that of the process.
 
-Every request names its user, so that one process can act as several, each with a storage of their
-own; what fails for a passing reason is tried again for as long as a call may take. Slower for large
-files than ``hdfs``, which can act as the process's user only. Does not do Kerberos: where the
-cluster wants it, a name in a request is not believed.
+Every request names its user, so one process can act as several users, each with its own storage.
+Transient failures are retried within the time limit of the call. ``hdfs`` is faster for large
+files, but acts only as the user of the process. Kerberos is not supported.
 """
 
 from __future__ import annotations
@@ -16,29 +15,34 @@ from typing import TypeVar
 
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage.base import Entry
-from submarine_jobs.storage.client_calls import TRANSFER_FACTOR, ClientStorage, pieces, visible
+from submarine_jobs.storage.client_calls import (
+    TRANSFER_FACTOR,
+    ClientStorage,
+    read_chunks,
+    visible_entries,
+)
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.storage import NotThereError, WebHdfsStore, patiently
 
 T = TypeVar("T")
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
-#: Part of a call's limit within which it is repeated: the rest is for the answer to the last try.
+#: Fraction of the time limit in which a call is retried; the rest is for the last response.
 _PATIENCE = 0.9
 
 
 class WebHdfsStorage(ClientStorage):
-    """HDFS as one user with simple authentication; any number of them live in a process.
+    """HDFS as one user with simple authentication; a process can have any number of instances.
 
     Parameters
     ----------
     default_fs
         ``hdfs://host:port`` or ``hdfs://nameservice``.
     webhdfs
-        Base URLs of the NameNodes' web ports.
+        Base URLs of the web ports of the NameNodes.
     user
-        As whom every request is made.
+        User of every request.
     timeout
-        Seconds that one call may take.
+        Time limit of one call in seconds.
     """
 
     def __init__(
@@ -52,18 +56,20 @@ class WebHdfsStorage(ClientStorage):
     def _client(self) -> WebHdfsStore:
         if not self._webhdfs:
             raise StorageError(
-                f"{self.prefix} cannot be told that {self._user} is meant: the address of its "
-                "WebHDFS is not known, and without it a process acts as its own user only.",
+                f"{self.prefix} cannot be accessed as {self._user}: the address of its WebHDFS is "
+                "not known, and hdfs-native acts only as the user of the process.",
                 "Name the cluster's client configuration (hadoop_conf_dir), or set "
                 f"HADOOP_USER_NAME={self._user} for the whole process.",
             )
         return WebHdfsStore(self._webhdfs, "", self._user, self._timeout)
 
-    def _call(self, doing: str, path: str, work: Callable[[WebHdfsStore], T], factor: int = 1) -> T:
-        """A NameNode that restarts is waited for, as hdfs-native does: all work may be repeated."""
+    def _call(
+        self, operation: str, path: str, work: Callable[[WebHdfsStore], T], factor: int = 1
+    ) -> T:
+        """Retry while a NameNode restarts, as hdfs-native does: all operations are repeatable."""
         until = time.monotonic() + _PATIENCE * factor * self._timeout
         return super()._call(
-            doing, path, lambda client: patiently(lambda: work(client), until), factor
+            operation, path, lambda client: patiently(lambda: work(client), until), factor
         )
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -84,7 +90,7 @@ class WebHdfsStorage(ClientStorage):
         self._call("write", path, lambda client: client.publish(path, data))
 
     def publish_exclusive(self, path: str, data: bytes, *, mode: int = _PRIVATE_FILE) -> bool:
-        """See ``Storage.publish_exclusive``; the NameNode decides: a rename onto no name."""
+        """See ``Storage.publish_exclusive``; the NameNode renames without overwriting."""
         _check_mode(mode, _PRIVATE_FILE)
 
         def work(client: WebHdfsStore) -> bool:
@@ -101,7 +107,7 @@ class WebHdfsStorage(ClientStorage):
                 raise NotThereError(path)
             return [Entry(*entry) for entry in found]
 
-        return visible(self._call("list", path, work))
+        return visible_entries(self._call("list", path, work))
 
     def stat(self, path: str) -> Entry | None:
         """See ``Storage.stat``."""
@@ -120,12 +126,14 @@ class WebHdfsStorage(ClientStorage):
         except FileNotFoundError:
             return
 
-    def upload(self, source: Path, path: str, heard: Callable[[int], None] | None = None) -> None:
+    def upload(
+        self, source: Path, path: str, progress: Callable[[int], None] | None = None
+    ) -> None:
         """See ``Storage.upload``."""
 
         def work(client: WebHdfsStore) -> None:
             with source.open("rb") as stream:
-                client.put(path, pieces(stream, heard), source.stat().st_size)
+                client.put(path, read_chunks(stream, progress), source.stat().st_size)
 
         self._call("write", path, work, TRANSFER_FACTOR)
 
@@ -146,4 +154,4 @@ class WebHdfsStorage(ClientStorage):
 
 def _check_mode(mode: int, private: int) -> None:
     if mode != private:
-        raise ValueError(f"through WebHDFS everything is made with mode {private:o}, not {mode:o}")
+        raise ValueError(f"WebHDFS storage creates entries with mode {private:o}, not {mode:o}")

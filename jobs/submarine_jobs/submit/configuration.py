@@ -12,8 +12,8 @@ from typing import Any
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
-from submarine_jobs.inputs import NOTHING, Reached, without_user
-from submarine_jobs.model import JobSpec, Role, gang_of, is_board, kind_of
+from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
+from submarine_jobs.model import JobSpec, Role, gang_of, is_tensorboard, kind_of
 from submarine_jobs.storage import Storage
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.agent_config import AgentConfig
@@ -30,7 +30,7 @@ def agent_config(
     intent: str,
     python: str,
     role: Role | None = None,
-    reached: Reached = NOTHING,
+    reached: StorePaths = NO_STORE_PATHS,
 ) -> AgentConfig:
     """Return the configuration of the agents of one role.
 
@@ -80,7 +80,7 @@ def agent_config(
         resources=record.resources,
         notes=list(record.notes),
         # TensorBoard reads no input.
-        fetch=[] if is_board(role) else list(reached.fetch),
+        fetch=[] if is_tensorboard(role) else list(reached.fetch),
         checkpoint_path=reached.checkpoint_path,
         restore_from=reached.restore_from,
         params=dict(spec.params),
@@ -236,7 +236,7 @@ def make_submission(
     intent: str,
     python: str,
     runtime_zip: str,
-    reached: Reached,
+    reached: StorePaths,
     environments: dict[str, str],
     hdfs_wait: float | None = None,
     on_step: Callable[[str], None] | None = None,

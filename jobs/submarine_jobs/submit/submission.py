@@ -15,10 +15,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from submarine_jobs.access import JobDirectory, JobHandle, new_secret
+from submarine_jobs.access import JobDirectory, JobHandle, create_secret
 from submarine_jobs.backends import Backend, Handle, Plan, Submission
 from submarine_jobs.config import hdfs_wait
-from submarine_jobs.environments import Progress, provide, remove_unused
+from submarine_jobs.environments import Progress, provide_archive, remove_unused
 from submarine_jobs.errors import (
     ClusterError,
     NotSubmittedError,
@@ -27,7 +27,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     with_job,
 )
-from submarine_jobs.inputs import bring
+from submarine_jobs.inputs import copy_sources
 from submarine_jobs.model import hadoop_user, parse_python_env
 from submarine_jobs.storage import Storage
 from submarine_jobs.submit.configuration import first_record, make_submission
@@ -184,7 +184,7 @@ class _Submit(Generic[JobT]):
         )
         files = {
             layout.SPEC: self.spec.to_bytes(),
-            layout.SECRET: new_secret(self.job_id).to_bytes(),
+            layout.SECRET: create_secret(self.job_id).to_bytes(),
             layout.BUNDLE: bundle,
             layout.VALUES: values,
         }
@@ -203,7 +203,7 @@ class _Submit(Generic[JobT]):
             runtime_path = upload(self.directory, self.root, files)
             if self.spec.localization or self.spec.archives:
                 self._report("Uploading the files of --localization and --archive")
-            bring(self.directory, self.spec)
+            copy_sources(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
                 raise StartTakenError("Another attempt of this run has just started this job.")
             self.incomplete = False
@@ -218,7 +218,7 @@ class _Submit(Generic[JobT]):
             self.session.store.put_origin(self.job_id, origin)
         self.session.store.put_launch(self.job_id, self.session.notebook)
         user = hadoop_user(self.session.profile.user)
-        self.session.store.put_owner(self.job_id, Owner(self.storage.owner_as(user), user))
+        self.session.store.put_owner(self.job_id, Owner(self.storage.owner_name(user), user))
         self.phases = [Phase("upload", self.started, uploaded), Phase("queue", uploaded)]
         submission = make_submission(
             self.spec,
@@ -388,7 +388,7 @@ def provide_environments(
             continue
         if text not in urls:
             report = progress or (lambda what, done, total: None)
-            provided = provide(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, report)
+            provided = provide_archive(env, storage, f"{root}/{RUNTIME_CACHE}", state_dir, report)
             urls[text] = provided.url if provided else ""
         found[role.name] = urls[text]
     return found

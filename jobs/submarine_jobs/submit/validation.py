@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from submarine_jobs.backends import Backend, Plan
 from submarine_jobs.environments import check_env
 from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
-from submarine_jobs.inputs import NOTHING, Reached, check_sources, reach
+from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, with_extra_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
@@ -40,7 +40,7 @@ class Validated:
 
     spec: JobSpec
     plan: Plan
-    reached: Reached
+    reached: StorePaths
     refusals: tuple[SubmarineError, ...] = ()
 
 
@@ -77,10 +77,10 @@ def validate(
         spec = fill_spec(spec)
     except UsageError as error:
         refusals.append(error)
-    reached = NOTHING
+    reached = NO_STORE_PATHS
     try:
         storage, root = backend.job_root()
-        reached = reach(spec, storage, root)
+        reached = resolve_store_paths(spec, storage, root)
     except SubmarineError as error:
         refusals.append(error)
     else:

@@ -1,4 +1,4 @@
-"""Format and sanitize text for people: sizes, times, untrusted text, terminal control sequences."""
+"""Format sizes and times, and sanitize untrusted text for display."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ if TYPE_CHECKING:
     from submarine_jobs.text.formatting import (
         duration as duration,
         memory as memory,
-        moment as moment,
+        running_duration as running_duration,
         size as size,
-        ticking as ticking,
+        timestamp as timestamp,
     )
-    from submarine_jobs.text.neighbours import beside as beside
     from submarine_jobs.text.sanitize import (
-        escaped as escaped,
-        escaped_line as escaped_line,
+        escape_html as escape_html,
+        escape_html_line as escape_html_line,
         one_line as one_line,
         printable as printable,
         web_link as web_link,
     )
+    from submarine_jobs.text.siblings import sibling_hint as sibling_hint
     from submarine_jobs.text.terminal import (
         TerminalFilter as TerminalFilter,
-        for_terminal as for_terminal,
+        filter_for_terminal as filter_for_terminal,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -30,9 +30,24 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "formatting": ("duration", "memory", "moment", "size", "ticking"),
-            "neighbours": ("beside",),
-            "sanitize": ("escaped", "escaped_line", "one_line", "printable", "web_link"),
-            "terminal": ("TerminalFilter", "for_terminal"),
+            "formatting": (
+                "duration",
+                "memory",
+                "running_duration",
+                "size",
+                "timestamp",
+            ),
+            "sanitize": (
+                "escape_html",
+                "escape_html_line",
+                "one_line",
+                "printable",
+                "web_link",
+            ),
+            "siblings": ("sibling_hint",),
+            "terminal": (
+                "TerminalFilter",
+                "filter_for_terminal",
+            ),
         },
     )

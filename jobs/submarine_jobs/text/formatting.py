@@ -1,4 +1,4 @@
-"""Seconds, bytes, memory and moments as people read them."""
+"""Format durations, sizes, memory and times for display."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 
 def duration(seconds: float | None) -> str:
-    """``0.4 s``, ``12 s``, ``3 min 05 s``, ``2 h 07 min``, ``3 d 04 h``; a hyphen for None."""
+    """Return ``0.4 s``, ``3 min 05 s``, ``2 h 07 min`` or ``3 d 04 h``; a hyphen for None."""
     if seconds is None or not math.isfinite(seconds):
         return "-"
     seconds = min(max(seconds, 0.0), 1e9)
@@ -23,14 +23,14 @@ def duration(seconds: float | None) -> str:
     return f"{whole // 86400} d {whole % 86400 // 3600:02d} h"
 
 
-def ticking(seconds: float) -> str:
-    """A duration that goes on: whole seconds that have passed, so that it changes once a second."""
+def running_duration(seconds: float) -> str:
+    """Format the duration of something that is still running: it changes once a second."""
     whole = math.floor(max(seconds, 0.0))
     return f"{whole} s" if whole < 10 else duration(whole)
 
 
 def size(count: float) -> str:
-    """Bytes as ``812 B``, ``3.4 kB``, ``1.2 MB`` (powers of 1000)."""
+    """Return bytes as ``812 B``, ``3.4 kB``, ``1.2 MB`` (powers of 1000)."""
     value = float(max(count, 0))
     for unit in ("B", "kB", "MB", "GB"):
         if value < 999.5:
@@ -39,8 +39,8 @@ def size(count: float) -> str:
     return f"{value:.1f} TB"
 
 
-def moment(time: float | None) -> str:
-    """``2026-11-20 14:03:09 UTC``; a hyphen for None or a time that no calendar has."""
+def timestamp(time: float | None) -> str:
+    """Return ``2026-11-20 14:03:09 UTC``; a hyphen for None or a time out of range."""
     if time is None:
         return "-"
     try:
@@ -50,7 +50,7 @@ def moment(time: float | None) -> str:
 
 
 def memory(mebibytes: float) -> str:
-    """``812 MiB``, ``1.2 GiB``."""
+    """Return ``812 MiB`` or ``1.2 GiB``."""
     if mebibytes >= 1024:
         return f"{mebibytes / 1024:.1f}".removesuffix(".0") + " GiB"
     return f"{mebibytes:.0f} MiB"

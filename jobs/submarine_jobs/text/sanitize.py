@@ -1,7 +1,7 @@
-"""Makes text that came from a job, a container or a cluster fit to be shown; trusts nothing.
+"""Sanitize text from jobs, containers and clusters for display.
 
-Knows nothing of jobs. ``printable`` is for text outputs, ``escaped`` for HTML, ``web_link`` decides
-what may become a link.
+``printable`` is for text output and ``escape_html`` for HTML. ``web_link`` decides what may become
+a link.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import html
 import re
 from urllib.parse import urlsplit
 
-#: Longest text that any single field of a job takes in an output, in characters.
+#: Maximum length of one field of a job in an output, in characters.
 FIELD_LIMIT = 500
 
 # Controls (C0 without tab and newline, DEL, C1), bidirectional overrides and isolates, line and
@@ -23,9 +23,9 @@ _SCHEMES = frozenset({"http", "https"})
 
 
 def printable(text: object, limit: int = FIELD_LIMIT) -> str:
-    """``text`` with everything that could move, hide or reorder other text replaced by U+FFFD.
+    """Replace every character that could move, hide or reorder other text by U+FFFD.
 
-    Newlines and tabs stay. What is longer than ``limit`` characters ends in an ellipsis.
+    Newlines and tabs are kept. Text longer than ``limit`` characters ends in an ellipsis.
     """
     words = text if isinstance(text, str) else str(text)
     if len(words) > limit:
@@ -34,23 +34,23 @@ def printable(text: object, limit: int = FIELD_LIMIT) -> str:
 
 
 def one_line(text: object, limit: int = FIELD_LIMIT) -> str:
-    """As ``printable``, with every run of white space made one space."""
+    """Like ``printable``, with each run of white space replaced by one space."""
     words = text if isinstance(text, str) else str(text)
     return printable(" ".join(words[: 4 * limit].split()), limit)
 
 
-def escaped(text: object, limit: int = FIELD_LIMIT) -> str:
-    """As ``printable``, ready to stand in HTML text or in a quoted attribute."""
+def escape_html(text: object, limit: int = FIELD_LIMIT) -> str:
+    """Like ``printable``, escaped for HTML text and quoted attributes."""
     return html.escape(printable(text, limit), quote=True)
 
 
-def escaped_line(text: object, limit: int = FIELD_LIMIT) -> str:
-    """As ``one_line``, ready to stand in HTML text or in a quoted attribute."""
+def escape_html_line(text: object, limit: int = FIELD_LIMIT) -> str:
+    """Like ``one_line``, escaped for HTML text and quoted attributes."""
     return html.escape(one_line(text, limit), quote=True)
 
 
 def web_link(url: object) -> str | None:
-    """``url`` if it may become a link (http or https, with a host, nothing unfit), else None."""
+    """Return ``url`` if it is safe as a link (http or https, with a host), else None."""
     if not isinstance(url, str) or len(url) > 2000 or _UNFIT.search(url):
         return None
     if any(character.isspace() for character in url) or "\\" in url:

@@ -1,7 +1,7 @@
-"""A log's bytes made fit for a terminal: colours stay, every other control sequence goes.
+"""Filter log output for a terminal: keep colours, remove every other control sequence.
 
-What a job prints is untrusted: it must not move the cursor, set the title, read the clipboard or
-answer in place of the user. Works piece by piece; a sequence may be cut anywhere.
+The output of a job is untrusted: it must not move the cursor, set the title, read the clipboard or
+send terminal input. The filter is incremental: a sequence may be split across chunks.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import codecs
 import re
 from typing import TextIO
 
-#: Longest escape sequence that is waited for; what is longer is no sequence of a sane program.
+#: Maximum length of an incomplete escape sequence that is held back.
 _MAX_PENDING = 4096
 _SGR = re.compile(r"\x1b\[[0-9;:]{0,64}m")
 _SEQUENCE = re.compile(
@@ -26,7 +26,7 @@ _CONTROLS = re.compile(
 
 
 class TerminalFilter:
-    """Filters one stream; keep one for each stream that is shown."""
+    """Incremental filter of one stream."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -34,7 +34,7 @@ class TerminalFilter:
         self._coloured = False
 
     def feed(self, data: bytes, *, final: bool = False) -> str:
-        """The next piece of text to show; ``final`` gives the rest and ends any colour."""
+        """Return the next text to show; ``final`` flushes the rest and resets the colour."""
         text = self._pending + self._decoder.decode(data, final)
         self._pending = ""
         unfinished = _UNFINISHED.search(text)
@@ -46,10 +46,10 @@ class TerminalFilter:
         return shown + ("\x1b[0m" if final and self._coloured else "")
 
 
-def for_terminal(text: str, stream: TextIO) -> str:
-    """Text that is whole, for a stream: filtered as a log where that is a terminal.
+def filter_for_terminal(text: str, stream: TextIO) -> str:
+    """Filter a complete text if ``stream`` is a terminal.
 
-    A file or a pipe gets the text as it is: a program that is printed stays that program.
+    The text for a file or a pipe is unchanged, so that a printed program stays runnable.
     """
     return _strip(text) if stream.isatty() else text
 

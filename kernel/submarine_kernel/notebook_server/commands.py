@@ -33,7 +33,7 @@ from submarine_jobs.commands.run import (
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import NOTEBOOK_ROLE, format_duration
-from submarine_jobs.options import RunOptions, unique
+from submarine_jobs.options import RunOptions, unique_pairs
 from submarine_kernel.notebook_server.access import (
     LINKS,
     NotebookAccess,
@@ -185,8 +185,8 @@ def start(
         app,
         RunOptions(
             name=name,
-            env=unique(given.pop("env"), "--env"),
-            quicklinks=unique(given.pop("quicklink"), "--quicklink"),
+            env=unique_pairs(given.pop("env"), "--env"),
+            quicklinks=unique_pairs(given.pop("quicklink"), "--quicklink"),
             files=tuple(dict.fromkeys(given.pop("file"))),
             archives=tuple(dict.fromkeys(given.pop("archive"))),
             checkpoint_path=given.pop("notebooks"),

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access import HOST, TunnelPorts, tunnel_loop
+from submarine_jobs.access import TUNNEL_HOST, TunnelPorts, tunnel_loop
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def forward(job: Job, port: int, on_ready: Callable[[str], object]) -> str:
     except OSError as error:
         raise UsageError(f"--port {port} cannot be used: {error.strerror}.") from None
     try:
-        on_ready(f"http://{HOST}:{taken}")
+        on_ready(f"http://{TUNNEL_HOST}:{taken}")
         while not (record := job.record()).state.ended:
             time.sleep(POLL_SECONDS)
             ports.address = job.directory.address() or address

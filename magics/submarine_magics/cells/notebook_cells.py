@@ -15,7 +15,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program import (
     Cell,
     CellCollection,
-    Collected,
+    CollectResult,
     MarkedCell,
     NotebookError,
     parse_cell,
@@ -55,7 +55,7 @@ class NotebookCells:
         #: Runs by label, ``[3]``: a traceback of a job refers to them.
         self.runs: OrderedDict[str, CellRun] = OrderedDict()
 
-    def collect(self, execution: Execution, code_name: str | None, *, only: bool) -> Collected:
+    def collect(self, execution: Execution, code_name: str | None, *, only: bool) -> CollectResult:
         """Collect the cell that is being executed.
 
         Raises

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.program import tags_in
+from submarine_jobs.program import tags_of_metadata
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -106,7 +106,7 @@ class Executions:
             deleted=tuple(word for word in deleted if isinstance(word, str))
             if isinstance(deleted, list)
             else (),
-            tags=tags_in(meta),
+            tags=tags_of_metadata(meta),
             code=getattr(info, "transformed_cell", None) or source,
         )
         self._current.set(execution)
@@ -133,7 +133,7 @@ class ExecuteRequest:
     @property
     def tags(self) -> tuple[str, ...]:
         """The cell's tags."""
-        return tags_in(self.metadata)
+        return tags_of_metadata(self.metadata)
 
 
 def current_request(shell: InteractiveShell) -> ExecuteRequest | None:

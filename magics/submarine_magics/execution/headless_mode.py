@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
-from submarine_jobs.model import ATTENDED, VARIABLE, Headless
+from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE, Headless
 from submarine_magics.execution.executions import current_request
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def runner_settings() -> tuple[Headless | None, bool]:
     The variable is changed at the first call: the barrier and the job options hold for this kernel,
     not for a kernel that one of its cells starts.
     """
-    attended = os.environ.get(VARIABLE, "").strip().lower() == ATTENDED
+    attended = os.environ.get(HEADLESS_VARIABLE, "").strip().lower() == HEADLESS_ATTENDED
     if attended:
-        del os.environ[VARIABLE]
+        del os.environ[HEADLESS_VARIABLE]
     settings = Headless.from_environment()
     if settings is not None:
         os.environ.update(replace(settings, barrier=False, job_options={}).to_environment())

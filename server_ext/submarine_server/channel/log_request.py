@@ -13,7 +13,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.logs import LogKey, check, key_of, order
-from submarine_jobs.model import MAX_TOGETHER
+from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_server.channel.feed import number_in
 from submarine_server.logs import EVERY, GrowingLog
 
@@ -48,10 +48,10 @@ class Wanted:
 
 
 def _tasks(names: Any) -> tuple[str, ...]:
-    fine = isinstance(names, list) and 0 < len(names) <= MAX_TOGETHER
+    fine = isinstance(names, list) and 0 < len(names) <= MAX_MERGED_TASKS
     if not fine or not all(isinstance(name, str) for name in names):
         raise UsageError(
-            f"`tasks` must be a list of 1 to {MAX_TOGETHER} names.", 'Give ["*"] for all tasks.'
+            f"`tasks` must be a list of 1 to {MAX_MERGED_TASKS} names.", 'Give ["*"] for all tasks.'
         )
     for name in names:
         if name != EVERY:

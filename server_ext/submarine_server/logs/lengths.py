@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipped_tasks
-from submarine_jobs.model import MAX_TOGETHER
+from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.logs.reader import LogReader, recorded
@@ -98,7 +98,7 @@ def shipped_now(reader: LogReader, tasks: Collection[str]) -> dict[LogKey, int]:
     lengths: dict[LogKey, int] = {}
     names: Iterable[str] = tasks
     if EVERY in tasks:
-        names = shipped_tasks(reader.job.directory)[:MAX_TOGETHER]
+        names = shipped_tasks(reader.job.directory)[:MAX_MERGED_TASKS]
     for task in names:
         for attempt in shipped_attempts(reader.job.directory, task):
             lengths.update(

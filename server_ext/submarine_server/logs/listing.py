@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from submarine_jobs.access import AgentClient
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs import LogKey, order, shipped_attempts
-from submarine_jobs.model import MAX_TOGETHER
+from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.logs.lengths import EVERYTHING, final_lengths, shipped_now
@@ -76,7 +76,7 @@ def _going(reader: LogReader) -> dict[LogKey, int]:
         if task.started is not None and task.finished is None:
             attempt = layout.attempt_name(task.epoch, task.attempt)
             running += [LogKey(task.task, attempt, stream) for stream in layout.STREAMS]
-    lengths.update({key: lengths.get(key, 0) for key in running[: 2 * MAX_TOGETHER]})
+    lengths.update({key: lengths.get(key, 0) for key in running[: 2 * MAX_MERGED_TASKS]})
     with ThreadPoolExecutor(AT_ONCE, "submarine-lengths") as pool:
         asked = running[:MAX_ASKED]
         for key, told in zip(

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.client import noted_owner
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
 from submarine_jobs.model import hadoop_user
-from submarine_jobs.options import command_of
+from submarine_jobs.options import command_of_spec
 from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
@@ -147,7 +147,7 @@ def _spec_of(job: Job) -> JobSpec | None:
 
 def _command(spec: JobSpec) -> str:
     try:
-        words = command_of(spec)
+        words = command_of_spec(spec)
     except (UsageError, ValueError, TypeError, AttributeError):
         return ""  # a spec that this release cannot say in words
     return words if len(words) <= 20_000 and words.isprintable() else ""

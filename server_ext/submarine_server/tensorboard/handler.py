@@ -16,7 +16,7 @@ from tornado.httputil import HTTPHeaders
 from tornado.web import HTTPError
 
 from submarine_jobs.tensorboards import MAX_JOBS, Board
-from submarine_jobs.text import escaped
+from submarine_jobs.text import escape_html
 from submarine_server.base import ApiError, api_error, checked_job_id, core_of, guarded
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.registry import SETTING, Key, TensorBoards
@@ -167,7 +167,9 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
         self.set_header("Content-Security-Policy", _POLICY)
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
-        self.finish(_PAGE.format(error=escaped(found.error, 2000), fix=escaped(found.fix, 2000)))
+        self.finish(
+            _PAGE.format(error=escape_html(found.error, 2000), fix=escape_html(found.fix, 2000))
+        )
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
         """What was foreseen is one short line."""

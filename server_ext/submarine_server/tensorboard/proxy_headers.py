@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import parse_qsl, quote, urlencode
 
-from submarine_jobs.text import escaped
+from submarine_jobs.text import escape_html
 
 _TO_BACKEND = ("accept", "accept-language", "content-type", "range", "user-agent")
 _PREFIX_TO_BACKEND = "x-tensorboard-"
@@ -94,6 +94,6 @@ def page_body(body: bytes, notices: Iterable[str]) -> bytes:
     bar = (
         '<div role="status" style="position:fixed;bottom:0;left:0;right:0;z-index:9999;'
         "padding:4px 12px;font:13px sans-serif;background:#fff4ce;color:#333;"
-        f'border-top:1px solid #d8c27a">{escaped(said, 2000)}</div>'
+        f'border-top:1px solid #d8c27a">{escape_html(said, 2000)}</div>'
     )
     return body[: start.end()] + bar.encode() + body[start.end() :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from submarine_jobs.display import number, summary, tame
-from submarine_jobs.model import JobView, telling_task
+from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
@@ -62,7 +62,7 @@ def view_json(view: JobView, about: About) -> Json:
         "advice": one_line(summary.next_step(JobView(record)), SENTENCE),
         "lost_if_cancelled": summary.lost_if_cancelled(record),
         "reason_sentence": f"{sentence} {summary.saved(record)}".strip() if sentence else "",
-        "log_task": one_line(view.task or telling_task(record), WORD),
+        "log_task": one_line(view.task or most_relevant_task(record), WORD),
         "task_count": len(record.tasks),
         "events": [event_json(event) for event in record.events[-MAX_EVENTS:]],
         "command": about.command,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.model import usual_kind
+from submarine_jobs.model import default_kind
 from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
 from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch, share
 from submarine_runtime.frameworks import sharing_tasks
@@ -145,7 +145,7 @@ def test_the_tasks_that_train_share_the_files(
     gang = []
     for text in roles.split():
         name, _, count = text.partition("=")
-        gang.append({"name": name, "instances": count or 1, "kind": usual_kind(name)})
+        gang.append({"name": name, "instances": count or 1, "kind": default_kind(name)})
     members = expected_members(gang)
     for order in (members, list(reversed(members))):
         assert sharing_tasks(framework, {}, order, named) == expected.split()

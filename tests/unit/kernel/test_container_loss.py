@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, new_secret
+from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, create_secret
 from submarine_jobs.client import Job
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import JobView
@@ -101,7 +101,7 @@ def test_a_refused_connection_counts_as_ended() -> None:
 
     async def connect() -> bool:
         keeper = KeeperClient("kernel-gpu-1", lambda message: None)
-        secret = new_secret("kernel-gpu-1")
+        secret = create_secret("kernel-gpu-1")
         with pytest.raises(TunnelError, match="Connect call failed"):
             await keeper.connect(AgentAddress("127.0.0.1", free_port(), secret))
         return keeper.broken.is_set()

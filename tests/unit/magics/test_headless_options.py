@@ -10,14 +10,14 @@ import pytest
 
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import ConfigError
-from submarine_jobs.model import ATTENDED, VARIABLE, Headless
+from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE, Headless
 from submarine_magics.commands.headless_options import override_options, with_headless_options
 from submarine_magics.execution import headless_mode
 
 
 @pytest.fixture(autouse=True)
 def no_runner(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(HEADLESS_VARIABLE, raising=False)
     headless_mode.runner_settings.cache_clear()
     yield
     headless_mode.runner_settings.cache_clear()
@@ -47,7 +47,7 @@ def test_the_request_shows_whether_the_session_is_interactive() -> None:
 
 
 def test_a_program_can_declare_the_session_interactive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, ATTENDED)
+    monkeypatch.setenv(HEADLESS_VARIABLE, HEADLESS_ATTENDED)
     assert headless_mode.headless_settings(shell(False)) is None
 
 
@@ -59,7 +59,7 @@ def test_the_runners_settings_take_precedence(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_invalid_variable_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "{")
+    monkeypatch.setenv(HEADLESS_VARIABLE, "{")
     assert headless_mode.headless_settings(shell(True)) is None
 
 

@@ -25,11 +25,10 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs.backends.yarn.application import single as application
 from submarine_jobs.cli import _complain
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobSpec, Role, checked_image, fill_spec
-from submarine_jobs.options.data_pairs import parse_param
-from submarine_jobs.options.pairs import parse_env
+from submarine_jobs.model import JobSpec, Role, check_image_name, fill_spec
+from submarine_jobs.options.option_values import parse_env, parse_param
 from submarine_jobs.submit.job_directory import slug
-from submarine_jobs.text import TerminalFilter, for_terminal
+from submarine_jobs.text import TerminalFilter, filter_for_terminal
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore
 from submarine_runtime.protocol.states import State
 from submarine_workflows.azkaban.project import with_values
@@ -232,7 +231,7 @@ def test_a_placeholder_in_a_command_is_one_word(value: str) -> None:
 def test_an_image_is_a_name_between_double_quotes(image: str) -> None:
     for text in (image, f"x{image}", f"registry/x:{image}", "registry/x\n"):
         try:
-            found = checked_image(text)
+            found = check_image_name(text)
         except UsageError:
             continue
         assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*", found)
@@ -379,7 +378,7 @@ def test_a_terminal_gets_colours_and_nothing_else(parts: list[str], size: int) -
     log = TerminalFilter()
     pieces = [log.feed(data[at : at + size]) for at in range(0, len(data), size)]
     shown = "".join([*pieces, log.feed(b"", final=True)])
-    for text in (shown, for_terminal("".join(parts), Terminal())):
+    for text in (shown, filter_for_terminal("".join(parts), Terminal())):
         plain = re.sub(r"\x1b\[[0-9;:]*m", "", text)
         assert not UNFIT.search(plain.replace("\r", ""))
     stream = io.StringIO()
@@ -394,7 +393,7 @@ class Terminal(io.StringIO):
 
 
 def test_a_program_in_a_file_keeps_its_bytes() -> None:
-    assert for_terminal("a\x0cb\x1b[2J", io.StringIO()) == "a\x0cb\x1b[2J"
+    assert filter_for_terminal("a\x0cb\x1b[2J", io.StringIO()) == "a\x0cb\x1b[2J"
 
 
 @QUICK

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from submarine_jobs.access import JobDirectory, new_secret
+from submarine_jobs.access import JobDirectory, create_secret
 from submarine_jobs.client import Job
 from submarine_jobs.logs import LogKey, Mark, parse_index, part_of
 from submarine_jobs.storage import LocalStorage
@@ -75,7 +75,7 @@ def test_without_an_index_the_times_of_segments_count(tmp_path: Path) -> None:
 
 def test_a_record_that_names_an_address_inside_learns_and_gets_nothing(tmp_path: Path) -> None:
     """Whoever listens there has not the job's certificate: no request is sent, no token told."""
-    secret = new_secret("evil-20261122-0a1b")
+    secret = create_secret("evil-20261122-0a1b")
     (tmp_path / "secret.json").write_bytes(secret.to_bytes())
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:

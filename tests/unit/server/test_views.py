@@ -15,8 +15,8 @@ import pytest
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobView, Profile
-from submarine_jobs.options import command_of, spec_from_options
-from submarine_jobs.options.from_spec import options_of
+from submarine_jobs.options import command_of_spec, spec_from_options
+from submarine_jobs.options.command_line import options_of
 from submarine_jobs.outputs import Row
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore, Origin, cursor_of
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -155,7 +155,7 @@ def test_the_words_of_a_spec_ask_for_the_same_spec(line: str) -> None:
     needs = Program() if "--program" in line else None
     profile = replace(profile, queue=options.queue)
     spec = spec_from_options(options, profile, needs)
-    words = shlex.split(command_of(spec))
+    words = shlex.split(command_of_spec(spec))
     assert words[:2] == ["submarine", "run"]
     again = spec_from_options(parse_run(words[2:]), profile, needs)
     assert again == spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from submarine_jobs.concurrency import call_within
+from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
 from submarine_jobs.text import duration
@@ -73,7 +73,7 @@ def wait_for_data(
         left = timeout - (time.monotonic() - began)
         try:
             patience = min(PATIENCE, max(left, _SHORTEST))
-            there = call_within(patience, lambda: place_of(url, profile).exists())
+            there = call_with_timeout(patience, lambda: place_of(url, profile).exists())
             last = ""
         except StorageError as exc:
             there, last = False, str(exc)

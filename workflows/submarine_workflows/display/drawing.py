@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from submarine_jobs.text import escaped_line
+from submarine_jobs.text import escape_html_line
 from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, lay_out
 from submarine_workflows.model import Kind, Node, Workflow
 
@@ -102,7 +102,7 @@ def as_svg(
         _box(known[name], corner, states.get(name, ""), words.get(name, ""))
         for name, corner in layout.corners.items()
     ]
-    label = escaped_line(f"Workflow {workflow.name}: {len(workflow.nodes)} nodes")
+    label = escape_html_line(f"Workflow {workflow.name}: {len(workflow.nodes)} nodes")
     width, height = layout.width, layout.height
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
@@ -151,9 +151,9 @@ def _box(node: Node, corner: Point, state: str, words: str) -> str:
         f'fill-opacity="{fill}" stroke="{colour}" stroke-width="{1.5 if state in COLOURS else 1}"'
         f"{faint}{dashes}/>"
         f'<text x="{x + 11:g}" y="{y + 18:g}" fill="currentColor" font-weight="600">'
-        f"{escaped_line(name)}</text>: "
+        f"{escape_html_line(name)}</text>: "
         f'<text x="{x + 11:g}" y="{y + 33:g}" fill="currentColor" fill-opacity=".72" '
-        f'font-size="11">{escaped_line(line)}</text> {_sign(sign, x, y, colour)}</g>; '
+        f'font-size="11">{escape_html_line(line)}</text> {_sign(sign, x, y, colour)}</g>; '
     )
 
 
@@ -162,7 +162,7 @@ def _title(node: Node, name: str, line: str) -> str:
     does = words_of(node)
     parts = [] if (name, line) == (node.name, does) else [f"{node.name}: {does}"]
     parts += [f"if {node.condition}"] if node.condition else []
-    return f"<title>{escaped_line(', '.join(parts))}</title>. " if parts else ""
+    return f"<title>{escape_html_line(', '.join(parts))}</title>. " if parts else ""
 
 
 def _sign(sign: str, x: float, y: float, colour: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from submarine_jobs.text import escaped, escaped_line, moment, web_link
+from submarine_jobs.text import escape_html, escape_html_line, timestamp, web_link
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, MAX_EDGES, as_svg
 from submarine_workflows.display.states import Caption, RunState, Step
 from submarine_workflows.display.text import (
@@ -43,7 +43,7 @@ _CELL = "text-align:left;padding:1px 14px 1px 0;border:none;background:none"
 def workflow_html(workflow: Workflow, caption: Caption) -> str:
     """Return a workflow that is not running."""
     about = (number_of_nodes(workflow), schedule_words(workflow, caption.upcoming))
-    quiet = f'<span style="{_QUIET}">{escaped_line("; ".join(filter(None, about)))}</span>'
+    quiet = f'<span style="{_QUIET}">{escape_html_line("; ".join(filter(None, about)))}</span>'
     head = f"<div>{_title(workflow)} &nbsp;{quiet}</div>"
     return _card(_NEUTRAL, [head, _graph(workflow, None, 0.0), _below(caption.lines)])
 
@@ -51,13 +51,13 @@ def workflow_html(workflow: Workflow, caption: Caption) -> str:
 def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
     """Return a run of a workflow at ``now``."""
     colour = COLOURS.get(run.status, _NEUTRAL)
-    style, said = _BADGE.format(colour=colour), escaped_line(status_words(run.status), 30)
+    style, said = _BADGE.format(colour=colour), escape_html_line(status_words(run.status), 30)
     badge = f'<strong style="{style}">{said}</strong>'
     about = (time_taken(run.started, run.ended, now), progress(run))
-    seen = "" if run.ended else f" &nbsp;as of {moment(now)}"
+    seen = "" if run.ended else f" &nbsp;as of {timestamp(now)}"
     head = (
         f"<div>{_title(workflow)} &nbsp;{badge} "
-        f'<span style="{_QUIET}">{escaped_line(", ".join(filter(None, about)))}{seen}'
+        f'<span style="{_QUIET}">{escape_html_line(", ".join(filter(None, about)))}{seen}'
         f"</span> &nbsp;{_code(run.run)}</div>"
     )
     graph = _graph(workflow, run, now)
@@ -65,7 +65,7 @@ def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: floa
 
 
 def _title(workflow: Workflow) -> str:
-    return f'<strong style="font-size:15px">{escaped_line(workflow.name, 100)}</strong>'
+    return f'<strong style="font-size:15px">{escape_html_line(workflow.name, 100)}</strong>'
 
 
 def _card(colour: str, parts: Sequence[str]) -> str:
@@ -83,7 +83,7 @@ def _steps(steps: Sequence[Step]) -> str:
     rows = "".join(
         f'<tr style="background:none"><td style="{_CELL}">{_command(step.command)}'
         f'</td><td style="{_CELL}"><span style="{_QUIET}">'
-        f"{escaped_line(step.purpose, 100)}</span></td></tr>"
+        f"{escape_html_line(step.purpose, 100)}</span></td></tr>"
         for step in steps
     )
     return f'<table style="{_TABLE}"><tbody>{rows}</tbody></table>' if rows else ""
@@ -91,19 +91,19 @@ def _steps(steps: Sequence[Step]) -> str:
 
 def _sentence(text: str) -> str:
     """Return a sentence with text in backticks as code."""
-    return re.sub(r"`([^`]+)`", rf"{_CODE}\1</code>", escaped_line(text, 400))
+    return re.sub(r"`([^`]+)`", rf"{_CODE}\1</code>", escape_html_line(text, 400))
 
 
 def _code(words: str) -> str:
     """Return code without the notebook's background colour."""
-    return f"{_CODE}{escaped_line(words, 300)}</code>"
+    return f"{_CODE}{escape_html_line(words, 300)}</code>"
 
 
 def _command(words: str) -> str:
     shown = _code(words)
     if (link := web_link(words)) is None:
         return shown
-    href = escaped(link, 2000)
+    href = escape_html(link, 2000)
     return f'<a href="{href}" target="_blank" rel="noopener noreferrer">{shown}</a>'
 
 
@@ -123,7 +123,7 @@ def _table(rows: Sequence[tuple[str, str]]) -> str:
     if not rows:
         return ""
     body = "".join(
-        f'<tr style="background:none"><th style="{_CELL}">{escaped_line(path, 100)}</th>'
+        f'<tr style="background:none"><th style="{_CELL}">{escape_html_line(path, 100)}</th>'
         f'<td style="{_CELL}">{_sentence(detail)}</td></tr>'
         for path, detail in rows
     )

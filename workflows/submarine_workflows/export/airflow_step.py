@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import NODE, RUN, WORKFLOW
+from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, WORKFLOW_VARIABLE
 from submarine_workflows.export.airflow_parameters import Parameters
 from submarine_workflows.export.airflow_text import block, call, names
 from submarine_workflows.export.shell import line_of, word_of
@@ -130,7 +130,11 @@ class Steps:
         ]
 
     def _environment(self, node: Node, flows: Sequence[Node], condition: Condition) -> str:
-        own = {WORKFLOW: self._workflow.name, RUN: "{{ run_id }}", NODE: path_of(node, flows)}
+        own = {
+            WORKFLOW_VARIABLE: self._workflow.name,
+            RUN_VARIABLE: "{{ run_id }}",
+            NODE_VARIABLE: path_of(node, flows),
+        }
         for number, owner in enumerate(dict.fromkeys(name for name, _ in condition.parameters)):
             task = ".".join([*(flow.name for flow in flows), owner])
             own[f"OUTPUT_{number}"] = f"{{{{ ti.xcom_pull(task_ids={task!r}) or '' }}}}"

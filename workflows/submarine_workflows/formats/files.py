@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.text import beside
+from submarine_jobs.text import sibling_hint
 from submarine_workflows.formats.flow1 import MAX_BYTES, read_jobs
 from submarine_workflows.formats.flow2 import read_workflow
 from submarine_workflows.model import Workflow
@@ -65,7 +65,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
         why = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
-        hint = beside(path) if isinstance(exc, FileNotFoundError) else ""
+        hint = sibling_hint(path) if isinstance(exc, FileNotFoundError) else ""
         raise UsageError(f"{path} cannot be read: {why}.", hint) from None
 
 
@@ -89,5 +89,5 @@ def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
                 yield info.filename, data.decode("utf-8-sig")
     except (OSError, zipfile.BadZipFile, UnicodeDecodeError, RuntimeError) as exc:
         why = (exc.strerror if isinstance(exc, OSError) else None) or exc
-        hint = beside(path) if isinstance(exc, FileNotFoundError) else ""
+        hint = sibling_hint(path) if isinstance(exc, FileNotFoundError) else ""
         raise UsageError(f"{path} cannot be read: {why}.", hint) from None

@@ -14,7 +14,14 @@ from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program import MAGIC, ONLY_TAG, parse_cell, parse_options, starts_job, tags_in
+from submarine_jobs.program import (
+    MAGIC,
+    ONLY_TAG,
+    parse_cell,
+    parse_options,
+    starts_job,
+    tags_of_metadata,
+)
 from submarine_jobs.text import printable
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
@@ -33,7 +40,7 @@ def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
 
 def is_collected(cell: NotebookNode) -> bool:
     """Return whether running the cell collects it for a program."""
-    marked = parse_cell(cell.source, tags_in(cell.metadata))
+    marked = parse_cell(cell.source, tags_of_metadata(cell.metadata))
     if marked is None or marked.write_mode:
         return False
     try:
@@ -49,20 +56,28 @@ def settle_parameters(notebook: NotebookNode) -> None:
     would otherwise run with the values to be replaced. The added cell has a fixed id, by which a
     second attempt of a run recognises it.
     """
-    injected = next((c for c in code_cells(notebook) if INJECTED in tags_in(c.metadata)), None)
-    own = next((c for c in code_cells(notebook) if PARAMETERS in tags_in(c.metadata)), None)
+    injected = next(
+        (c for c in code_cells(notebook) if INJECTED in tags_of_metadata(c.metadata)), None
+    )
+    own = next(
+        (c for c in code_cells(notebook) if PARAMETERS in tags_of_metadata(c.metadata)), None
+    )
     if injected is None:
         return
     if all(cell is injected or cell.get("id") != INJECTED for cell in notebook.cells):
         injected["id"] = INJECTED
     if own is None or not is_collected(own) or is_collected(injected):
         return
-    ours = [t for t in tags_in(own.metadata) if t.partition(":")[0].strip() in (MAGIC, ONLY_TAG)]
+    ours = [
+        t
+        for t in tags_of_metadata(own.metadata)
+        if t.partition(":")[0].strip() in (MAGIC, ONLY_TAG)
+    ]
     marked = parse_cell(own.source)
     if marked is not None:
         injected.source = f"%%{MAGIC} {marked.line}".rstrip() + f"\n{injected.source}"
     else:
-        injected.metadata.tags = [*tags_in(injected.metadata), *ours]
+        injected.metadata.tags = [*tags_of_metadata(injected.metadata), *ours]
 
 
 def steady_ids(notebook: NotebookNode, had_ids: bool) -> None:
@@ -105,7 +120,9 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
             if cell.cell_type == "code" and _plain(name) in known[index]
         }
         if not found:
-            usual = sorted({tag for cell in code_cells(notebook) for tag in tags_in(cell.metadata)})
+            usual = sorted(
+                {tag for cell in code_cells(notebook) for tag in tags_of_metadata(cell.metadata)}
+            )
             raise UsageError(
                 f"The notebook has no code cell called {printable(name, 80)!r}.",
                 "A name is a cell's id, a tag, a title, or a heading above it"
@@ -118,13 +135,13 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
 
 
 def _always(cell: NotebookNode) -> bool:
-    parameters = {PARAMETERS, INJECTED}.intersection(tags_in(cell.metadata))
+    parameters = {PARAMETERS, INJECTED}.intersection(tags_of_metadata(cell.metadata))
     return cell.cell_type == "code" and bool(parameters or _LOADS.search(cell.source))
 
 
 def _names_of(cells: Sequence[NotebookNode], index: int) -> set[str]:
     cell = cells[index]
-    names = {str(cell.get("id")), *tags_in(cell.metadata)}
+    names = {str(cell.get("id")), *tags_of_metadata(cell.metadata)}
     names |= {str(cell.metadata[key]) for key in ("title", "name") if cell.metadata.get(key)}
     level = 7
     for above in reversed(cells[:index]):
@@ -176,7 +193,7 @@ def _assigned(cells: Iterable[NotebookNode]) -> set[str]:
     """Return the names that the cells assign, as far as they are Python."""
     names: set[str] = set()
     for cell in cells:
-        marked = parse_cell(cell.source, tags_in(cell.metadata))
+        marked = parse_cell(cell.source, tags_of_metadata(cell.metadata))
         try:
             tree = ast.parse(marked.body if marked else "")
         except SyntaxError:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nbformat import NotebookNode
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_jobs.model import Origin
+from submarine_jobs.model import WorkflowOrigin
 from submarine_workflows.locations import is_url, without_password
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def tell(
         return
     from submarine_workflows.notifications import Notice, notify
 
-    origin = Origin.from_environment()
+    origin = WorkflowOrigin.from_environment()
     notice = Notice(
         state=state,
         reason=reason,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.frontends import Outcome
-from submarine_jobs.model import Origin, format_duration
+from submarine_jobs.model import WorkflowOrigin, format_duration
 from submarine_jobs.text import printable
 from submarine_workflows.headless.failure_notice import tell
 from submarine_workflows.headless.signals import Traps
@@ -132,7 +132,7 @@ class _Run:
                 f"The output would overwrite {printable(source.url, 200)}.",
                 "Give another name with -o.",
             )
-        if isinstance(target, LocalPlace) and Origin.from_environment().run:
+        if isinstance(target, LocalPlace) and WorkflowOrigin.from_environment().run:
             # In a workflow each run may have a new output folder.
             target.make_folder()
         return target

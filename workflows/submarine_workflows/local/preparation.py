@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import Origin, headless_settings as headless
+from submarine_jobs.model import HEADLESS_VARIABLE, WorkflowOrigin
 from submarine_workflows.local.node_process import Work
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import as_properties, filler, properties_for
@@ -22,7 +22,7 @@ from submarine_workflows.runs import RunFolder
 
 _MAX_OUTPUT = 1 << 20
 #: Variables of the calling notebook's kernel and of its headless run.
-_NOT_THEIRS = (headless.VARIABLE, "JPY_")
+_NOT_THEIRS = (HEADLESS_VARIABLE, "JPY_")
 #: Call this release, whatever ``submarine`` is on the PATH. ``-P``: a file of the working directory
 #: must not shadow a module.
 PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
@@ -105,8 +105,8 @@ class Preparer:
         return environ
 
     def _origin(self, step: Step) -> dict[str, str]:
-        tags = Origin.from_environment(self.environ).yarn_tags
-        return Origin(self.workflow.name, self.run.run, step.path, tags).to_environment()
+        tags = WorkflowOrigin.from_environment(self.environ).yarn_tags
+        return WorkflowOrigin(self.workflow.name, self.run.run, step.path, tags).to_environment()
 
     def _files(
         self, step: Step, raw: Mapping[str, str], fill: Callable[[str], str]

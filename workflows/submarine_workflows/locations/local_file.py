@@ -8,7 +8,7 @@ import stat
 from pathlib import Path
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.text import beside, printable
+from submarine_jobs.text import printable, sibling_hint
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
 
 
@@ -41,7 +41,7 @@ class LocalPlace(Place):
         except OSError as error:
             raise UsageError(
                 f"{printable(self.url, 200)} cannot be read: {error.strerror or error}.",
-                beside(self.local) if isinstance(error, FileNotFoundError) else "",
+                sibling_hint(self.local) if isinstance(error, FileNotFoundError) else "",
             ) from None
 
     def exists(self) -> bool:

@@ -5,7 +5,7 @@
 Notes
 -----
 The commands of a node run in order, and the first that fails ends the node. Their environment
-contains the variables of ``submarine_jobs.model.Origin``, the node's ``env.X`` and
+contains the variables of ``submarine_jobs.model.WorkflowOrigin``, the node's ``env.X`` and
 ``JOB_OUTPUT_PROP_FILE``, the file to which ``submarine run --return NAMES`` writes the outputs for
 the conditions of the workflow.
 """

@@ -34,12 +34,12 @@ def table_of(view: RunView, now: float) -> str:
 
 def html_of(view: RunView, now: float) -> str:
     """Return the run as HTML for a notebook: the graph, and a table below it."""
-    from submarine_jobs.text import escaped
+    from submarine_jobs.text import escape_html
     from submarine_workflows.display import as_svg
 
     table = html(_COLUMNS, [_row(node, now) for node in view.nodes])
     picture = as_svg(view.workflow, view.states())
-    return f"<p>{escaped(head_of(view, now), 1000)}</p>{picture}{table}"
+    return f"<p>{escape_html(head_of(view, now), 1000)}</p>{picture}{table}"
 
 
 def _row(node: NodeView, now: float) -> Row:

@@ -21,7 +21,7 @@ from jupyter_scheduler.models import Status
 from jupyter_scheduler.orm import Job, JobDefinition
 from jupyter_scheduler.utils import create_output_directory
 
-from submarine_jobs.model import Origin
+from submarine_jobs.model import WorkflowOrigin
 from submarine_workflows.headless import MAX_MESSAGE, Traps, why_failed
 from submarine_workflows.model import ScheduleError, read_timezone
 from submarine_workflows.runs import missed, missed_sentence
@@ -192,13 +192,13 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             every = session.query(JobDefinition)
             return every.filter(JobDefinition.job_definition_id == wanted).first()
 
-    def _origin(self) -> Origin:
+    def _origin(self) -> WorkflowOrigin:
         """Return the origin that the notebook's jobs record: the scheduled job."""
         definition = self._definition
         name = self.model.name if definition is None else definition.name
-        given = Origin.from_environment()
+        given = WorkflowOrigin.from_environment()
         notebook = Path(self.model.input_filename).stem
-        return Origin(str(name), self.job_id, notebook, given.yarn_tags)
+        return WorkflowOrigin(str(name), self.job_id, notebook, given.yarn_tags)
 
 
 def _let_go(child: subprocess.Popen[bytes]) -> None:

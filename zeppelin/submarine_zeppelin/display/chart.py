@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from submarine_jobs.outputs import Row
-from submarine_jobs.text import escaped_line
+from submarine_jobs.text import escape_html_line
 
 MAX_SERIES, MAX_POINTS = 4, 120
 _WIDTH, _HEIGHT, _GAP = 190, 56, 16
@@ -98,4 +98,4 @@ def _curve(name: str, points: Sequence[tuple[float, float]], left: int, colour: 
 
 
 def _words(name: str, points: Sequence[tuple[float, float]]) -> str:
-    return f"{escaped_line(name, 24)} {points[-1][1]:.4g}"
+    return f"{escape_html_line(name, 24)} {points[-1][1]:.4g}"

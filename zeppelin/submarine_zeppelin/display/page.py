@@ -16,7 +16,7 @@ from submarine_jobs.display import ansi, summary
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_jobs.outputs import MetricsReader
-from submarine_jobs.text import escaped, printable, web_link
+from submarine_jobs.text import escape_html, printable, web_link
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.display.chart import MetricHistory, render_svg
 from submarine_zeppelin.display.output_buffer import omitted_notice, terminal_html
@@ -87,7 +87,7 @@ class JobCard:
         """Return the card as HTML. If it is too long, omit the colors of the log, then the log."""
         view = self.view
         if view is None:
-            return f"<p>{escaped(self.job.id)}</p>"
+            return f"<p>{escape_html(self.job.id)}</p>"
         found = self._html(view)
         for tail in (ansi.to_text(view.tail, lines=12, width=400), ""):
             if len(found) <= limit:
@@ -96,7 +96,7 @@ class JobCard:
         return found
 
     def _html(self, view: JobView) -> str:
-        job_id = escaped(self.job.id)
+        job_id = escape_html(self.job.id)
         hint = f"%submarine logs {job_id}</code> shows the complete log"
         if not view.record.state.ended:
             hint += f", <code>%submarine cancel {job_id}</code> cancels the job"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import ATTENDED, VARIABLE
+from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE
 
 #: Timeouts of the start and the shutdown of a kernel in seconds.
 START_TIMEOUT, SHUTDOWN_TIMEOUT = 120.0, 1.0
@@ -86,7 +86,7 @@ class KernelProcess:
                 ip=str(self.directory / "socket"),
             )
             # The kernel has no input, but a user is present.
-            environment = {**os.environ, VARIABLE: ATTENDED}
+            environment = {**os.environ, HEADLESS_VARIABLE: HEADLESS_ATTENDED}
             manager.start_kernel(stdout=log, stderr=log, env=environment)
         finally:
             log.close()

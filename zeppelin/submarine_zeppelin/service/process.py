@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.client import started_jobs
-from submarine_jobs.concurrency import stay_small
+from submarine_jobs.concurrency import use_subprocesses
 from submarine_zeppelin.accounts import release_drivers
 from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter
 from submarine_zeppelin.interface import (
@@ -164,7 +164,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parent = os.getppid()
     limit_retained_memory()
     block_unused_imports()
-    stay_small()
+    use_subprocesses()
     started_jobs.limit_kept_jobs(0)  # a job keeps the page of its paragraph in memory
     arguments = parse(words)
     become_group_leader()

@@ -7,7 +7,7 @@ from typing import Any
 
 from submarine_jobs.client import Job
 from submarine_jobs.errors import JobNotFoundError, UsageError
-from submarine_jobs.text import escaped_line
+from submarine_jobs.text import escape_html_line
 from submarine_zeppelin.interface import properties as settings
 from submarine_zeppelin.notes import legacy
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
@@ -94,8 +94,8 @@ class Dashboard:
                 f"{legacy.ACTIONS[legacy.JOB_RUN]!r} in its list, and run this paragraph."
             )
         rows = "".join(
-            f'<tr><td style="padding-right:16px">{escaped_line(item.name)}</td><td>'
-            f"{escaped_line(settings.text(self._frontend.properties, item.name))}</td></tr>"
+            f'<tr><td style="padding-right:16px">{escape_html_line(item.name)}</td><td>'
+            f"{escape_html_line(settings.text(self._frontend.properties, item.name))}</td></tr>"
             for item in settings.PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )

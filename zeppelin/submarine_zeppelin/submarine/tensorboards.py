@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
 from submarine_jobs.tensorboards import MAX_JOBS, Board
-from submarine_jobs.text import escaped, web_link
+from submarine_jobs.text import escape_html, web_link
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 
 #: Maximum number of TensorBoards. The oldest is stopped for a new one.
@@ -82,6 +82,6 @@ class LocalTensorBoards:
 
 def _link(what: str, url: str, where: str) -> str:
     return (
-        f'<p>{escaped(what)}: <a href="{escaped(url, 2000)}" target="_blank" '
-        f'rel="noopener noreferrer">{escaped(url, 2000)}</a> ({escaped(where)})</p>'
+        f'<p>{escape_html(what)}: <a href="{escape_html(url, 2000)}" target="_blank" '
+        f'rel="noopener noreferrer">{escape_html(url, 2000)}</a> ({escape_html(where)})</p>'
     )

@@ -33,7 +33,7 @@ from submarine_jobs.backends.local.files import localise, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_jobs.inputs import brought, errors_of, on_hdfs
+from submarine_jobs.inputs import is_on_hdfs, localization_errors, localized_entries
 from submarine_jobs.model import JobSpec, Profile, Role, with_extra_roles
 from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.protocol import layout
@@ -188,11 +188,11 @@ class LocalBackend(Backend):
 
 
 def _localization_errors(spec: JobSpec) -> list[str]:
-    return errors_of(spec) + [
+    return localization_errors(spec) + [
         f"--localization {item.source}: the local backend has no HDFS; copy it to this machine "
         "first and name the copy."
-        for item in brought(spec)
-        if on_hdfs(item)
+        for item in localized_entries(spec)
+        if is_on_hdfs(item)
     ]
 
 

@@ -30,7 +30,7 @@ from typing import Any
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
-from submarine_jobs.inputs import brought, copy_of
+from submarine_jobs.inputs import find_copy, localized_entries
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 
@@ -77,8 +77,8 @@ def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> 
             storage.download(f"{job_dir}/{name}", directory / name)
             (directory / name).chmod(0o600)
     storage.download(submission.runtime_zip, directory / RUNTIME)
-    for item in brought(submission.spec):
-        path, archived = copy_of(storage, job_dir, item)
+    for item in localized_entries(submission.spec):
+        path, archived = find_copy(storage, job_dir, item)
         target = directory / "program" / item.target
         make_private(target.parent)
         if archived:

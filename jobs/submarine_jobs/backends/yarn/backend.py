@@ -45,7 +45,7 @@ from submarine_jobs.backends.yarn.cluster import (
 )
 from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver
 from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
-from submarine_jobs.concurrency import patience, stays_small
+from submarine_jobs.concurrency import call_timeout, uses_subprocesses
 from submarine_jobs.errors import (
     ClusterError,
     ConfigError,
@@ -111,7 +111,7 @@ class YarnBackend(Backend):
     @cached_property
     def driver(self) -> Driver:
         """The driver of this profile."""
-        kind = SubprocessDriver if stays_small() else Driver
+        kind = SubprocessDriver if uses_subprocesses() else Driver
         return kind(self._profile, self.conf)
 
     @cached_property
@@ -243,7 +243,7 @@ class YarnBackend(Backend):
             self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
         elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or expects another attempt, leaves this directory.
-            with suppress(StorageError), patience(_CLEAN_SECONDS):
+            with suppress(StorageError), call_timeout(_CLEAN_SECONDS):
                 self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)
 
     def _set_priority(self, application_id: str, priority: int | None) -> str | None:

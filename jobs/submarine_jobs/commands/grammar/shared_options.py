@@ -69,7 +69,7 @@ def jobs_argument(command: Callback) -> Callback:
 
 
 def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]:
-    """An option whose value is a stretch of time."""
+    """An option whose value is a duration."""
     from submarine_jobs.model import parse_duration
 
     return option(*names, type=ParsedType("time", parse_duration), metavar="TIME", **attrs)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import click
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.options import refusal, spelling
+from submarine_jobs.options import normalize_option, unsupported_option
 
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
@@ -37,7 +37,7 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
     command = path.removeprefix("%%").removeprefix("submarine ") or "submarine"
     if isinstance(error, click.NoSuchOption):
         refused = no_such_option(_as_typed(error), command, _known_options(error.ctx))
-        if command == "run" and error.ctx is not None and not refusal(error.option_name):
+        if command == "run" and error.ctx is not None and not unsupported_option(error.option_name):
             close = refused.fix if "did you mean" in refused.fix else ""
             message = f"{refused.message} {close}" if close else f"{refused.message.rstrip(';')}."
             return UsageError(message, _after_separator(error.ctx))
@@ -91,12 +91,14 @@ def of_this_machine(error: Exception) -> SubmarineError:
 def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
     """The refusal of an option: known and not there, or close to one that exists."""
     shown = printable(option)
-    if command == "run" and (absent := refusal(option)):
+    if command == "run" and (absent := unsupported_option(option)):
         return UsageError(*absent)
     # An unknown option of `run` is more often one of the program than a slip.
     near = 0.75 if command == "run" else 0.6
-    close = difflib.get_close_matches(spelling(option), [spelling(name) for name in known], 1, near)
-    by_spelling = {spelling(name): name for name in known}
+    close = difflib.get_close_matches(
+        normalize_option(option), [normalize_option(name) for name in known], 1, near
+    )
+    by_spelling = {normalize_option(name): name for name in known}
     help_of = command if command == "submarine" else f"submarine {command}"
     hint = f"did you mean {by_spelling[close[0]]}?" if close else f"`{help_of} --help` lists them."
     return UsageError(f"No such option {shown} of {command};", hint)
@@ -121,7 +123,7 @@ def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> U
 def _after_separator(ctx: click.Context) -> str:
     """The command line of a ``run`` with the arguments of its program after ``--``."""
     options = {
-        spelling(name): param
+        normalize_option(name): param
         for param in ctx.command.get_params(ctx)
         if isinstance(param, click.Option)
         for name in (*param.opts, *param.secondary_opts)
@@ -132,7 +134,7 @@ def _after_separator(ctx: click.Context) -> str:
     while words:
         word = words.pop(0)
         name, equals, _ = word.partition("=")
-        option = options.get(spelling(name))
+        option = options.get(normalize_option(name))
         if option is not None:
             values = 0 if option.is_flag or equals else option.nargs
             kept += [word, *words[:values]]
@@ -169,7 +171,7 @@ def _as_typed(error: click.NoSuchOption | click.BadOptionUsage) -> str:
     """The option in the spelling of the person, who may have written ``_`` for ``-``."""
     words = error.ctx.meta.get("submarine.typed", ()) if error.ctx else ()
     names = (str(word).partition("=")[0] for word in words)
-    same = (name for name in names if spelling(name) == spelling(error.option_name))
+    same = (name for name in names if normalize_option(name) == normalize_option(error.option_name))
     return next(same, error.option_name)
 
 
@@ -188,7 +190,7 @@ def _known_options(ctx: click.Context | None) -> list[str]:
 
 def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
     name = _as_typed(error)
-    if command == "run" and (absent := refusal(name)):
+    if command == "run" and (absent := unsupported_option(name)):
         return UsageError(*absent)
     if "requires an argument" in error.message:
         return UsageError(f"{name} needs a value.", f"See `submarine {command} --help`.")

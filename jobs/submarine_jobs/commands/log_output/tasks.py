@@ -12,7 +12,7 @@ from submarine_jobs.commands.grammar import TYPED
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.logs import reading as job_logs
-from submarine_jobs.model import MAX_TOGETHER, choose, ranges
+from submarine_jobs.model import MAX_MERGED_TASKS, format_task_ranges, select_tasks
 
 #: Attempts without a log that ``logs`` names.
 MAX_UNSAVED = 10
@@ -34,11 +34,11 @@ def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:
     if every and words:
         raise UsageError("--task and --all exclude each other.", "Give one of them.")
     names = job.task_names
-    chosen = names if every else choose(names, words, job.id) if words else [job.chief]
-    if len(chosen) > MAX_TOGETHER:
+    chosen = names if every else select_tasks(names, words, job.id) if words else [job.chief]
+    if len(chosen) > MAX_MERGED_TASKS:
         raise UsageError(
             f"{len(chosen)} tasks are too many to be shown together.",
-            f"Choose at most {MAX_TOGETHER} with --task NAME, which may be repeated.",
+            f"Choose at most {MAX_MERGED_TASKS} with --task NAME, which may be repeated.",
         )
     return chosen
 
@@ -101,7 +101,7 @@ def others(job: Job, task: str, attempt: str | None, *, named: bool) -> list[str
     names = job.task_names
     if len(names) > 1 and not named:
         told.append(
-            f"This is the log of {task}; the job has {ranges(names)}. "
+            f"This is the log of {task}; the job has {format_task_ranges(names)}. "
             "--task NAME shows another, --all all of them."
         )
     if attempt is not None:

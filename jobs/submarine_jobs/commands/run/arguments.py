@@ -14,10 +14,10 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.options import (
     RoleOptions,
     RunOptions,
-    merge_amounts,
+    merge_resources,
     merge_roles,
     split_args,
-    unique,
+    unique_pairs,
 )
 
 _FILES = (".py", ".ipynb")
@@ -30,7 +30,7 @@ def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptio
     text = options.pop("args_text")
     if text is not None and program_args:
         raise UsageError("Arguments are given twice, by --args and after --.", "Give one of them.")
-    amounts = merge_amounts(
+    amounts = merge_resources(
         options.pop("worker_resources") or {},
         {key: options.pop(key) for key in ("memory", "vcores", "gpus")},
     )
@@ -46,10 +46,10 @@ def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptio
         roles=roles,
         files=tuple(dict.fromkeys(options.pop("file"))),
         archives=tuple(dict.fromkeys(options.pop("archive"))),
-        params=unique(options.pop("param"), "--param"),
-        env=unique(options.pop("env"), "--env"),
-        quicklinks=unique(options.pop("quicklink"), "--quicklink"),
-        settings=unique(options.pop("conf"), "--conf"),
+        params=unique_pairs(options.pop("param"), "--param"),
+        env=unique_pairs(options.pop("env"), "--env"),
+        quicklinks=unique_pairs(options.pop("quicklink"), "--quicklink"),
+        settings=unique_pairs(options.pop("conf"), "--conf"),
         **amounts,
     )
     return RunOptions(**options)

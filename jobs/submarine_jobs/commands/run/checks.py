@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.inputs import brought
-from submarine_jobs.model import is_board, parse_python_env
+from submarine_jobs.inputs import localized_entries
+from submarine_jobs.model import is_tensorboard, parse_python_env
 
 if TYPE_CHECKING:
     from submarine_jobs.checks import Finding
@@ -36,13 +36,13 @@ def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Findi
 
 def _check_board(spec: JobSpec) -> list[Finding]:
     """TensorBoard runs on the job's Python, which must have it."""
-    from submarine_jobs.checks import Finding, Level, lacks
+    from submarine_jobs.checks import Finding, Level, lacks_module
 
-    roles = [role for role in spec.roles if is_board(role)]
+    roles = [role for role in spec.roles if is_tensorboard(role)]
     python_env = roles[0].python_env or spec.python_env if roles else "host"
     python = roles[0].python or spec.python if roles else ""
     python = sys.executable if python_env == "auto" else python
-    if not roles or not _asks_here(python) or not lacks(python, "tensorboard"):
+    if not roles or not _asks_here(python) or not lacks_module(python, "tensorboard"):
         return []
     return [
         Finding(
@@ -99,10 +99,10 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
         program.bundle,
         {item.file for item in found if item.code == "syntax"},
         directory=program.directory,
-        brought=[item.target for item in brought(spec)],
+        brought=[item.target for item in localized_entries(spec)],
         keras=lambda: _keras_version(spec, here),
     )
-    given = {item.target.split("/")[0].removesuffix(".py") for item in brought(spec)}
+    given = {item.target.split("/")[0].removesuffix(".py") for item in localized_entries(spec)}
     for python, python_env in interpreters.items():
         if python in here:
             missing = missing_imports(program.bundle, python, beside=program.directory, given=given)
@@ -114,12 +114,12 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
 
 def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
     """Major version of the Keras that TensorFlow uses; None where it is not known."""
-    from submarine_jobs.checks import version_of
+    from submarine_jobs.checks import project_version
 
     environments = [spec.env, *(role.env for role in spec.roles)]
     if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):
         return 2
-    versions = [version for python in interpreters if (version := version_of(python, "keras"))]
+    versions = [version for python in interpreters if (version := project_version(python, "keras"))]
     return max((int(version.split(".")[0]) for version in versions), default=None)
 
 

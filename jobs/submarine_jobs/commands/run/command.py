@@ -16,7 +16,7 @@ from submarine_jobs.commands.run.notebook_options import NOTEBOOK_RUN
 from submarine_jobs.commands.run.option_types import together
 from submarine_jobs.commands.run.role_options import FAULTS, ROLES, SIZES
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.model import of_a_node
+from submarine_jobs.model import in_workflow_node
 from submarine_jobs.options import RunOptions
 from submarine_runtime.frameworks import KNOWN
 
@@ -104,7 +104,7 @@ def run(ctx: click.Context, /, **typed: Any) -> Outcome:
     wanted = notebook_run(ctx, typed)
     if wanted is not None:
         return execute_notebook(wanted, frontend)
-    if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and of_a_node():
+    if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and in_workflow_node():
         # Who stops a node wants nothing of it to go on.
         typed["on_interrupt"] = "cancel"
     return run_job(options_of(of_a_job(ctx, typed), ctx.meta["program_args"]), frontend)

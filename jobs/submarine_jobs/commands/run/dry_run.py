@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.display import columns
 from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
-from submarine_jobs.model import BOARD_COMMAND, format_duration, format_memory
-from submarine_jobs.options import BOARD_HISTORY
+from submarine_jobs.model import TENSORBOARD_COMMAND, format_duration, format_memory
+from submarine_jobs.options import TENSORBOARD_HISTORY
 from submarine_jobs.text import one_line, size as size_words
 
 if TYPE_CHECKING:
@@ -132,8 +132,8 @@ def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
 
 
 def _command(spec: JobSpec, role: Role) -> str:
-    if role.command in (BOARD_COMMAND, BOARD_HISTORY):
-        return "TensorBoard" + (" of all jobs" if role.command == BOARD_HISTORY else "")
+    if role.command in (TENSORBOARD_COMMAND, TENSORBOARD_HISTORY):
+        return "TensorBoard" + (" of all jobs" if role.command == TENSORBOARD_HISTORY else "")
     if role.command is not None:
         return one_line(role.command)
     python = role.python or spec.python

@@ -19,7 +19,7 @@ from submarine_jobs.commands.run.program import Program, find_program
 from submarine_jobs.errors import RefusedError, SubmarineError, UsageError, no_cluster, with_job
 from submarine_jobs.frontends import ASKING, JOB_FAILED, WAITING, Frontend, Outcome, SubmitProgress
 from submarine_jobs.inputs import TaskInput, inputs_of_tasks
-from submarine_jobs.model import Headless, Origin
+from submarine_jobs.model import Headless, WorkflowOrigin
 from submarine_jobs.options import RunOptions, check_options, spec_from_options
 from submarine_jobs.submit import probe_job_root, validate
 
@@ -119,7 +119,7 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
 
 def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
     """The spec, with the workflow that it is started from and the runner's wishes."""
-    origin, headless = Origin.from_environment(), Headless.from_environment()
+    origin, headless = WorkflowOrigin.from_environment(), Headless.from_environment()
     return replace(
         spec,
         workflow=origin.workflow or None,

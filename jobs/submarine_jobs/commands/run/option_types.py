@@ -16,17 +16,24 @@ from submarine_jobs.model import (
     parse_count,
     parse_duration,
     parse_memory,
-    parse_patience,
     parse_resources,
+    parse_timeout,
 )
 from submarine_jobs.options import (
-    FLAGS,
-    USUAL,
-    WORDS,
+    ROLE_FLAGS,
+    ROLE_WORDS,
+    STANDARD_ROLES,
     check_command,
     check_python_env,
-    data_pairs,
-    pairs,
+    parse_archive,
+    parse_conf,
+    parse_env,
+    parse_file,
+    parse_fraction,
+    parse_input,
+    parse_localization,
+    parse_param,
+    parse_quicklink,
     parse_role,
 )
 
@@ -81,11 +88,11 @@ class RoleText(ParsedType):
         before, comma, last = incomplete.rpartition(",")
         start = before + comma
         if not comma:
-            words = [f"{name}=" for name in USUAL]
+            words = [f"{name}=" for name in STANDARD_ROLES]
         elif last.startswith("kind="):
             words = [f"kind={kind}" for kind in KINDS]
         else:
-            words = [*(f"{word}=" for word in WORDS), *FLAGS]
+            words = [*(f"{word}=" for word in ROLE_WORDS), *ROLE_FLAGS]
         return [CompletionItem(start + word) for word in words if word.startswith(last)]
 
 
@@ -103,21 +110,21 @@ def _keep(text: str) -> str:
 MEMORY = ParsedType("size", parse_memory)
 RESOURCES = ParsedType("resources", parse_resources)
 DURATION = ParsedType("time", parse_duration)
-PATIENCE = ParsedType("time", parse_patience, choices=("never",))
-FRACTION = ParsedType("fraction", data_pairs.parse_fraction)
+PATIENCE = ParsedType("time", parse_timeout, choices=("never",))
+FRACTION = ParsedType("fraction", parse_fraction)
 KEEP = ParsedType("pattern", _keep)
 INTERFACE = ParsedType("interface", _interface)
 COMMAND = ParsedType("command", lambda text: check_command(text, "The role"))
 PYTHON_ENV = ParsedType("env", check_python_env, prefix=False, choices=_VALUED_ENVIRONMENTS)
 ROLE = RoleText()
-ENV = ParsedType("pair", pairs.parse_env, prefix=False)
-QUICKLINK = ParsedType("pair", pairs.parse_quicklink, prefix=False)
-CONF = ParsedType("pair", pairs.parse_conf, prefix=False)
-LOCALIZATION = ParsedType("localization", pairs.parse_localization, prefix=False)
-FILE = ParsedType("file", data_pairs.parse_file, prefix=False)
-ARCHIVE = ParsedType("archive", data_pairs.parse_archive, prefix=False)
-INPUT = ParsedType("input", data_pairs.parse_input, prefix=False)
-PARAM = ParsedType("pair", data_pairs.parse_param, prefix=False)
+ENV = ParsedType("pair", parse_env, prefix=False)
+QUICKLINK = ParsedType("pair", parse_quicklink, prefix=False)
+CONF = ParsedType("pair", parse_conf, prefix=False)
+LOCALIZATION = ParsedType("localization", parse_localization, prefix=False)
+FILE = ParsedType("file", parse_file, prefix=False)
+ARCHIVE = ParsedType("archive", parse_archive, prefix=False)
+INPUT = ParsedType("input", parse_input, prefix=False)
+PARAM = ParsedType("pair", parse_param, prefix=False)
 WITH = ParsedType("names", _names("--with"), prefix=False)
 RETURN = ParsedType("names", _names("--return"), prefix=False)
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from submarine_jobs.commands.grammar import printable
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.options import RunOptions, needs_program, only_board
+from submarine_jobs.options import RunOptions, is_only_tensorboard, needs_program
 from submarine_jobs.program import PROGRAM
-from submarine_jobs.text import beside
+from submarine_jobs.text import sibling_hint
 
 if TYPE_CHECKING:
     from submarine_jobs.program import Bundle, CellCollection
@@ -54,7 +54,7 @@ def find_program(options: RunOptions, frontend: Frontend) -> Program:
         If there is none, or it cannot be read or shipped.
     """
     wanted = options.program
-    if wanted is None and only_board(options, program=True):
+    if wanted is None and is_only_tensorboard(options, program=True):
         return Program("tensorboard", None)
     collected = frontend.collection
     files = {cell.filename for cell in collected.cells()} if collected is not None else set()
@@ -64,7 +64,7 @@ def find_program(options: RunOptions, frontend: Frontend) -> Program:
         return _from_cells(options, frontend, files)
     if not needs_program(options):
         return Program("job", None)
-    if only_board(options, program=False):
+    if is_only_tensorboard(options, program=False):
         return Program("tensorboard", None)
     if collected is not None:
         raise UsageError(
@@ -91,7 +91,7 @@ def _from_file(wanted: str) -> Program:
     path = Path(wanted).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"There is no file {printable(wanted)}.", beside(path) or "Check the path."
+            f"There is no file {printable(wanted)}.", sibling_hint(path) or "Check the path."
         )
     notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)

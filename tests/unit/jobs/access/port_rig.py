@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_jobs.access import JobDirectory, new_secret
+from submarine_jobs.access import JobDirectory, create_secret
 from submarine_jobs.client import Job
 from submarine_jobs.model import JobSpec, Role
 from submarine_jobs.storage import LocalStorage
@@ -48,7 +48,7 @@ class Port:
     """Each stream that is opened gets the next of ``scripts``; then its connection breaks."""
 
     def __init__(self, root: Path, scripts: Iterable[list[Any]]) -> None:
-        self.secret = new_secret(JOB_ID)
+        self.secret = create_secret(JOB_ID)
         self.scripts = list(scripts)
         self.asked: list[dict[str, str]] = []
         self.logs: dict[str, bytes] = {}

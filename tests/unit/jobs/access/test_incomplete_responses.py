@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access import AgentAddress, AgentClient, new_secret
+from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.inputs.localization import _download
@@ -57,21 +57,21 @@ class Plain(AgentClient):
     [
         (b"", 100, "cannot be reached"),
         (b'{"job_id"', 100, "cannot be reached"),
-        (b"", 0, "no record"),
-        (b"[1]", 3, "no record"),
-        (b"<html>", 6, "no record"),
+        (b"", 0, "invalid record"),
+        (b"[1]", 3, "invalid record"),
+        (b"<html>", 6, "invalid record"),
     ],
 )
 def test_an_agent_that_dies_in_the_middle_of_an_answer(
     serve: Serve, body: bytes, promised: int, said: str
 ) -> None:
-    agent = Plain(AgentAddress("127.0.0.1", serve(body, promised), new_secret("j")))
+    agent = Plain(AgentAddress("127.0.0.1", serve(body, promised), create_secret("j")))
     with pytest.raises(ClusterError, match=said):
         agent.status()
 
 
 def _of_agent(port: int) -> None:
-    Plain(AgentAddress("127.0.0.1", port, new_secret("j"))).status()
+    Plain(AgentAddress("127.0.0.1", port, create_secret("j"))).status()
 
 
 def _of_manager(port: int) -> None:

@@ -260,8 +260,8 @@ def test_a_module_beside_the_notebook_has_its_own_fix(tmp_path: Path) -> None:
     [
         (None, "is not on this machine"),
         ("#!/bin/sh\nexec sleep 30\n", "did not answer within 0.3 s"),
-        ("#!/bin/sh\necho nonsense\n", "could not be asked"),
-        ("#!/bin/sh\nexit 3\n", "could not be asked"),
+        ("#!/bin/sh\necho nonsense\n", "could not be queried"),
+        ("#!/bin/sh\nexit 3\n", "could not be queried"),
     ],
 )
 def test_an_interpreter_that_cannot_be_asked(
@@ -331,7 +331,7 @@ def test_builtins_are_those_of_python_and_not_of_a_notebook() -> None:
         "builtins.display = builtins.get_ipython = print\n"
         "del builtins.exit, builtins.quit\n"
         "from submarine_jobs.program.job_bundle import build_bundle\n"
-        "from submarine_jobs.program.cells import Cell\n"
+        "from submarine_jobs.program.collection import Cell\n"
         "from submarine_jobs.checks import check_program\n"
         "text = 'print(__file__, __name__)\\ndisplay(1)\\nget_ipython()\\nquit()\\nexit()'\n"
         "for found in check_program(build_bundle([Cell('1', text)])):\n"

@@ -12,7 +12,7 @@ from submarine_jobs.commands.explain import explain
 from submarine_jobs.commands.grammar import CellVerb, complete_below, explain_below, option
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.program import Cell, DocumentCell, cell_entry_points as found, parse_options
+from submarine_jobs.program import Cell, DocumentCell, cell_magic as found, parse_options
 from submarine_jobs.program.notebook_document import NotebookDocument
 from submarine_jobs.program.scripts import marked_cells
 from submarine_magics.commands import complete_text, help_at
@@ -47,8 +47,8 @@ def verbs(monkeypatch: pytest.MonkeyPatch) -> None:
         "gone": EntryPoint("gone", "submarine_is_not_there:at_all", group),
     }
     for module in (
-        "submarine_jobs.program.cell_entry_points",
-        "submarine_jobs.program.collect_line",
+        "submarine_jobs.program.cell_magic",
+        "submarine_jobs.program.cell_magic",
         "submarine_jobs.commands.grammar.verbs",
         "submarine_magics.commands.completion",
         "submarine_magics.commands.help",

@@ -15,7 +15,7 @@ from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import NoClusterError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
-from submarine_jobs.options import BOARD_HISTORY, RoleOptions, parse_role, spec_from_options
+from submarine_jobs.options import TENSORBOARD_HISTORY, RoleOptions, parse_role, spec_from_options
 from submarine_jobs.options.role_options import format_role
 from submarine_jobs.options.unsupported import UNSUPPORTED
 from submarine_jobs.python_api import words_of
@@ -205,7 +205,7 @@ def test_submarines_distributed_job() -> None:
 def test_submarines_tensorboard_alone_is_a_service() -> None:
     words = ["--name", "tensorboard-service-001", "--tensorboard"]
     spec = spec_from_options(parse_run(words), PROFILE, None)
-    assert spec.roles == (Role("tensorboard", 1, Resources(1024, 1, 0), BOARD_HISTORY),)
+    assert spec.roles == (Role("tensorboard", 1, Resources(1024, 1, 0), TENSORBOARD_HISTORY),)
     assert dict(spec.quicklinks) == {"TensorBoard": "http://tensorboard-0:0/"}
     # Where there is a program, it is trained and TensorBoard looks on.
     beside = spec_from_options(parse_run(words), PROFILE, Program())

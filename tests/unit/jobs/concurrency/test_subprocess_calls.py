@@ -14,13 +14,18 @@ from types import ModuleType
 
 import pytest
 
-from submarine_jobs.access import new_secret
+from submarine_jobs.access import create_secret
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver import Driver, DriverUnreachableError, SubprocessDriver
 from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
 from submarine_jobs.backends.yarn.driver.subprocess_driver import SubprocessChannel
-from submarine_jobs.concurrency import ApartError, call_apart, stay_small, stays_small
+from submarine_jobs.concurrency import (
+    SubprocessCallError,
+    call_in_subprocess,
+    use_subprocesses,
+    uses_subprocesses,
+)
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.model import Profile
 from submarine_runtime.protocol.reasons import EndReason
@@ -65,9 +70,9 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleTyp
 
 @pytest.fixture
 def small() -> Iterator[None]:
-    stay_small()
+    use_subprocesses()
     yield
-    stay_small(False)
+    use_subprocesses(False)
 
 
 def gone(pid: int) -> bool:
@@ -79,7 +84,7 @@ def gone(pid: int) -> bool:
 
 def test_what_it_returns_comes_back_and_what_it_prints_does_not(calls: ModuleType) -> None:
     path = Path("/a/b")
-    found = call_apart(calls.tell, "words", 3, {"a": [None]}, path, seconds=60)
+    found = call_in_subprocess(calls.tell, "words", 3, {"a": [None]}, path, seconds=60)
     assert found["values"] == ["words", 3, {"a": [None]}, "/a/b"]
     assert found["process"] != os.getpid()
     assert gone(found["process"])
@@ -87,25 +92,25 @@ def test_what_it_returns_comes_back_and_what_it_prints_does_not(calls: ModuleTyp
 
 def test_its_error_is_raised_here_as_it_was_there(calls: ModuleType) -> None:
     with pytest.raises(UsageError) as usage:
-        call_apart(calls.refuse, "usage", "A size is wrong.", "Say 4G.", seconds=60)
+        call_in_subprocess(calls.refuse, "usage", "A size is wrong.", "Say 4G.", seconds=60)
     assert (usage.value.message, usage.value.fix) == ("A size is wrong.", "Say 4G.")
     assert str(usage.value) == "A size is wrong. Say 4G."
     with pytest.raises(NeverFitsError) as size:
-        call_apart(calls.refuse, "size", "No.", "Less.", seconds=60)
+        call_in_subprocess(calls.refuse, "size", "No.", "Less.", seconds=60)
     assert size.value.reason is EndReason.NEVER_FITS
 
 
 def test_one_that_ends_early_is_told_with_its_last_words(calls: ModuleType) -> None:
-    with pytest.raises(ApartError, match="ended early: the last words"):
-        call_apart(calls.end, 3, seconds=60)
-    with pytest.raises(ApartError, match="ended early: ZeroDivisionError"):
-        call_apart(calls.fail, seconds=60)
+    with pytest.raises(SubprocessCallError, match="ended early: the last words"):
+        call_in_subprocess(calls.end, 3, seconds=60)
+    with pytest.raises(SubprocessCallError, match="ended early: ZeroDivisionError"):
+        call_in_subprocess(calls.fail, seconds=60)
 
 
 def test_one_that_takes_too_long_is_ended(calls: ModuleType, tmp_path: Path) -> None:
     told = tmp_path / "pid"
-    with pytest.raises(ApartError, match="took over"):
-        call_apart(calls.stay, told, seconds=1)
+    with pytest.raises(SubprocessCallError, match="took more than"):
+        call_in_subprocess(calls.stay, told, seconds=1)
     # On a busy machine it may have been ended before it could tell who it is.
     assert not told.exists() or gone(int(told.read_text()))
 
@@ -118,7 +123,7 @@ def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
     def work() -> None:
         try:
             with stop.interruptible():
-                call_apart(calls.stay, told, seconds=600)
+                call_in_subprocess(calls.stay, told, seconds=600)
         except KeyboardInterrupt:
             seen.append(True)
 
@@ -133,19 +138,19 @@ def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
 
 def test_no_python_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/no/such/python")
-    with pytest.raises(ApartError, match="/no/such/python cannot be started"):
-        call_apart(time.time, seconds=60)
+    with pytest.raises(SubprocessCallError, match="/no/such/python cannot be started"):
+        call_in_subprocess(time.time, seconds=60)
 
 
 @pytest.mark.usefixtures("small")
 def test_a_small_process_loads_no_cryptography_for_a_jobs_secret() -> None:
-    assert stays_small()
+    assert uses_subprocesses()
     code = (
         "import sys\n"
         "from submarine_jobs.access import credentials\n"
-        "from submarine_jobs.concurrency import stay_small\n"
-        "stay_small()\n"
-        "made = credentials.new_secret('a-job')\n"
+        "from submarine_jobs.concurrency import use_subprocesses\n"
+        "use_subprocesses()\n"
+        "made = credentials.create_secret('a-job')\n"
         "assert credentials.JobSecret.from_bytes(made.to_bytes()) == made\n"
         "assert 'BEGIN CERTIFICATE' in made.certificate and 'PRIVATE KEY' in made.key\n"
         "print('cryptography' in sys.modules, len(made.token) > 40)\n"
@@ -154,7 +159,7 @@ def test_a_small_process_loads_no_cryptography_for_a_jobs_secret() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.split() == ["False", "True"], done.stderr
-    assert new_secret("a-job") != new_secret("a-job")
+    assert create_secret("a-job") != create_secret("a-job")
 
 
 @pytest.fixture
@@ -188,8 +193,8 @@ def test_a_call_without_an_answer_is_a_driver_without_one(
 def test_the_driver_follows_the_process(tmp_path: Path, conf: HadoopConf) -> None:
     profile = Profile(hadoop_conf_dir=conf.directory, state_dir=tmp_path)
     assert type(YarnBackend(profile).driver) is Driver
-    stay_small()
+    use_subprocesses()
     try:
         assert type(YarnBackend(profile).driver) is SubprocessDriver
     finally:
-        stay_small(False)
+        use_subprocesses(False)

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from submarine_jobs import display
 from submarine_jobs.model import JobView
-from submarine_jobs.text import escaped, one_line, printable, web_link
+from submarine_jobs.text import escape_html, one_line, printable, web_link
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
     Event,
@@ -150,7 +150,7 @@ def test_any_types_in_a_record_can_be_shown(sent: dict[str, object]) -> None:
 
 @given(st.text(max_size=200), st.integers(0, 50))
 def test_escaped_never_lets_markup_through(text: str, limit: int) -> None:
-    assert not set("<>\"'") & set(escaped(text, limit))
+    assert not set("<>\"'") & set(escape_html(text, limit))
     assert len(printable(text, limit)) <= max(limit, 1)
     assert "\n" not in one_line(text)
 

@@ -6,7 +6,7 @@ import json
 
 from submarine_jobs import display
 from submarine_jobs.display import Changes, task_rows, task_table, timeline
-from submarine_jobs.model import JobView, failed_task, telling_task
+from submarine_jobs.model import JobView, failed_task, most_relevant_task
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord, TracebackFrame
 from submarine_runtime.protocol.states import State
@@ -136,8 +136,8 @@ def test_the_failing_task_is_the_one_that_is_shown() -> None:
     found = failed_task(job)
     assert found is not None
     assert found.task == "worker:1"
-    assert telling_task(job) == "worker:1"
-    text, html = both(JobView(job, tail="bad import", task=telling_task(job)))
+    assert most_relevant_task(job) == "worker:1"
+    text, html = both(JobView(job, tail="bad import", task=most_relevant_task(job)))
     assert "In worker:1:\n  Traceback" in text
     assert "Traceback of worker:1 (most recent call last)" in html
     assert "Log of worker:1" in html
@@ -152,7 +152,7 @@ def test_a_lost_node_is_shown_before_those_that_it_took_along() -> None:
             task("worker", 1, State.LOST, finished=NOW, reason=EndReason.TASK_LOST),
         ],
     )
-    assert telling_task(job) == "worker:1"
+    assert most_relevant_task(job) == "worker:1"
 
 
 def test_a_job_of_one_task_tells_warnings_and_that_they_are_over() -> None:

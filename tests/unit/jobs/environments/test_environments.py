@@ -17,16 +17,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.environments import (
+    current_layout,
     fingerprint,
-    items_of,
-    provide,
+    list_items,
+    provide_archive,
     provision as providing,
-    this_layout,
     write_archive,
 )
-from submarine_jobs.environments.archive import ParallelGzip, content_digest
-from submarine_jobs.environments.editable import editable_sources
-from submarine_jobs.environments.relocation import relocated
+from submarine_jobs.environments.archive import ParallelGzip, content_digest, relocated
+from submarine_jobs.environments.inventory import editable_sources
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PythonEnv, parse_python_env
 from submarine_jobs.storage import LocalStorage
@@ -80,17 +79,17 @@ def test_members_one_after_the_other_are_one_gzip_file(pieces: list[bytes]) -> N
 
 
 def test_digest_is_of_content_and_fingerprint_of_times(packages: Path) -> None:
-    layout = replace(this_layout((packages,)), scripts=None)
-    items = [i for i in items_of(layout) if "/abacus/" in i.name]
+    layout = replace(current_layout((packages,)), scripts=None)
+    items = [i for i in list_items(layout) if "/abacus/" in i.name]
     assert len(items) == 2
     before = fingerprint(items), content_digest(items, layout)
     os.utime(packages / "abacus" / "__init__.py", (1, 1))
     (packages / "abacus" / "__pycache__" / "more.pyc").write_bytes(b"y")
-    touched = [i for i in items_of(layout) if "/abacus/" in i.name]
+    touched = [i for i in list_items(layout) if "/abacus/" in i.name]
     assert content_digest(touched, layout) == before[1]
     assert fingerprint(touched) != before[0]
     (packages / "abacus" / "__init__.py").write_text("BEADS = 12\n")
-    changed = [i for i in items_of(layout) if "/abacus/" in i.name]
+    changed = [i for i in list_items(layout) if "/abacus/" in i.name]
     assert content_digest(changed, layout) != before[1]
 
 
@@ -98,8 +97,8 @@ def test_what_is_packed_runs_anywhere(packages: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "count").write_text("#!/nowhere/python3\nimport abacus\nprint('script')\n")
     (tmp_path / "bin" / "count").chmod(0o755)
-    layout = replace(this_layout((packages,)), scripts=tmp_path / "bin")
-    items = list(items_of(layout))
+    layout = replace(current_layout((packages,)), scripts=tmp_path / "bin")
+    items = list(list_items(layout))
     archive = tmp_path / "env.tar.gz"
     seen: list[int] = []
     size = write_archive(items, layout, archive, lambda done, total: seen.append(done))
@@ -167,8 +166,8 @@ def test_editable_packages_are_found_by_path_and_by_finder(tmp_path: Path) -> No
 def test_an_unchanged_environment_is_uploaded_once(
     packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = replace(this_layout((packages,)), scripts=None)
-    chosen = [item for item in items_of(layout) if "/abacus/" in item.name]
+    layout = replace(current_layout((packages,)), scripts=None)
+    chosen = [item for item in list_items(layout) if "/abacus/" in item.name]
     monkeypatch.setattr(providing, "kernel_items", lambda: chosen)
     storage, cache, state = LocalStorage(), str(tmp_path / "root" / "cache"), tmp_path / "state"
     said: list[str] = []
@@ -176,19 +175,19 @@ def test_an_unchanged_environment_is_uploaded_once(
     def progress(what: str, done: int, total: int) -> None:
         said.append(what)
 
-    first = provide(PythonEnv("auto"), storage, cache, state, progress)
+    first = provide_archive(PythonEnv("auto"), storage, cache, state, progress)
     assert first is not None
     assert first.uploaded > 0
     assert list(dict.fromkeys(said)) == ["reading", "packing", "uploading"]
     said.clear()
-    second = provide(PythonEnv("auto"), storage, cache, state, progress)
+    second = provide_archive(PythonEnv("auto"), storage, cache, state, progress)
     assert second is not None
     assert (second.url, second.uploaded, said) == (first.url, 0, [])
     # Another machine's state, the same content: nothing is sent either.
-    third = provide(PythonEnv("auto"), storage, cache, tmp_path / "elsewhere", progress)
+    third = provide_archive(PythonEnv("auto"), storage, cache, tmp_path / "elsewhere", progress)
     assert third is not None
     assert third.uploaded == 0
-    assert provide(PythonEnv("host"), storage, cache, state) is None
+    assert provide_archive(PythonEnv("host"), storage, cache, state) is None
     assert not [path for path in state.iterdir() if path.suffix == ".gz"]
 
 
@@ -196,19 +195,19 @@ def test_an_archive_of_the_users_own(tmp_path: Path) -> None:
     storage, cache = LocalStorage(), str(tmp_path / "cache")
     archive = tmp_path / "mine.tgz"
     with pytest.raises(UsageError, match="no such file"):
-        provide(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+        provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
     archive.write_bytes(b"1" * 100)
-    given_one = provide(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
-    again = provide(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+    given_one = provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
+    again = provide_archive(PythonEnv("archive", str(archive)), storage, cache, tmp_path)
     assert given_one is not None
     assert again is not None
     assert (given_one.uploaded, again.uploaded, given_one.url) == (100, 0, again.url)
     assert given_one.url.endswith(".tar.gz")
-    there = provide(PythonEnv("archive", given_one.url), storage, cache, tmp_path)
+    there = provide_archive(PythonEnv("archive", given_one.url), storage, cache, tmp_path)
     assert there is not None
     assert there.url == given_one.url
     with pytest.raises(UsageError, match="no such file"):
-        provide(PythonEnv("archive", "file:///nowhere/e.zip"), storage, cache, tmp_path)
+        provide_archive(PythonEnv("archive", "file:///nowhere/e.zip"), storage, cache, tmp_path)
 
 
 def test_archives_that_no_job_uses_are_removed_after_a_month(tmp_path: Path) -> None:
@@ -217,7 +216,7 @@ def test_archives_that_no_job_uses_are_removed_after_a_month(tmp_path: Path) -> 
     paths = {kind: cache / f"python-env-{kind}.tar.gz" for kind in kinds}
     for path in paths.values():
         storage.publish(str(path), b"archive")
-        providing.note_use(storage, str(path))
+        providing.record_use(storage, str(path))
     (cache / "runtime-1.zip").write_bytes(b"other")
     long_ago = time.time() - 31 * 86400
     for kind in ("unused", "going-on", "unknown"):
@@ -243,7 +242,7 @@ def test_archives_that_no_job_uses_are_removed_after_a_month(tmp_path: Path) -> 
 
 
 def test_the_running_interpreter_has_a_layout() -> None:
-    layout = this_layout()
+    layout = current_layout()
     assert layout.executable.is_file()
     assert (layout.library / "os.py").is_file()
     assert layout.version == "{}.{}".format(*sys.version_info[:2])

@@ -13,7 +13,7 @@ from submarine_jobs.access import LogChunk
 from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.errors import ClusterError, NoAccessError, NoAnswerError, UsageError
 from submarine_jobs.logs import LogKey, LogPosition, following, key_of
-from submarine_jobs.model import Role, choose, ranges
+from submarine_jobs.model import Role, format_task_ranges, select_tasks
 from submarine_jobs.storage import LocalStorage
 from tests.unit.jobs.access.port_rig import FollowedJob, Port, log_line, skip_line
 
@@ -248,16 +248,16 @@ def test_no_key(text: str) -> None:
 
 def test_tasks_are_chosen_by_name_and_by_role() -> None:
     names = ["chief:0", "worker:0", "worker:1", "worker:2", "ps:0"]
-    assert choose(names, ["worker:1"], "j") == ["worker:1"]
-    assert choose(names, ["ps", "worker", "ps:0"], "j") == [
+    assert select_tasks(names, ["worker:1"], "j") == ["worker:1"]
+    assert select_tasks(names, ["ps", "worker", "ps:0"], "j") == [
         "ps:0",
         "worker:0",
         "worker:1",
         "worker:2",
     ]
-    assert ranges(names) == "chief:0, worker:0 to worker:2, ps:0"
+    assert format_task_ranges(names) == "chief:0, worker:0 to worker:2, ps:0"
     with pytest.raises(UsageError, match="no task 'worker:7'") as error:
-        choose(names, ["worker:7"], "j")
+        select_tasks(names, ["worker:7"], "j")
     assert "worker:0 to worker:2" in error.value.fix
 
 

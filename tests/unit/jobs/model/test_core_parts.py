@@ -8,7 +8,7 @@ import ssl
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access import LogChunk, new_secret, tls_context
+from submarine_jobs.access import LogChunk, create_secret, tls_context
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import UsageError
 from submarine_jobs.logs import Tail
@@ -37,11 +37,11 @@ def test_what_is_no_job_id_gives_no_path(text: str) -> None:
 
 
 def test_secret_round_trip_and_certificate_is_usable() -> None:
-    secret = new_secret("digits-20261120-7f3a")
+    secret = create_secret("digits-20261120-7f3a")
     assert JobSecret.from_bytes(secret.to_bytes()) == secret
     assert secret.token not in repr(secret)
     assert isinstance(tls_context(secret), ssl.SSLContext)
-    assert new_secret("x").token != secret.token
+    assert create_secret("x").token != secret.token
 
 
 @given(st.lists(st.tuples(st.sampled_from(["stdout", "stderr"]), st.binary(max_size=60))))

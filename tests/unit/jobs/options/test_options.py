@@ -18,7 +18,14 @@ from submarine_jobs.model import (
     parse_resources,
 )
 from submarine_jobs.model.quantities import MAX_MEMORY, format_resources
-from submarine_jobs.options import pairs
+from submarine_jobs.options.option_values import (
+    format_localization,
+    format_pair,
+    parse_conf,
+    parse_env,
+    parse_localization,
+    parse_quicklink,
+)
 
 
 @pytest.mark.parametrize(
@@ -117,7 +124,7 @@ def test_counts_that_are_none(text: str) -> None:
     ],
 )
 def test_localization(text: str, source: str, target: str, mode: str) -> None:
-    assert pairs.parse_localization(text) == Localization(source, target, mode)
+    assert parse_localization(text) == Localization(source, target, mode)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +144,7 @@ def test_localization(text: str, source: str, target: str, mode: str) -> None:
 )
 def test_localization_that_is_none(text: str) -> None:
     with pytest.raises(UsageError):
-        pairs.parse_localization(text)
+        parse_localization(text)
 
 
 _PART = st.text(string.ascii_letters + string.digits + "._-", min_size=1, max_size=12).filter(
@@ -155,24 +162,24 @@ def test_localization_round_trips(
     scheme: str, path: list[str], target: list[str], mode: str
 ) -> None:
     item = Localization(f"{scheme}/{'/'.join(path)}", "/".join(target), mode)
-    assert pairs.parse_localization(pairs.format_localization(item)) == item
+    assert parse_localization(format_localization(item)) == item
 
 
 @given(st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,20}", fullmatch=True), st.text(max_size=50))
 def test_env_round_trips(name: str, value: str) -> None:
     if name.startswith("SUBMARINE_") or "\0" in value:
         with pytest.raises(UsageError):
-            pairs.parse_env(f"{name}={value}")
+            parse_env(f"{name}={value}")
     else:
-        assert pairs.parse_env(pairs.format_pair(name, value)) == (name, value)
+        assert parse_env(format_pair(name, value)) == (name, value)
 
 
 def test_quicklinks_are_web_addresses_only() -> None:
     link = "Zeppelin_Notebook=http://master-0:8080"
-    assert pairs.parse_quicklink(link) == ("Zeppelin_Notebook", "http://master-0:8080")
+    assert parse_quicklink(link) == ("Zeppelin_Notebook", "http://master-0:8080")
     for bad in ("x=javascript:alert(1)", "x=file:///etc/passwd", "=http://a", "x=http://", "x"):
         with pytest.raises(UsageError):
-            pairs.parse_quicklink(bad)
+            parse_quicklink(bad)
 
 
 @given(st.text(max_size=60))
@@ -181,10 +188,10 @@ def test_parsers_refuse_or_understand_any_text(text: str) -> None:
         parse_memory,
         parse_duration,
         parse_resources,
-        pairs.parse_env,
-        pairs.parse_conf,
-        pairs.parse_quicklink,
-        pairs.parse_localization,
+        parse_env,
+        parse_conf,
+        parse_quicklink,
+        parse_localization,
     ):
         with contextlib.suppress(UsageError):
             parse(text)

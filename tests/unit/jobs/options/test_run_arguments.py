@@ -14,7 +14,7 @@ from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import Localization, NamedInput, Profile
 from submarine_jobs.options import RoleOptions, RunOptions, merge_roles, spec_from_options
-from submarine_jobs.options.argv import to_argv
+from submarine_jobs.options.command_line import to_argv
 
 PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
 import submarine_jobs
-from submarine_jobs.program import clean
+from submarine_jobs.program import clean_source
 from submarine_jobs.program.ipython_syntax import IPythonSyntaxError
 from submarine_jobs.program.logical_lines import logical_lines
 
@@ -44,13 +44,13 @@ COMMANDS = [
 @pytest.mark.parametrize("source", VALID)
 def test_valid_python_is_never_changed(source: str) -> None:
     ast.parse(source)
-    assert clean(source).text == source
-    assert clean(source).removed == ()
+    assert clean_source(source).text == source
+    assert clean_source(source).removed == ()
 
 
 @given(st.lists(st.sampled_from(VALID), min_size=1, max_size=6).map("".join))
 def test_sequences_of_valid_statements_are_never_changed(source: str) -> None:
-    assert clean(source).text == source
+    assert clean_source(source).text == source
 
 
 def test_modules_of_this_project_and_of_python_are_never_changed() -> None:
@@ -58,7 +58,7 @@ def test_modules_of_this_project_and_of_python_are_never_changed() -> None:
     files += sorted(Path(submarine_jobs.__file__).parent.rglob("*.py"))
     for file in files:
         source = file.read_text()
-        assert clean(source).text == source
+        assert clean_source(source).text == source
 
 
 def test_the_scanner_agrees_with_python_on_where_statements_begin() -> None:
@@ -82,7 +82,7 @@ def test_commands_between_statements_are_found_exactly(
     pieces = [(text, False) for text in parts] + [(text + "\n", True) for text in commands]
     random.shuffle(pieces)  # type: ignore[attr-defined]
     source = "".join(text for text, _ in pieces)
-    cleaned = clean(source)
+    cleaned = clean_source(source)
     assert [item.text for item in cleaned.removed] == [t.strip() for t, is_cmd in pieces if is_cmd]
     assert cleaned.text.count("\n") == source.count("\n")
     for item in cleaned.removed:
@@ -97,10 +97,10 @@ def test_commands_between_statements_are_found_exactly(
 def test_any_text_is_cleaned_or_refused_and_keeps_its_lines(source: str) -> None:
     line, fix = 1, "not needed"
     try:
-        cleaned = clean(source)
+        cleaned = clean_source(source)
     except IPythonSyntaxError as error:
         line, fix = error.line, error.fix
-        cleaned = clean(source, lenient=True)
+        cleaned = clean_source(source, lenient=True)
     assert 1 <= line <= source.count("\n") + 1
     assert fix
     assert cleaned.text.count("\n") == source.count("\n")
@@ -114,20 +114,20 @@ PLAIN = [*VALID, *(c + "\n" for c in COMMANDS if "(" not in c), "# %no\n"]
 def test_what_is_left_out_is_what_ipython_transforms(parts: list[str]) -> None:
     source = "".join(parts)
     transformed = TransformerManager().transform_cell(source)
-    assert len(clean(source).removed) == transformed.count("get_ipython()")
+    assert len(clean_source(source).removed) == transformed.count("get_ipython()")
 
 
 def test_an_indented_command_leaves_a_statement_in_its_block() -> None:
-    cleaned = clean("if True:\n    !ls\nx = 1\n")
+    cleaned = clean_source("if True:\n    !ls\nx = 1\n")
     assert cleaned.text == "if True:\n    pass  # !ls\nx = 1\n"
 
 
 def test_time_keeps_its_statement() -> None:
-    assert clean("%time x = f()\n!ls\n").text == "x = f()\n# !ls\n"
+    assert clean_source("%time x = f()\n!ls\n").text == "x = f()\n# !ls\n"
 
 
 def test_the_first_lines_indentation_is_taken_from_all_as_ipython_does() -> None:
-    assert clean("  x = 1\n  if x:\n    y = 2\n").text == "x = 1\nif x:\n  y = 2\n"
+    assert clean_source("  x = 1\n  if x:\n    y = 2\n").text == "x = 1\nif x:\n  y = 2\n"
 
 
 @pytest.mark.parametrize(
@@ -149,19 +149,19 @@ def test_the_first_lines_indentation_is_taken_from_all_as_ipython_does() -> None
 )
 def test_what_the_program_would_miss_is_refused(source: str, line: int, words: str) -> None:
     with pytest.raises(IPythonSyntaxError, match=words) as caught:
-        clean(source)
+        clean_source(source)
     assert caught.value.line == line
 
 
 @pytest.mark.parametrize("source", ["%%time\nx = 1", "# first\n%%capture out\nx = 1"])
 def test_measuring_cell_magics_are_left_out(source: str) -> None:
-    assert ast.unparse(ast.parse(clean(source).text)) == "x = 1"
+    assert ast.unparse(ast.parse(clean_source(source).text)) == "x = 1"
 
 
 def test_a_hostile_cell_takes_linear_time() -> None:
     for source in ["(" * 200_000 + "?", "f'{" * 100_000, "!a\\\n" * 50_000, "'" * 200_001 + "\n!x"]:
-        clean(source, lenient=True)
+        clean_source(source, lenient=True)
 
 
 def test_a_question_mark_that_asks_nothing_is_left_for_python_to_report() -> None:
-    assert clean("len(x)?\n").text == "len(x)?\n"
+    assert clean_source("len(x)?\n").text == "len(x)?\n"

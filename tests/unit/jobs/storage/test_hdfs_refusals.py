@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submarine_jobs.errors import NoAccessError, NoRoomError
-from submarine_jobs.storage.client_calls import refusal
+from submarine_jobs.storage.client_calls import storage_error
 
 _URL = "hdfs://nn:8020/user/ann/submarine/202611/a-20261122-1a2b/record.json"
 _SPACE = (
@@ -29,13 +29,13 @@ _NAMES = (
     ],
 )
 def test_a_quota_that_is_used_up_is_named_with_its_size(text: str, said: str) -> None:
-    error = refusal("write", _URL, RuntimeError(text))
+    error = storage_error("write", _URL, RuntimeError(text))
     assert isinstance(error, NoRoomError)
     assert error.message == f"Cannot write {_URL}: {said}"
 
 
 def test_any_other_refusal_says_nothing_of_room() -> None:
-    error = refusal("write", _URL, RuntimeError("AccessControlException: Permission denied"))
+    error = storage_error("write", _URL, RuntimeError("AccessControlException: Permission denied"))
     assert not isinstance(error, NoRoomError)
     assert "permission denied" in error.message
 
@@ -45,6 +45,6 @@ def test_a_user_whom_the_cluster_does_not_admit_is_named() -> None:
         "HDFS refused /user/ann/.tmp: User mallory (auth:SIMPLE) is not authorized for protocol "
         "interface org.apache.hadoop.hdfs.protocol.ClientProtocol: denied by configured ACL"
     )
-    error = refusal("write", _URL, RuntimeError(text))
+    error = storage_error("write", _URL, RuntimeError(text))
     assert isinstance(error, NoAccessError)
     assert error.message == f"Cannot write {_URL}: this cluster does not admit the user mallory."

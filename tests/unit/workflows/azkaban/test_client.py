@@ -365,9 +365,9 @@ def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
     import ssl
     import threading
 
-    from submarine_jobs.access import new_secret
+    from submarine_jobs.access import create_secret
 
-    made = new_secret("test")
+    made = create_secret("test")
     (tmp_path / "c.pem").write_text(made.key + made.certificate)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "c.pem")

@@ -149,7 +149,7 @@ def test_settings_that_make_no_sense(environ: dict[str, str]) -> None:
 
 
 def test_a_stretch_of_time_that_is_none_is_told_with_who_says_it() -> None:
-    with pytest.raises(UsageError, match=r"^SUBMARINE_RUN_LEASE: 'soon' is not a stretch of time"):
+    with pytest.raises(UsageError, match=r"^SUBMARINE_RUN_LEASE: 'soon' is not a duration"):
         Settings.from_keywords({}, {"SUBMARINE_RUN_LEASE": "soon"})
     with pytest.raises(UsageError, match=r"^run_timeout: 'soon'"):
         Settings.from_keywords({"run_timeout": "soon"}, {"SUBMARINE_RUN_TIMEOUT": "2h"})

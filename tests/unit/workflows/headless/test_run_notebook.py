@@ -121,7 +121,7 @@ def test_all_that_is_typed_arrives(here: Path, asked: list[NotebookRun]) -> None
         ("plain.ipynb --cells ,", "--cells names no cell"),
         ("plain.ipynb --job worker", "--job 'worker' is not OPTION=VALUE"),
         ("plain.ipynb --notify '", "--notify .* is no command"),
-        ("plain.ipynb --lease soon", "--lease: 'soon' is not a stretch of time"),
+        ("plain.ipynb --lease soon", "--lease: 'soon' is not a duration"),
         ("plain.ipynb -p n", "-p|--parameters"),
     ],
 )

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.model import NODE, RUN, TAGS, WORKFLOW
+from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, TAGS_VARIABLE, WORKFLOW_VARIABLE
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.command_values import VERB, with_references
 from submarine_workflows.azkaban.project.condition import azkabans_condition
@@ -97,15 +97,18 @@ def compile_workflow(
 def environment(flow: str) -> dict[str, str]:
     """Return the properties that pass workflow and run to a node's command."""
     return {
-        f"{ENVIRONMENT}{WORKFLOW}": flow,
-        f"{ENVIRONMENT}{RUN}": f"{RUN_PREFIX}{EXECUTION}",
-        f"{ENVIRONMENT}{TAGS}": ",".join(YARN_TAGS),
+        f"{ENVIRONMENT}{WORKFLOW_VARIABLE}": flow,
+        f"{ENVIRONMENT}{RUN_VARIABLE}": f"{RUN_PREFIX}{EXECUTION}",
+        f"{ENVIRONMENT}{TAGS_VARIABLE}": ",".join(YARN_TAGS),
     }
 
 
 def job_file_environment() -> dict[str, str]:
     """Return the same for Flow 1.0 jobs, whose flow and node are parameters of Azkaban."""
-    return {**environment("${azkaban.flow.flowid}"), f"{ENVIRONMENT}{NODE}": "${azkaban.job.id}"}
+    return {
+        **environment("${azkaban.flow.flowid}"),
+        f"{ENVIRONMENT}{NODE_VARIABLE}": "${azkaban.job.id}",
+    }
 
 
 def unfit_value(value: str | None) -> str | None:
@@ -186,7 +189,7 @@ class _Compiler:
             return own
         numbered = {f"command.{number}" if number else "command": line
                     for number, line in enumerate(lines)}  # fmt: skip
-        name = {f"{ENVIRONMENT}{NODE}": path_of(node, flows)}
+        name = {f"{ENVIRONMENT}{NODE_VARIABLE}": path_of(node, flows)}
         # The values last: a node's `config:` must not replace them.
         passed = {f"{ENVIRONMENT}{variable}": value for variable, value in values.items()}
         return {**numbered, **name, **own, **passed}

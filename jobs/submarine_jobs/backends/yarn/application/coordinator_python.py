@@ -26,11 +26,11 @@ from pathlib import Path
 
 from submarine_jobs.config import make_private
 from submarine_jobs.environments import (
-    Item,
-    Layout,
+    EnvironmentFile,
+    InterpreterLayout,
+    current_layout,
     fingerprint,
-    items_of,
-    this_layout,
+    list_items,
     write_archive,
 )
 from submarine_jobs.errors import NotSubmittedError, SubmarineError
@@ -119,7 +119,7 @@ class CoordinatorPython:
             threading.Thread(target=work, daemon=True, name="submarine-coordinator-python").start()
 
     def _ensure(self) -> str:
-        layout = replace(this_layout(()), scripts=None)
+        layout = replace(current_layout(()), scripts=None)
         items = _items(layout)
         key = hashlib.sha256(_FORM + fingerprint(items).encode()).hexdigest()[:24]
         path = f"{self._directory}/coordinator-{key}.tar.gz"
@@ -127,7 +127,7 @@ class CoordinatorPython:
             self._storage.upload(self._local(key, items, layout), path)
         return path
 
-    def _local(self, key: str, items: list[Item], layout: Layout) -> Path:
+    def _local(self, key: str, items: list[EnvironmentFile], layout: InterpreterLayout) -> Path:
         """Return the local archive, made once under a lock."""
         make_private(self._kept)
         target = self._kept / f"{key}.tar.gz"
@@ -143,10 +143,10 @@ class CoordinatorPython:
         return target
 
 
-def _items(layout: Layout) -> list[Item]:
+def _items(layout: InterpreterLayout) -> list[EnvironmentFile]:
     library = f"lib/python{layout.version}/"
     found = []
-    for item in items_of(layout):
+    for item in list_items(layout):
         below = item.name.removeprefix(library)
         old_code = below.endswith((".opt-1.pyc", ".opt-2.pyc"))
         if not (below.startswith(_NO_LIBRARY) or old_code or below.endswith(_USELESS)):
@@ -154,7 +154,7 @@ def _items(layout: Layout) -> list[Item]:
     return found + list(_packages(f"{library}site-packages/"))
 
 
-def _packages(place: str) -> Iterator[Item]:
+def _packages(place: str) -> Iterator[EnvironmentFile]:
     """Return the files of the distributions, with their byte code if there is any."""
     for name in _DISTRIBUTIONS:
         distribution = importlib.metadata.distribution(name)
@@ -171,12 +171,12 @@ def _packages(place: str) -> Iterator[Item]:
                     yield _item(f"{parent}/__pycache__/{os.path.basename(code)}", code)
 
 
-def _item(name: str, source: str) -> Item:
+def _item(name: str, source: str) -> EnvironmentFile:
     info = os.stat(source)
-    return Item(name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
+    return EnvironmentFile(name, source, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode))
 
 
-def _stripped(item: Item, scratch: Path) -> Item:
+def _stripped(item: EnvironmentFile, scratch: Path) -> EnvironmentFile:
     """Return a library without symbols, if this machine can strip them."""
     if not item.name.startswith(("lib/libpython", "lib/python")) or item.size < _LARGE:
         return item

@@ -30,7 +30,7 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import class_archive as cds
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
-from submarine_jobs.model import JobSpec, Role, checked_image, parse_python_env
+from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
 from submarine_runtime.protocol import layout
 
 _SCRIPT = """\
@@ -144,7 +144,7 @@ def docker_image(spec: JobSpec, role: Role) -> str | None:
     env = parse_python_env(role.python_env or spec.python_env)
     named = env.value if env.kind == "docker" else None
     image = role.docker_image or named or spec.docker_image
-    return None if image is None else checked_image(image)
+    return None if image is None else check_image_name(image)
 
 
 def docker_variables(spec: JobSpec, role: Role, more: Mapping[str, str]) -> dict[str, str]:

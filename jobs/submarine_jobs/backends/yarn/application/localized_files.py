@@ -11,7 +11,7 @@ from contextlib import suppress
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application.specification import ARCHIVE, FILE, File
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.inputs import container_names, copy_of, on_hdfs
+from submarine_jobs.inputs import container_names, find_copy, is_on_hdfs
 from submarine_jobs.text import size
 
 #: Maximum number of files whose size is requested.
@@ -24,8 +24,8 @@ def localized_files(submission: Submission) -> dict[str, File]:
     spec = submission.spec
     for name, item in container_names(spec):
         kind, source = (ARCHIVE if item in spec.archives else FILE), item.source
-        if not on_hdfs(item):
-            path, archived = copy_of(submission.storage, submission.job_dir, item)
+        if not is_on_hdfs(item):
+            path, archived = find_copy(submission.storage, submission.job_dir, item)
             kind, source = (ARCHIVE if archived else FILE), submission.storage.url(path)
         files[name] = File(source, kind)
     return files

@@ -27,7 +27,7 @@ from submarine_jobs.backends.yarn.application.specification import (
 from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
 from submarine_jobs.backends.yarn.driver import class_archive as cds
 from submarine_jobs.inputs import container_names
-from submarine_jobs.model import DIRECTORY, Role
+from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 
@@ -137,7 +137,7 @@ def job_files(submission: Submission, role: Role | None) -> dict[str, File]:
         files[layout.VALUES] = job_file(layout.VALUES)
     environment = submission.environments.get(role.name)
     if environment:
-        files[DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
+        files[PYTHON_ENV_DIRECTORY] = File(environment, ARCHIVE, PRIVATE)
     files.update(localized_files(submission))
     return files
 

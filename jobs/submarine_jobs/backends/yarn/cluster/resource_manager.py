@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from submarine_jobs.access import must_be_whole
+from submarine_jobs.access import check_complete
 from submarine_jobs.errors import ClusterError, RefusedError
 
 MAX_ANSWER = 64 << 20
@@ -165,7 +165,7 @@ class ResourceManager:
             answer = reply.read(MAX_ANSWER + 1)
             if len(answer) > MAX_ANSWER:
                 raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
-            must_be_whole(reply, answer)
+            check_complete(reply, answer)
         if reply.will_close:
             self._drop()
         return reply.status, {k.lower(): v for k, v in reply.getheaders()}, answer

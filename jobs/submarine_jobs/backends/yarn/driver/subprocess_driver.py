@@ -16,7 +16,7 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver.driver import Driver
 from submarine_jobs.backends.yarn.driver.process import START_SECONDS
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableError
-from submarine_jobs.concurrency import ApartError, call_apart
+from submarine_jobs.concurrency import SubprocessCallError, call_in_subprocess
 from submarine_jobs.model import Profile
 
 #: Seconds added to the limits of a driver start and of a call, for a busy machine.
@@ -50,8 +50,8 @@ class SubprocessChannel:
         """Call one of the functions below; a missing response counts as an unreachable driver."""
         limit = START_SECONDS + timeout + _SPARE
         try:
-            return call_apart(function, self._whose, self._conf, *arguments, seconds=limit)
-        except ApartError as exc:
+            return call_in_subprocess(function, self._whose, self._conf, *arguments, seconds=limit)
+        except SubprocessCallError as exc:
             raise DriverUnreachableError(exc.message) from exc
 
     def close(self) -> None:

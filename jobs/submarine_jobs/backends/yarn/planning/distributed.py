@@ -22,7 +22,7 @@ from submarine_jobs.backends.yarn.planning.single import (
     warnings_of,
     words_of,
 )
-from submarine_jobs.inputs import errors_of
+from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec, Role
 
 #: MiB of supervisor and coordinator beside skein's master, and tasks that cost it one more; see
@@ -45,7 +45,7 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
         {**container(role.name, sizes[role.name]), "role": role.name, "count": role.instances}
         for role in spec.roles
     ]
-    errors = errors_of(spec) + queue_errors(all_queues, queue, name, view.user)
+    errors = localization_errors(spec) + queue_errors(all_queues, queue, name, view.user)
     if not errors and queue is not None:
         errors = [text for role in spec.roles for text in _role_errors(role, nodes, queue)]
     if not errors and queue is not None:

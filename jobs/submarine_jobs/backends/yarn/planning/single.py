@@ -18,7 +18,7 @@ from submarine_jobs.backends.yarn.cluster import (
     queues,
     some_node_holds,
 )
-from submarine_jobs.inputs import errors_of
+from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
@@ -76,7 +76,7 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     all_queues = queues(view.scheduler)
     name = spec.queue or default_queue
     queue = find(all_queues, name)
-    errors = errors_of(spec)
+    errors = localization_errors(spec)
     errors += queue_errors(all_queues, queue, name, view.user)
     placement, containers, overhead = _place(wanted, queue, view.steps)
     if not errors and queue is not None:

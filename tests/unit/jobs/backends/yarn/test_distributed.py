@@ -20,7 +20,7 @@ from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan
 from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY
 from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
 from submarine_jobs.errors import UsageError
-from submarine_jobs.inputs import NOTHING, reach
+from submarine_jobs.inputs import NO_STORE_PATHS, resolve_store_paths
 from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, with_extra_roles
 from submarine_jobs.storage import LocalStorage, hdfs_storage
 from submarine_jobs.submit.configuration import coordinator_config, make_submission
@@ -110,7 +110,7 @@ def submission(tmp_path: Path, spec: JobSpec) -> Submission:
     seen = ClusterView(SCHEDULER, NODES, Steps(64, 64), True)
     return make_submission(
         spec, make_gang_plan(spec, seen, "default"), directory, record, intent="i",
-        python="/usr/bin/python3", runtime_zip="/cache/runtime.zip", reached=NOTHING,
+        python="/usr/bin/python3", runtime_zip="/cache/runtime.zip", reached=NO_STORE_PATHS,
         environments={"worker": "hdfs://nn/cache/python-env-1.tar.gz"},
     )  # fmt: skip
 
@@ -209,14 +209,20 @@ def test_the_input_that_a_placeholder_means_comes_first(tmp_path: Path) -> None:
         (tmp_path / name).touch()
     inputs = tuple(NamedInput(name.upper(), str(tmp_path / name)) for name in ("a", "b"))
     spec = JobSpec("x", "local", inputs=inputs, args=("%input_path%",))
-    assert [item.name for item in reach(spec, LocalStorage(), "/").fetch] == ["A", "B"]
+    assert [item.name for item in resolve_store_paths(spec, LocalStorage(), "/").fetch] == [
+        "A",
+        "B",
+    ]
     assert fill_spec(spec).args == ("%input_path%",)
     spec = dataclasses.replace(spec, input_path=str(tmp_path / "b"))
-    assert [item.name for item in reach(spec, LocalStorage(), "/").fetch] == ["B", "A"]
+    assert [item.name for item in resolve_store_paths(spec, LocalStorage(), "/").fetch] == [
+        "B",
+        "A",
+    ]
     spec = dataclasses.replace(spec, input_path="s3a://elsewhere")
     assert fill_spec(spec).args == ("s3a://elsewhere",)
     with pytest.raises(UsageError, match="is not a job id"):
-        reach(dataclasses.replace(spec, resume_from="../x"), LocalStorage(), "/")
+        resolve_store_paths(dataclasses.replace(spec, resume_from="../x"), LocalStorage(), "/")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.backends.yarn.application.localized_files import localized_files
 from submarine_jobs.backends.yarn.application.single import agent_script
 from submarine_jobs.errors import UsageError
-from submarine_jobs.inputs import bring
+from submarine_jobs.inputs import copy_sources
 from submarine_jobs.inputs.localization import check
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import LocalStorage
@@ -51,7 +51,7 @@ def submission(job_dir: Path, *items: Localization, rerun_of: str | None = None)
 
 def brought(job_dir: Path, *items: Localization, rerun_of: str | None = None) -> dict[str, Any]:
     job = submission(job_dir, *items, rerun_of=rerun_of)
-    bring(JobDirectory(job.storage, job.job_dir), job.spec)
+    copy_sources(JobDirectory(job.storage, job.job_dir), job.spec)
     return localized_files(job)
 
 

@@ -1,20 +1,35 @@
-"""How a cell says that it is collected: ``%%submarine`` on its first line, or a tag.
+"""Parse the ``%%submarine`` line or the tag that marks a cell.
 
-Knows nothing of what verbs do (``commands`` does): ``%%submarine run digits --gpu 1`` is only
-recognised as a cell whose body belongs to the program, and the verbs of ``cell_verbs`` as cells
-whose body does not.
+``%%submarine run digits --gpu 1`` is recognised as a cell whose body belongs to the program, and
+the verbs of ``cell_verbs`` as cells whose body does not. ``commands`` implements the verbs.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program.cell_entry_points import cell_verbs
 from submarine_jobs.program.file_names import PROGRAM, check_file_name
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+ENTRY_POINT_GROUP = "submarine.cells"
+
+
+@functools.cache
+def cell_verbs() -> dict[str, EntryPoint]:
+    """Return the entry points of the verbs that take the text of a cell, by name."""
+    from importlib.metadata import entry_points
+
+    found = entry_points(group=ENTRY_POINT_GROUP)
+    return {point.name: point for point in found if point.name != "run"}
+
 
 MAGIC = "submarine"
 #: The tag of a cell that is collected and does not run in the notebook.
@@ -73,7 +88,7 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
         written = _WRITEFILE.match(source)
         if written is not None:
             return _written_cell(written[2], source[written.end() :], written[1].count("\n") + 2)
-        line = line_of_tags(tags)
+        line = tags_to_line(tags)
         return None if line is None else MarkedCell(line, source, 1)
     return MarkedCell(match[2].strip(), source[match.end() :], match[1].count("\n") + 2)
 
@@ -104,7 +119,7 @@ def starts_job(source: str) -> bool:
     return _RUN.search(source) is not None
 
 
-def line_of_tags(tags: Iterable[str]) -> str | None:
+def tags_to_line(tags: Iterable[str]) -> str | None:
     """What the tags say, as the rest of a ``%%submarine`` line; None where none is ours."""
     parts = [tag.partition(":") for tag in tags]
     ours = [(mark.strip(), colon, name.strip()) for mark, colon, name in parts]
@@ -118,7 +133,7 @@ def line_of_tags(tags: Iterable[str]) -> str | None:
     return " ".join(words)
 
 
-def tags_in(metadata: object) -> tuple[str, ...]:
+def tags_of_metadata(metadata: object) -> tuple[str, ...]:
     """The tags in a cell's metadata, whatever else stands there."""
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()

@@ -14,9 +14,9 @@ from submarine_jobs.program import (
     package_files,
     parse_cell,
     parse_options,
-    tags_in,
+    tags_of_metadata,
 )
-from submarine_jobs.program.collect_line import CollectOptions
+from submarine_jobs.program.cell_magic import CollectOptions
 
 
 @pytest.mark.parametrize("name", ["model.py", "pkg/model.py", "a/b/c.py", "Main_2.py", "main.py"])
@@ -127,7 +127,7 @@ def test_the_magic_line_has_the_last_word_over_tags() -> None:
 
 
 def test_tags_are_read_from_any_metadata() -> None:
-    assert tags_in({"tags": ["a", 3, None, "b"]}) == ("a", "b")
+    assert tags_of_metadata({"tags": ["a", 3, None, "b"]}) == ("a", "b")
     odd: Any
     for odd in (None, {}, {"tags": "submarine"}, {"tags": {"a": 1}}, []):
-        assert tags_in(odd) == ()
+        assert tags_of_metadata(odd) == ()

@@ -14,9 +14,9 @@ from submarine_jobs.program import (
     CellState,
     DocumentCell,
     build_bundle,
-    named_labels,
+    join_labels,
 )
-from submarine_jobs.program.cells import Change
+from submarine_jobs.program.collection import Change
 from submarine_jobs.program.ipython_syntax import IPythonSyntaxError
 from submarine_jobs.program.notebook_document import NotebookDocument
 
@@ -278,7 +278,7 @@ def test_what_runs_a_job_or_is_empty_is_no_cell_that_was_not_run() -> None:
 
 
 def test_labels_in_a_sentence() -> None:
-    assert named_labels([]) == ""
-    assert named_labels(["[1]"]) == "[1]"
-    assert named_labels(["[1]", "[2]", "#3"]) == "[1], [2] and #3"
-    assert named_labels([f"[{n}]" for n in range(9)], most=3) == "[0], [1] and 7 more"
+    assert join_labels([]) == ""
+    assert join_labels(["[1]"]) == "[1]"
+    assert join_labels(["[1]", "[2]", "#3"]) == "[1], [2] and #3"
+    assert join_labels([f"[{n}]" for n in range(9)], most=3) == "[0], [1] and 7 more"

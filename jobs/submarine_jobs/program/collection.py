@@ -1,8 +1,7 @@
-"""The cells that make up the program: what was collected, in which order, what changed since.
+"""Collected cells of a notebook: content, order, and changes in the saved document.
 
-Independent of a running kernel: whoever has one says what was run (``add``), what was deleted
-(``remove``) and what the saved document looks like (``follow``). Does not
-merge cells (``bundle``) and does not judge the program (``checks``).
+The collection is independent of a kernel: the caller reports executed cells (``add``), deleted
+cells (``remove``) and the saved document (``follow``).
 """
 
 from __future__ import annotations
@@ -10,30 +9,55 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 from submarine_jobs.program.cell import Cell, Notice, notices_of
-from submarine_jobs.program.collect_line import parse_cell, writes_file
-from submarine_jobs.program.collected import CellState, Change, Collected, ListedCell
+from submarine_jobs.program.cell_magic import parse_cell, writes_file
 from submarine_jobs.program.document_order import (
-    Known,
-    content_of,
+    KnownCell,
+    find_deleted,
     find_places,
     ids_were_replaced,
     normal_body,
-    settle,
+    program_content,
 )
 from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument
 
-__all__ = [
-    "Cell",
-    "CellCollection",
-    "CellState",
-    "Change",
-    "Collected",
-    "ListedCell",
-    "Notice",
-    "notices_of",
-]
+
+class Change(Enum):
+    """Effect of collecting a cell."""
+
+    ADDED = "added"
+    REPLACED = "replaced"
+    UNCHANGED = "unchanged"
+
+
+class CellState(Enum):
+    """State of a collected cell relative to the saved document."""
+
+    CURRENT = "current"
+    EDITED = "edited since it ran"
+    UNSAVED = "not saved yet"
+    NO_DOCUMENT = ""
+
+
+@dataclass(frozen=True)
+class CollectResult:
+    """Result of ``add``: the cell, the change, and warnings to show."""
+
+    cell: Cell
+    change: Change
+    notices: tuple[Notice, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedCell:
+    """Row of ``%submarine cells``."""
+
+    cell: Cell
+    state: CellState
+    lines: int
+    first_code: str
 
 
 @dataclass
@@ -41,29 +65,29 @@ class _Entry:
     cell: Cell
     ran_at: float
     place: int | None = None
-    #: What the cell raised when it ran last: ``ValueError in line 3``.
+    #: Exception of the last run: ``ValueError in line 3``.
     raised: str = ""
 
     @property
-    def known(self) -> Known:
-        return Known(self.cell.cell_id, self.cell.content, self.place)
+    def known(self) -> KnownCell:
+        return KnownCell(self.cell.cell_id, self.cell.content, self.place)
 
 
 @dataclass
 class CellCollection:
-    """The collected cells of one notebook, in the order of the document where it is known.
+    """Collected cells of one notebook, in the order of the saved document.
 
-    Cells that the saved document does not hold (yet) come after those that it holds, in the order
-    in which they were first executed; without a document that order holds for all.
+    Cells that are not in the saved document follow in the order of their first execution; without a
+    document this is the order of all cells.
     """
 
     _entries: list[_Entry] = field(default_factory=list)
     _document: NotebookDocument | None = None
-    #: Ids that were taken out by the user; the saved document may hold them for a while.
+    #: Ids that the user removed; the saved document may still contain them.
     _removed: set[str] = field(default_factory=set)
 
-    def add(self, cell: Cell, *, ran_at: float | None = None) -> Collected:
-        """Collect ``cell``, replacing the one that it is a newer version of.
+    def add(self, cell: Cell, *, ran_at: float | None = None) -> CollectResult:
+        """Collect ``cell`` and replace an older version of it.
 
         Parameters
         ----------
@@ -73,7 +97,7 @@ class CellCollection:
         Raises
         ------
         IPythonSyntaxError
-            If the cell holds IPython syntax that a program cannot; nothing is collected then.
+            If the cell contains IPython syntax that a program cannot; it is not collected.
         """
         notices = notices_of(cell)
         self._removed.discard(cell.cell_id or "")
@@ -91,10 +115,10 @@ class CellCollection:
                 cell = replace(cell, cell_id=entry.cell.cell_id)
             entry.cell, entry.ran_at, entry.raised = cell, moment, ""
         self._place()
-        return Collected(cell, change, notices)
+        return CollectResult(cell, change, notices)
 
     def remove(self, cell_ids: Iterable[str]) -> list[Cell]:
-        """Forget the cells with these ids (deleted, or run again without mark and tag)."""
+        """Remove the cells with these ids (deleted, or run again without mark and tag)."""
         ids = set(cell_ids)
         if self._document is not None:
             self._removed |= ids & {cell.cell_id or "" for cell in self._document.cells}
@@ -107,30 +131,29 @@ class CellCollection:
                 entry.raised = raised
 
     def raised(self) -> list[tuple[Cell, str]]:
-        """Cells whose last run ended with an exception, and with which."""
+        """Return the cells whose last run raised an exception, with the exception."""
         return [(entry.cell, entry.raised) for entry in self._ordered() if entry.raised]
 
     def clear(self) -> int:
-        """Forget all cells; returns how many there were."""
+        """Remove all cells and return their number."""
         count = len(self._entries)
         self._entries.clear()
         self._removed.clear()
         return count
 
     def follow(self, document: NotebookDocument | None) -> list[Cell]:
-        """Take the order of the saved ``document`` and forget cells that were deleted from it.
+        """Use the order of the saved ``document`` and remove cells that were deleted from it.
 
         Returns
         -------
         list of Cell
-            The cells that are forgotten now. None as the document (it cannot be read) changes
-            nothing.
+            The removed cells. A document of None (it cannot be read) changes nothing.
         """
         if document is None:
             return []
         before, self._document = self._document, document
         if before is not None and before.path != document.path:
-            # Another file says nothing about what was deleted from the one followed so far.
+            # Another file does not show deletions from the previous one.
             for entry in self._entries:
                 entry.place = None
         self._removed &= {cell.cell_id or "" for cell in document.cells}
@@ -138,13 +161,13 @@ class CellCollection:
         places = find_places(known, document.cells)
         if before is not None and ids_were_replaced(before.cells, document.cells):
             self._take_ids(places)
-        gone = settle(known, places, before.cells if before else (), document.cells)
+        gone = find_deleted(known, places, before.cells if before else (), document.cells)
         for entry, place in zip(self._entries, places, strict=True):
             entry.place = place
         return self._drop(gone)
 
     def lose_document(self) -> None:
-        """Nobody knows where the document is any more; the order known so far holds."""
+        """Forget the document, whose path is not known any more; the order is kept."""
         self._document = None
 
     def cells(self) -> list[Cell]:
@@ -152,7 +175,7 @@ class CellCollection:
         return [entry.cell for entry in self._ordered()]
 
     def listing(self) -> list[ListedCell]:
-        """The collected cells in program order with how each stands against the document."""
+        """Return the collected cells in program order with their states."""
         return [
             ListedCell(
                 entry.cell,
@@ -164,11 +187,11 @@ class CellCollection:
         ]
 
     def changed_since_run(self) -> list[Cell]:
-        """Cells that were edited and saved after they ran; the program has what ran."""
+        """Return cells that were edited and saved after they ran; the program has the old text."""
         return [row.cell for row in self.listing() if row.state is CellState.EDITED]
 
     def not_run(self) -> list[DocumentCell]:
-        """Cells of the document that carry the mark or the tag and are not collected."""
+        """Return the marked or tagged cells of the document that are not collected."""
         if self._document is None:
             return []
         taken = {entry.place for entry in self._entries}
@@ -177,7 +200,7 @@ class CellCollection:
             for number, cell in enumerate(self._document.cells)
             if number not in taken
             and cell.cell_id not in self._removed
-            and content_of(cell) is not None
+            and program_content(cell) is not None
             and not writes_file(cell.source)
         ]
 
@@ -201,13 +224,13 @@ class CellCollection:
         return self._entry_in_place_of(cell)
 
     def _entry_in_place_of(self, cell: Cell) -> _Entry | None:
-        """The entry that lies where the document holds ``cell``, although it ran differently."""
+        """Return the entry at the place of ``cell`` in the document if its text differs."""
         if self._document is None:
             return None
-        (place,) = find_places([Known(cell.cell_id, cell.content)], self._document.cells)
+        (place,) = find_places([KnownCell(cell.cell_id, cell.content)], self._document.cells)
         for entry in self._entries:
             if place is not None and entry.place == place:
-                saved = content_of(self._document.cells[place])
+                saved = program_content(self._document.cells[place])
                 return entry if entry.cell.content != saved else None
         return None
 
@@ -219,14 +242,14 @@ class CellCollection:
                 self._entries.remove(entry)
 
     def _take_ids(self, places: list[int | None]) -> None:
-        """Call the cells that were found by their text as the document calls them now."""
+        """Update the ids of cells that were found by their text."""
         document = self._document
         for entry, place in zip(self._entries, places, strict=True):
             if document is not None and place is not None and entry.cell.cell_id is not None:
                 entry.cell = replace(entry.cell, cell_id=document.cells[place].cell_id)
 
     def _place(self) -> None:
-        """Find the cells that have no place yet; the document has not changed."""
+        """Find the places of new cells in the unchanged document."""
         if self._document is not None:
             found = find_places([entry.known for entry in self._entries], self._document.cells)
             for entry, place in zip(self._entries, found, strict=True):
@@ -247,7 +270,7 @@ class CellCollection:
             return CellState.NO_DOCUMENT
         if entry.place is not None:
             saved = self._document.cells[entry.place]
-            if content_of(saved) == entry.cell.content or _runs(saved, entry.cell):
+            if program_content(saved) == entry.cell.content or _runs(saved, entry.cell):
                 return CellState.CURRENT
             if self._document.modified > entry.ran_at:
                 return CellState.EDITED

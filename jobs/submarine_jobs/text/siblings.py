@@ -1,7 +1,4 @@
-"""What lies beside a file that is not there: the hint of the message that says so.
-
-Shows names only, and few of them; does not guess which was meant.
-"""
+"""Suggest other files of the same directory when a file is missing."""
 
 from __future__ import annotations
 
@@ -12,8 +9,8 @@ from submarine_jobs.text.sanitize import one_line
 _MOST = 5
 
 
-def beside(path: Path) -> str:
-    """``There are a.py, b.py beside it.``: files with the ending of ``path``; empty if none."""
+def sibling_hint(path: Path) -> str:
+    """Return ``There are a.py, b.py beside it.``, files with the suffix of ``path``, or empty."""
     if not path.suffix:
         return ""
     try:

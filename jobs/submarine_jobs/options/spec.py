@@ -1,7 +1,4 @@
-"""From options and a profile to the spec of a job: pure, no cluster, no file.
-
-The last place where a request can be refused before anything is checked against the cluster.
-"""
+"""Build the spec of a job from options and a profile, and reject contradictory options."""
 
 from __future__ import annotations
 
@@ -16,25 +13,25 @@ from submarine_jobs.model import (
     Localization,
     Profile,
     Role,
-    checked_image,
+    check_image_name,
     fill_spec,
     parse_python_env,
     with_extra_roles,
 )
 from submarine_jobs.options.role_checks import check_image, check_roles
-from submarine_jobs.options.roles_of import (
-    BOARD,
-    BOARD_LINK,
-    Surroundings,
+from submarine_jobs.options.roles import (
+    TENSORBOARD,
+    TENSORBOARD_LINK,
+    RoleContext,
+    is_only_tensorboard,
     needs_program,
-    only_board,
-    roles_of,
+    spec_roles,
 )
 from submarine_jobs.options.run_options import RunOptions, check_name
 
 
 class Program(Protocol):
-    """What a spec needs to know of a bundle; ``bundle.Bundle`` has it."""
+    """Data of a bundle for a spec; ``program.Bundle`` has it."""
 
     @property
     def program(self) -> str:
@@ -50,7 +47,7 @@ class Program(Protocol):
 
 
 def check_options(options: RunOptions) -> None:
-    """Refuse what no cluster and no program could make right.
+    """Reject options that are invalid for every cluster and program.
 
     Raises
     ------
@@ -101,7 +98,7 @@ def spec_from_options(
     check_options(options)
     if profile.backend is None:
         raise no_cluster()
-    board = only_board(options, program=bundle is not None)
+    board = is_only_tensorboard(options, program=bundle is not None)
     runs_program = needs_program(options) and not board
     if runs_program and bundle is None:
         raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
@@ -109,11 +106,11 @@ def spec_from_options(
         _check_overlap(options, bundle)
     framework = _framework(options, bundle if runs_program else None)
     python_env, python, image = _environment(options, profile)
-    roles = roles_of(options, Surroundings(framework, profile.python), program=bundle is not None)
+    roles = spec_roles(options, RoleContext(framework, profile.python), program=bundle is not None)
     _check_framework(framework, roles)
     if options.require_collective:
         _check_collective(framework, roles)
-    links = dict([BOARD_LINK] if any(role.name == BOARD for role in roles) else [])
+    links = dict([TENSORBOARD_LINK] if any(role.name == TENSORBOARD for role in roles) else [])
     spec = JobSpec(
         name=check_name(options.name or ""),
         backend=profile.backend,
@@ -240,9 +237,9 @@ def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str |
         text = f"docker:{image}"
     parsed = parse_python_env(text)
     image = parsed.value if parsed.kind == "docker" else image
-    role_images = [checked_image(role.image) for role in options.roles if role.image]
+    role_images = [check_image_name(role.image) for role in options.roles if role.image]
     if image is not None:
-        checked_image(image)
+        check_image_name(image)
     if profile.backend == "local" and (image or role_images):
         raise UsageError(
             f"The image {image or role_images[0]} needs a cluster: --backend local runs processes "

@@ -1,30 +1,36 @@
-"""From what was said of roles to the roles of a job: who is there, how large, of which kind; pure.
+"""Build the roles of a spec from role options: number, size, kind, command.
 
-A role without a command of its own runs the workers' command where there is one, else the program.
-Does not refuse what contradicts itself (``role_checks``).
+A role without a command runs the command of the workers, else the program. ``role_checks`` rejects
+contradictions.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from submarine_jobs.model import BOARD_COMMAND, Resources, Role, parse_python_env, usual_kind
+from submarine_jobs.model import (
+    TENSORBOARD_COMMAND,
+    Resources,
+    Role,
+    default_kind,
+    parse_python_env,
+)
 from submarine_jobs.options.role_options import RoleOptions, merge_roles
 from submarine_jobs.options.run_options import RunOptions
 from submarine_runtime.frameworks import trait
 
-BOARD = "tensorboard"
+TENSORBOARD = "tensorboard"
 #: Roles that help others and are no job by themselves.
-HELPING = ("ps", "evaluator", "scheduler", "server", BOARD)
-BOARD_HISTORY = "submarine:tensorboard --history"
+AUXILIARY_ROLES = ("ps", "evaluator", "scheduler", "server", TENSORBOARD)
+TENSORBOARD_HISTORY = "submarine:tensorboard --history"
 #: Where the page of the job's TensorBoard is: port 0 stands for the first port of that task.
-BOARD_LINK = ("TensorBoard", "http://tensorboard-0:0/")
+TENSORBOARD_LINK = ("TensorBoard", "http://tensorboard-0:0/")
 _BOARD_MEMORY = 1024
 
 
 @dataclass(frozen=True)
-class Surroundings:
-    """What the roles of one job share.
+class RoleContext:
+    """Values that all roles of a job share.
 
     Parameters
     ----------
@@ -38,15 +44,15 @@ class Surroundings:
     python: str
 
 
-def asked_roles(options: RunOptions) -> tuple[RoleOptions, ...]:
+def requested_roles(options: RunOptions) -> tuple[RoleOptions, ...]:
     """The roles with at least one task; a worker where no role that works was named."""
     asked = [role for role in options.roles if role.count]
-    if options.role("worker") is None and all(role.name in HELPING for role in asked):
+    if options.role("worker") is None and all(role.name in AUXILIARY_ROLES for role in asked):
         asked.append(RoleOptions("worker"))
     return merge_roles(asked)
 
 
-def only_board(options: RunOptions, *, program: bool) -> bool:
+def is_only_tensorboard(options: RunOptions, *, program: bool) -> bool:
     """Whether TensorBoard over the user's history is all that was asked for.
 
     Parameters
@@ -55,7 +61,7 @@ def only_board(options: RunOptions, *, program: bool) -> bool:
         Whether there is a program that workers could run.
     """
     named = [role.name for role in options.roles if role.count]
-    if named != [BOARD] or options.command is not None:
+    if named != [TENSORBOARD] or options.command is not None:
         return False
     return not program or options.role("worker") is not None
 
@@ -64,28 +70,32 @@ def needs_program(options: RunOptions) -> bool:
     """Whether some role has no command, neither its own nor the workers'."""
     if options.command is not None:
         return False
-    return any(role.command is None and role.name != BOARD for role in asked_roles(options))
+    return any(
+        role.command is None and role.name != TENSORBOARD for role in requested_roles(options)
+    )
 
 
-def roles_of(options: RunOptions, around: Surroundings, *, program: bool) -> tuple[Role, ...]:
+def spec_roles(options: RunOptions, around: RoleContext, *, program: bool) -> tuple[Role, ...]:
     """The roles of the job's spec."""
-    if only_board(options, program=program):
-        board = options.role(BOARD) or RoleOptions(BOARD)
+    if is_only_tensorboard(options, program=program):
+        board = options.role(TENSORBOARD) or RoleOptions(TENSORBOARD)
         if board.command is None:
-            board = replace(board, command=BOARD_HISTORY)
+            board = replace(board, command=TENSORBOARD_HISTORY)
         return (_role(board, options, around, kind="tracked"),)
-    return tuple(_role(role, options, around) for role in asked_roles(options))
+    return tuple(_role(role, options, around) for role in requested_roles(options))
 
 
 def _role(
-    asked: RoleOptions, options: RunOptions, around: Surroundings, kind: str | None = None
+    asked: RoleOptions, options: RunOptions, around: RoleContext, kind: str | None = None
 ) -> Role:
     settled = asked.kind or kind or _kind(asked.name, around.framework)
     python_env, image = _environment(asked)
     least = asked.least
     if least is None and asked.name == "worker":
         least = options.min_workers
-    command = asked.command or (BOARD_COMMAND if asked.name == BOARD else options.command)
+    command = asked.command or (
+        TENSORBOARD_COMMAND if asked.name == TENSORBOARD else options.command
+    )
     return Role(
         name=asked.name,
         instances=asked.count,
@@ -109,23 +119,23 @@ def _role(
 
 
 def _kind(name: str, framework: str) -> str:
-    usual = usual_kind(name)
+    usual = default_kind(name)
     if usual == "tracked" and name in trait(framework, "UNTRACKED"):
         return "untracked"
     return usual
 
 
 def _size(asked: RoleOptions, options: RunOptions, *, works: bool) -> Resources:
-    """Its own size, else the job's, else the workers'; only who works gets GPUs unasked."""
-    base = Resources(memory=_BOARD_MEMORY) if asked.name == BOARD else Resources()
+    """Its own size, else the job's, else the workers'; only tracked roles get GPUs by default."""
+    base = Resources(memory=_BOARD_MEMORY) if asked.name == TENSORBOARD else Resources()
     workers = options.role("worker") or RoleOptions("worker")
     job = (options.memory, options.vcores, options.gpus)
     like = (workers.memory, workers.vcores, workers.gpus)
     own = (asked.memory, asked.vcores, asked.gpus)
-    if asked.name == BOARD:
+    if asked.name == TENSORBOARD:
         # A board of its own is the job; beside a training it has nothing of its size.
         job, like = (job if works else (None, None, None)), (None, None, None)
-    if not works or asked.name == BOARD:
+    if not works or asked.name == TENSORBOARD:
         job, like = (*job[:2], None), (*like[:2], None)
     found = zip(own, job, like, (base.memory, base.vcores, base.gpus), strict=True)
     memory, vcores, gpus = (
