@@ -24,7 +24,7 @@ class SubmarineKernel(IPythonKernel):
     ) -> Any:
         """Return help on a word of ``%submarine``; other words are inspected by IPython."""
         if "submarine" in code:
-            # The grammar of the commands takes 0.2 s to load; most inspections do not need it.
+            # Loads the grammar of the commands, which most inspections do not need.
             from submarine_magics.commands import help_at
 
             text = help_at(code, len(code) if cursor_pos is None else cursor_pos)

@@ -6,9 +6,9 @@ libraries for the cluster, is imported when a command is first used.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-import uuid
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
 
 def _notebook_names(shell: InteractiveShell) -> Callable[[], tuple[str, ...]]:
     """Return a function that returns the notebook's names in the job index: kernel and path."""
-    kernel, reference = f"kernel:{uuid.uuid4().hex}", weakref.ref(shell)
+    kernel, reference = f"kernel:{os.urandom(16).hex()}", weakref.ref(shell)
 
     def names() -> tuple[str, ...]:
         # The command line is loaded at the first use of a magic, here and in the other hooks.

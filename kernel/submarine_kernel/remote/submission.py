@@ -12,21 +12,27 @@ from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client import foreign_owner
+from submarine_jobs.client import Session, foreign_owner
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.concurrency import in_thread
+from submarine_jobs.config import load_config
 from submarine_jobs.display import next_step, sentence
 from submarine_jobs.errors import SubmarineError, UsageError, no_cluster
+from submarine_jobs.model import KERNEL_ROLE
+from submarine_jobs.options import RoleOptions, spec_from_options
+from submarine_jobs.program import Bundle
+from submarine_jobs.python_api import words_of
 from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.pending_starts import stopping
+from submarine_runtime.protocol.sourcemap import SourceMap
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
     from submarine_jobs.access import AgentAddress
-    from submarine_jobs.client import Job, Session
+    from submarine_jobs.client import Job
     from submarine_jobs.environments import Progress
     from submarine_jobs.model import JobSpec, Profile
     from submarine_jobs.options import RunOptions
-    from submarine_jobs.program import Bundle
 
 #: Options of ``run`` that a kernelspec may contain.
 OPTIONS = (
@@ -76,12 +82,6 @@ def run_options(request: KernelRequest) -> RunOptions:
     UsageError
         If an option is not in ``OPTIONS``, or ``run`` rejects its value.
     """
-    # The provisioner loads the grammar of the commands at the first start of a kernel.
-    from submarine_jobs.commands.run import parse_run
-    from submarine_jobs.model import KERNEL_ROLE
-    from submarine_jobs.options import RoleOptions
-    from submarine_jobs.python_api import words_of
-
     for key in request.run:
         if key not in OPTIONS:
             raise UsageError(
@@ -101,10 +101,6 @@ def run_options(request: KernelRequest) -> RunOptions:
 
 def program() -> Bundle:
     """Build the program of the job: the package ``container``, and a main module."""
-    # As in `run_options`.
-    from submarine_jobs.program import Bundle
-    from submarine_runtime.protocol.sourcemap import SourceMap
-
     sources = {"main.py": _MAIN.encode()}
     for item in files("submarine_kernel.remote.container").iterdir():
         if item.name.endswith(".py"):
@@ -114,10 +110,6 @@ def program() -> Bundle:
 
 def session_of(request: KernelRequest) -> Session:
     """Return a session with the profile of the kernelspec."""
-    # As in `run_options`.
-    from submarine_jobs.client import Session
-    from submarine_jobs.config import load_config
-
     config = load_config(run_options(request).config_options)
     if config.profile.backend is None:
         raise no_cluster()
@@ -126,9 +118,6 @@ def session_of(request: KernelRequest) -> Session:
 
 def spec_of_kernel(profile: Profile, request: KernelRequest, bundle: Bundle) -> JobSpec:
     """Return the specification of the kernel's job."""
-    # As in `run_options`.
-    from submarine_jobs.options import spec_from_options
-
     options = replace(run_options(request), args=("--idle", f"{request.idle_timeout:g}"))
     return spec_from_options(options, profile, bundle, notebook=request.notebook or None)
 

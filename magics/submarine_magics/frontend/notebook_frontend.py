@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.frontends import Frontend
+from submarine_jobs.frontends import Frontend, TerminalFrontend
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
 from submarine_jobs.text import TerminalFilter, printable
 from submarine_magics.cells import NotebookCells
@@ -198,8 +198,6 @@ class NotebookFrontend(Frontend):
             record = job.wait(on_interrupt=on_interrupt)
             self.displays.finish(job)
             return record
-        from submarine_jobs.frontends import TerminalFrontend
-
         self.displays.mark_shown(job)
         terminal = TerminalFrontend(json_asked=False)
         try:

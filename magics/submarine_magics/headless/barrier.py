@@ -12,8 +12,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import IPython
+import IPython.display
+
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution import has_thread_errors, threads_of_cells
+from submarine_magics.execution import (
+    allow_interrupts,
+    has_thread_errors,
+    ignore_interrupts,
+    threads_of_cells,
+)
 
 if TYPE_CHECKING:
     from submarine_magics.execution import Execution
@@ -51,16 +59,13 @@ def end_jobs(why: str) -> None:
 
 
 def _end(action: Callable[[UnhandledJobs], object]) -> None:
-    # The runner executes this in every notebook. Without jobs, no further module is loaded.
-    import IPython
-
     shell: Any = IPython.get_ipython()  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
     if shell is None or not (
         started.any_started() or has_thread_errors() or threads_of_cells(shell)
     ):
         _display_result([], [])
         return
-    from submarine_magics.execution import allow_interrupts, ignore_interrupts
+    # The runner calls this in every notebook. Most have no jobs and do not need the command line.
     from submarine_magics.headless.unhandled_jobs import INTERRUPTED, UnhandledJobs
 
     with ignore_interrupts():
@@ -107,9 +112,6 @@ def _display_result(
 
 
 def _display(content: dict[str, Any], text: str) -> None:
-    # As in `_end`.
-    import IPython.display
-
     display: Any = IPython.display.display
     display({MIME_TYPE: content, "text/plain": text}, raw=True)
 
