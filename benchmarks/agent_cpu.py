@@ -1,9 +1,9 @@
-"""What the agent itself costs beside a training: its CPU as percent of a core.
+"""CPU time of the agent during a training, as percent of a core.
 
-A real agent runs a program that prints as Keras does (a progress bar with carriage returns, five
-steps a second) for some seconds; nobody follows. With ``--gang`` it is one task of a distributed
-job: it sends a heartbeat every second to the coordinator's own link server. Prints the agent's user
-and system time, start-up included, and exits with 1 when it is more than the limit.
+A real agent runs a program that prints like Keras (a progress bar with carriage returns, five steps
+a second) for some seconds, without a client that follows the log. With ``--gang`` it is a task of a
+distributed job and sends a heartbeat every second to the coordinator's link server. Prints the
+agent's user and system time, start included, and exits with 1 if it is above the limit.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ for epoch in range(1, epochs + 1):
 
 
 def prepare(root: Path, seconds: float, gpus: int) -> Path:
-    """A scratch directory with the orders in it."""
+    """Create a scratch directory with the agent's configuration."""
     job, scratch = root / "job", root / "scratch"
     job.mkdir()
     scratch.mkdir()
@@ -72,7 +72,7 @@ def prepare(root: Path, seconds: float, gpus: int) -> Path:
 
 
 class Gang:
-    """The coordinator of a gang of one: welcomes, acknowledges, starts once, sends away."""
+    """The coordinator of a gang of one task."""
 
     def __init__(self, scratch: Path) -> None:
         secret = json.loads((scratch / "secret.json").read_text())
@@ -83,7 +83,7 @@ class Gang:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What tells an agent of us."""
+        """Return the environment variables of the agent."""
         address = f"127.0.0.1:{self._server.port}"
         words = {TASK_VARIABLE: "worker:0", SEAT_VARIABLE: "worker-0.1"}
         return {**words, COORDINATOR_VARIABLE: address}
@@ -110,7 +110,7 @@ class Gang:
 
 
 def main() -> int:
-    """Run and report."""
+    """Run the benchmark and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--limit", type=float, default=1.0, help="percent of a core")
@@ -123,7 +123,7 @@ def main() -> int:
         runtime = write_runtime_zip(root / "cache")
         gang = Gang(scratch) if options.gang else None
         began = time.monotonic()
-        # The agent's own time is what wait4 gives less that of the children it has waited for.
+        # wait4 includes the children that the agent has waited for: subtract them.
         agent = os.posix_spawn(
             sys.executable,
             [sys.executable, "-I", str(runtime), "agent", "--directory", str(scratch)],

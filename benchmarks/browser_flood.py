@@ -1,11 +1,10 @@
-"""A flood of 20,000 lines a second in the open log view: clicks, memory, what is skipped.
+"""Responsiveness of the open log view while a job prints 20,000 lines a second.
 
-A real job floods its log for a minute. Meanwhile the log view's toggle `Wrap` is clicked as a mouse
-does it, and the time from the click to the frame after its effect is taken, as are the page's heap
-and the memory of its process after a collection of garbage. For comparison the same clicks are
-timed before the flood, on a page that has nothing to do, and while a Jupyter terminal beside an
-ended log shows the same flood by ``tail -f``. At the end the page stands still for some seconds, as
-one that cannot keep up: it must say what it skipped and be at the end again.
+For a minute the toggle `Wrap` of the log view is clicked, and the time from the mouse event to the
+frame after its effect is measured, with the page's heap and the memory of its process after garbage
+collection. The same clicks are measured before, on an idle page, and while a Jupyter terminal next
+to an ended log shows the same lines by ``tail -f``. At the end the page is blocked for some
+seconds: it must then report the skipped lines, and be at the end of the log again.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from playwright.sync_api import CDPSession, Page
 
 from submarine_jobs.client import Job
 
-#: Milliseconds, MB.
+#: Limits in milliseconds and MB.
 CLICK, GROWTH = 100.0, 100.0
 MB = 1_000_000
-#: Prints in small portions, at the pace of the clock; each line says when.
+#: Prints in small portions at a fixed rate; each line has the time.
 PROGRAM = """\
 import pathlib, sys, time
 go, copy = pathlib.Path({go!r}), {copy!r}
@@ -43,8 +42,8 @@ while number < {rate} * {seconds}:
     time.sleep(0.005)
 print("all is said", round(time.time() - began, 1), flush=True)
 """
-#: Takes each click on the toggle from the mouse's event to the frame after its effect, and the age
-#: of the newest line at each second frame.
+#: Measures each click from the mouse event to the frame after its effect, and the age of the newest
+#: line at every second frame.
 WATCH = """() => {
   const root = document.querySelector('.jp-Submarine-log');
   const lines = root.querySelector('.jp-Submarine-log-lines');
@@ -77,16 +76,16 @@ TAKE = """() => {
 }"""
 
 
-#: The page does nothing for so many milliseconds.
+#: Blocks the page for some milliseconds.
 STALL = """most => { const began = performance.now(); while (performance.now() - began < most); }"""
-#: The age of the newest line is under a second.
+#: Whether the newest line is less than a second old.
 CAUGHT_UP = (
     "() => window.benchmarkFound.ages.length > 0 && window.benchmarkFound.ages.at(-1) < 1000"
 )
 
 
 class Memory:
-    """What the page and its process hold, in MB, after garbage was collected."""
+    """Memory of the page and its process after garbage collection, in MB."""
 
     def __init__(self, page: Page) -> None:
         self._page: CDPSession = page.context.new_cdp_session(page)
@@ -96,18 +95,18 @@ class Memory:
         assert browser is not None
         info = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
         renderers = [psutil.Process(one["id"]) for one in info["processInfo"] if _renders(one)]
-        # The page's own; another waits for the next tab.
+        # The process of this page; there is a spare one for the next tab.
         self._process = max(renderers, key=lambda one: one.memory_info().rss)
 
     def take(self) -> tuple[float, float]:
-        """Heap of the page, resident memory of its process."""
+        """Measure the heap of the page and the resident memory of its process."""
         self._page.send("HeapProfiler.collectGarbage")
         metrics = self._page.send("Performance.getMetrics")["metrics"]
         heap = next(one["value"] for one in metrics if one["name"] == "JSHeapUsedSize")
         return heap / MB, self.resident()
 
     def resident(self) -> float:
-        """Resident memory now, with the garbage."""
+        """Return the present resident memory, garbage included."""
         return float(self._process.memory_info().rss) / MB
 
 
@@ -116,7 +115,7 @@ def _renders(process: dict[str, Any]) -> bool:
 
 
 def click_for(at: Rig, seconds: float, memory: Memory, every: float = 0.4) -> dict[str, Any]:
-    """Click the toggle for so many seconds; what was found meanwhile, and memory's peak."""
+    """Click the toggle for some seconds; return the measurements and the peak of the memory."""
     page = at.desk.page
     box = page.get_by_role("button", name="Wrap").bounding_box()
     assert box is not None
@@ -133,14 +132,14 @@ def click_for(at: Rig, seconds: float, memory: Memory, every: float = 0.4) -> di
 
 
 def flood(at: Rig, name: str, chosen: argparse.Namespace, seconds: float, copy: str = "") -> Job:
-    """A job that floods its log, or a file, when it is told to."""
+    """Start a job that prints to its log, or to a file, on request."""
     go = str(at.lab.scratch / f"go-{name}")
     program = PROGRAM.format(go=go, copy=copy, rate=chosen.rate, seconds=seconds)
     return at.submit(program, f"flood-{name}")
 
 
 def stall(at: Rig, seconds: float, said: Report) -> None:
-    """Let the page stand still in the flood; what it says then, and when it is at the end again."""
+    """Block the page during the flood; return its report and the time until it is at the end."""
     page = at.desk.page
     page.evaluate(STALL, 1000 * seconds)
     page.evaluate(TAKE)
@@ -154,9 +153,9 @@ def stall(at: Rig, seconds: float, said: Report) -> None:
 
 
 def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
-    """The minute with the log view."""
+    """Measure with the log view."""
     desk = at.desk
-    # Some seconds more: for taking memory, standing still and coming back.
+    # Additional seconds to measure memory, and to block the page.
     length = chosen.seconds + chosen.stall + 8
     job = flood(at, "log", chosen, length)
     try:
@@ -196,7 +195,7 @@ def log_view(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
 
 
 def terminal(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
-    """The same clicks beside a terminal that shows the same flood."""
+    """Measure the same clicks next to a terminal that shows the same lines."""
     desk, copy = at.desk, at.lab.scratch / "flood.txt"
     job = flood(at, "terminal", chosen, chosen.terminal_seconds, str(copy))
     try:

@@ -1,12 +1,11 @@
-"""From `print` in a container to the browser's next frame with that line: p50, p99.
+"""Latency from `print` in a container to the browser's next frame with that line: p50, p99.
 
-A real job prints the time of day, line by line; a page of a real JupyterLab has the job's log open
-and beside it, for comparison, a Jupyter terminal with ``tail -f`` of the same lines. Both are timed
-the same way in the same run: the line stands in the page, and the frame after that begins. Program
-and browser run on one machine, so by one clock.
+A real job prints the time of day, line by line. A page of a real JupyterLab has the job's log open
+and, for comparison, a Jupyter terminal with ``tail -f`` of the same lines. Both are measured in the
+same run: from the time in the line to the start of the frame after the line is in the page. The
+program and the browser run on one machine, so they share one clock.
 
-``--busy`` measures a second time while the job also keeps every core of this machine busy, as a
-training does: there is no bar for that.
+``--busy`` measures again while the job keeps every core of this machine busy. It has no limit.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ from typing import Any
 
 from on_browser import PATIENCE, Report, Rig, arguments, rig, spread
 
-#: Bars of an idle machine, in milliseconds.
+#: Limits on an idle machine, in milliseconds.
 P50, P99 = 120.0, 300.0
-#: It waits until the page looks, prints, and waits until everything was seen.
+#: Waits until the page shows the log, prints, and waits until the page has all lines.
 PROGRAM = """\
 import os, pathlib, random, subprocess, sys, time
 go, copy = pathlib.Path({go!r}), open({copy!r}, "w", buffering=1)
@@ -42,7 +41,7 @@ finally:
         burner.kill()
 print("all is said", flush=True)
 """
-#: Notes for each line when the frame after it begins; the same for a log view and a terminal.
+#: Records for each line when the frame after it begins, for a log view and for a terminal.
 WATCH = """() => {
   const line = /at (\\d{6}) (\\d+\\.\\d+) \\./g;
   const seen = { log: {}, terminal: {} };
@@ -94,7 +93,7 @@ HAS_TEXT = """text => {
 
 
 def watch(at: Rig, name: str, chosen: argparse.Namespace, burners: int) -> dict[str, Any]:
-    """Run one job and look at its lines in both places; milliseconds of each line."""
+    """Run one job and return the milliseconds of each line in both views."""
     page, scratch = at.desk.page, at.lab.scratch
     go, copy = scratch / f"go-{name}", scratch / f"copy-{name}.txt"
     program = PROGRAM.format(
@@ -141,7 +140,7 @@ def report(found: dict[str, Any], name: str, lines: int, said: Report, *, bars: 
             bar=bar if bars else None,
             against=("tail -f in a terminal", theirs[part]),
         )
-    # A line that never came is worse than any bar.
+    # A missing line is above every limit.
     said.add(f"{name}: lines that did not come", lines - ours["count"], "lines", bar=0)
 
 
@@ -163,7 +162,7 @@ def main() -> None:
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 

@@ -1,11 +1,11 @@
-"""How soon things stand in the browser: a log of 1 GB, hits in it, a job's card, 10,000 jobs.
+"""Time to open a log of 1 GB, search in it, and show job cards and 10,000 jobs in a browser.
 
-Real JupyterLab, real Chromium; each figure ends with the frame after the thing stands in the page.
-Logs: one of 1 GB is opened at its end in turn with one of 1 kB, and searched, against ``grep``
-over the same file. Cards: the first and the second output of a fresh page that names a job, from
-the kernel's message on, against the same output as plain HTML. Panel: the list of a server that
-knows 10,000 jobs of a simulated ResourceManager, against JupyterLab's own list of 500 files (one of
-10,000 takes it a minute).
+Uses a real JupyterLab and Chromium; each time ends with the frame after the result is in the page.
+Logs: a log of 1 GB is opened at its end, alternating with one of 1 kB, and searched; the reference
+is ``grep`` over the same file. Cards: the first and the second output of a new page that has a job,
+from the kernel's message; the reference is the same output as plain HTML. Panel: the list of a
+server with 10,000 jobs of a simulated ResourceManager; the reference is JupyterLab's list of 500
+files (it needs a minute for 10,000).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from submarine_jobs.display import MIME_TYPE, mimebundle
 from submarine_jobs.tracking import JobStore
 from submarine_runtime.protocol.states import State
 
-#: Milliseconds.
+#: Limits in milliseconds.
 OPEN, CARD, PANEL = 500.0, 150.0, 1000.0
 FILES = 500
 PARTS = ("logs", "cards", "panel")
-#: Like ``log_open``'s, with one needle at its very beginning.
+#: Like the program of ``log_open``, with one hit at the beginning.
 PROGRAM = """\
 import sys
 sys.stdout.buffer.write(b"a needle in the beginning\\n")
@@ -46,7 +46,7 @@ while written < {size}:
 print("RuntimeError: CUDA out of memory")
 print("the end")
 """
-#: Runs a command of Lab and waits until an element has a text in it; milliseconds to the frame
+#: Runs a command of JupyterLab and waits until an element has a text; milliseconds to the frame
 #: after that.
 COMMAND = """async ([command, args, selector, text]) => {
   const began = performance.now();
@@ -68,7 +68,7 @@ COMMAND = """async ([command, args, selector, text]) => {
   return await stands;
 }"""
 CLOSE = "() => window.jupyterapp.shell.currentWidget.close()"
-#: Notes when Enter was pressed, a hit was marked, and the number of all matches was said.
+#: Records when Enter was pressed, a hit was marked, and the number of matches was shown.
 SEARCH = """() => {
   const root = document.querySelector('.jp-Submarine-log');
   const found = { began: null, hit: null, count: null };
@@ -89,7 +89,7 @@ SEARCH = """() => {
   }).observe(root, { childList: true, subtree: true, characterData: true });
   window.benchmarkFound = found;
 }"""
-#: From the kernel's message with an output to the frame after it stands in the page.
+#: From the kernel's message with an output to the frame after the output is in the page.
 OUTPUTS = """() => {
   const panel = window.jupyterapp.shell.currentWidget;
   const found = [];
@@ -115,7 +115,7 @@ OUTPUTS = """() => {
 
 
 def logs(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
-    """Open the two logs in turn, then search the large one."""
+    """Open the two logs alternately, then search in the large one."""
     began = time.monotonic()
     large = at.submit(PROGRAM.format(size=chosen.megabytes * 1_000_000), "large")
     small = at.submit(PROGRAM.format(size=1000), "small")
@@ -129,7 +129,7 @@ def logs(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
         words = ["submarine:logs", {"job": job}, ".jp-Submarine-log-row", "the end"]
         took[job].append(at.desk.page.evaluate(COMMAND, words))
         at.desk.page.evaluate(CLOSE)
-    # The first of all has the front end's code to load, too.
+    # The first one loads the code of the front end too.
     middle = {job: statistics.median(times[1:]) for job, times in took.items()}
     against = ("one of 1 kB", middle[small.id])
     said.add(
@@ -142,7 +142,7 @@ def logs(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
 
 
 def search(at: Rig, job: str, said: Report) -> None:
-    """Search the large log from its end on: near, far, and everywhere."""
+    """Search in the large log from its end: a near hit, a far hit, and all hits."""
     page = at.desk.page
     log = at.desk.open_log(job)
     page.evaluate(SEARCH)
@@ -164,7 +164,7 @@ def search(at: Rig, job: str, said: Report) -> None:
 
 
 def _grep(at: Rig, job: str, words: str) -> float:
-    """Milliseconds that ``grep`` needs for the files of a job's log."""
+    """Return the milliseconds that ``grep`` needs for the files of a job's log."""
     files = [path for path in at.lab.scratch.rglob("*") if path.is_file() and job in str(path)]
     large = [str(path) for path in files if path.stat().st_size > 1 << 16]
     began = time.monotonic()
@@ -173,7 +173,7 @@ def _grep(at: Rig, job: str, words: str) -> float:
 
 
 def cards(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
-    """Show outputs in fresh pages: the card first, or the HTML first."""
+    """Show outputs in new pages, alternating card and HTML."""
     job = at.submit("print('for its card')", "carded")
     job.wait_success(PATIENCE)
     data = mimebundle(job.view())
@@ -191,7 +191,7 @@ def cards(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
     for number in range(chosen.runs):
         order = ("card", "card", "html")
         notebook = at.lab.write(f"cards-{number}.ipynb", *(cells[name] for name in order))
-        # A browser that has loaded nothing yet.
+        # A browser with an empty cache.
         desk = new_desk(at.browser, at.lab)
         desk.open(notebook)
         desk.page.evaluate("id => { window.benchmarkJob = id; }", job.id)
@@ -210,14 +210,14 @@ def cards(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
 
 
 class ManyJobs:
-    """A simulated cluster and an index with so many jobs of the user."""
+    """A simulated cluster and an index with many jobs of the user."""
 
     def __init__(self, jobs: int, running: int) -> None:
         self.jobs, self.running = jobs, running
         self.rm = ResourceManager()
 
     def prepare(self, scratch: Path) -> Mapping[str, str]:
-        """Write the index and the cluster's configuration; the server's variables."""
+        """Write the index and the cluster's configuration; return the server's variables."""
         conf = scratch / "conf"
         conf.mkdir()
         for name, key, value in (
@@ -244,7 +244,7 @@ class ManyJobs:
 
 
 def panel(at: Rig, chosen: argparse.Namespace, said: Report) -> None:
-    """Show the panel in fresh pages, and a folder of as many files."""
+    """Show the panel in new pages, and a folder with as many files."""
     many = at.lab.notebooks / "many"
     many.mkdir()
     for number in range(FILES):

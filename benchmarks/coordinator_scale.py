@@ -1,8 +1,8 @@
-"""What the coordinator costs with many agents: CPU as percent of a core, and resident memory.
+"""CPU time and memory of the coordinator of a job with many agents.
 
-A real coordinator process; the agents are simulated by another process that speaks the real
-protocol over real TLS connections, one each, and beats once a second. Prints how long the gang took
-to start, and exits with 1 when it costs more than the limits.
+The coordinator is a real process. The agents are simulated by another process, which uses the real
+protocol over a TLS connection for each agent, with a heartbeat a second. Prints the time until the
+gang has started, and exits with 1 if the coordinator is above the limits.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ JOB_ID = "scale-20261121-0a1b"
 
 
 class NoPlacer(Placer):
-    """The simulated agents come by themselves."""
+    """Placer without containers: the simulated agents register by themselves."""
 
     def request(self, task: str, role: RoleOrders, seat: str) -> None:
-        """Nothing: they are there."""
+        """Do nothing: the agents run already."""
 
     def release(self, seat: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def poll(self) -> list[dict[str, Any]]:
-        """Nothing happens to them."""
+        """Return no events."""
         return []
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def terminate(self) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 class ScaleCoordinator(Coordinator):
-    """A coordinator that requests no containers."""
+    """A coordinator with simulated agents."""
 
     def make_placer(self, address: str) -> Placer:
         """Return a placer that does nothing."""
@@ -93,7 +93,7 @@ class Agent:
         self.channel.send(json.dumps(line).encode() + b"\n")
 
     def hear(self) -> None:
-        """Act on what has come."""
+        """Handle the received lines."""
         if not self.channel.handshake():
             return
         self.channel.flush()
@@ -106,7 +106,7 @@ class Agent:
             self.obey(json.loads(line))
 
     def obey(self, line: dict[str, Any]) -> None:
-        """As an agent would, without a program."""
+        """Act like an agent, without a program."""
         if line["type"] == "welcome":
             self.say(type="state", state="ready", epoch=0, attempt=0)
         elif line["type"] == "start":
@@ -118,14 +118,14 @@ class Agent:
             self.over = True
 
     def beat(self) -> None:
-        """A heartbeat with what changes in a running task."""
+        """Send a heartbeat with the values that change in a running task."""
         self.beats += 1
         memory = 500.0 + self.beats % 7
         self.say(type="heartbeat", n=self.beats, memory_now=memory, cpu_seconds=self.beats * 0.9)
 
 
 def simulate(count: int, address: tuple[str, int], secret: dict[str, str]) -> None:
-    """Run ``count`` agents until the process is ended; tells when all have started."""
+    """Run ``count`` agents until the process ends; report when all have started."""
     context = client_context(secret)
     selector = selectors.DefaultSelector()
     agents: list[Agent] = []
@@ -141,7 +141,7 @@ def simulate(count: int, address: tuple[str, int], secret: dict[str, str]) -> No
         pause = 0.0 if len(agents) < count else max(0.0, next_beat - time.monotonic())
         for key, _ in selector.select(pause):
             key.data.hear()
-        while agents and time.monotonic() >= next_beat:  # spread over the second
+        while agents and time.monotonic() >= next_beat:  # Distribute the heartbeats over the second.
             agents[schedule % len(agents)].beat()
             schedule += 1
             next_beat = max(next_beat + 1.0 / len(agents), time.monotonic() - 1.0)
@@ -153,7 +153,7 @@ def simulate(count: int, address: tuple[str, int], secret: dict[str, str]) -> No
 
 
 def prepare(root: Path, count: int) -> dict[str, str]:
-    """The coordinator's directory; the secret."""
+    """Create the coordinator's directory; return the secret."""
     job = root / "job"
     job.mkdir()
     config = CoordinatorConfig(
@@ -175,7 +175,7 @@ def prepare(root: Path, count: int) -> dict[str, str]:
 
 
 def usage(pid: int) -> tuple[float, float]:
-    """CPU seconds and resident MiB of a process."""
+    """Return CPU seconds and resident MiB of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     cpu = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return cpu, int(fields[21]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
@@ -213,7 +213,7 @@ def measure(options: argparse.Namespace) -> int:
 
 
 def main() -> int:
-    """Measure, or be one of the two processes."""
+    """Measure, or run one of the two processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--agents", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=20.0)

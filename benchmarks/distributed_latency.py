@@ -1,10 +1,10 @@
-"""A job of four workers: Submarine against bare skein with four service instances, interleaved.
+"""Latency of a job with four workers, compared with skein and four service instances, interleaved.
 
-Bare skein runs the same program the way its documentation shows: one service with four instances,
-defaults, its driver up. Ours is a distributed job: coordinator, four agents, gang, log and record.
-Both on the same minicluster, turn by turn. Each task writes the time of its first line to a file
-of this machine; "finished" is when the ResourceManager says so. Ours is measured twice: with the
-master's usual heartbeat on this machine (200 ms) and with the one of a shared cluster (1 s).
+Plain skein runs the same program as in its documentation: one service with four instances, default
+settings, and a running driver. Submarine runs a distributed job: coordinator, four agents, gang,
+log and record. Both run alternately on the same minicluster. Each task writes the time of its first
+line to a file of this machine. The job has finished when the ResourceManager reports it. Submarine
+is measured with the heartbeat of this machine's master (200 ms) and of a shared cluster (1 s).
 
 Run: ``python benchmarks/distributed_latency.py [--runs N] [--minicluster NAME]``
 """
@@ -29,7 +29,7 @@ from submarine_jobs.submit import submit
 
 WORKERS = 4
 FIRST_TARGET, FINISHED_TARGET = 0.9, 0.6
-#: Writes its time under a name that no other task has.
+#: Writes the time to a file with a name that is unique to the task.
 PROGRAM = """\
 import os, sys, time
 print("first line", flush=True)
@@ -42,14 +42,14 @@ ENDED = ("FINISHED", "FAILED", "KILLED")
 
 
 def main() -> int:
-    """Run the benchmark; 1 if a target is missed."""
+    """Run the benchmark; return 1 if a target is missed."""
     result = run_on_minicluster(__doc__, "distributed", measure, report)
     ratios = result["ratios"]["ours"]
     return 0 if ratios[0] <= FIRST_TARGET and ratios[1] <= FINISHED_TARGET else 1
 
 
 def measure(scratch: Path, runs: int) -> dict[str, Any]:
-    """First line in all tasks and end of the application, in seconds from the submit call."""
+    """Return the seconds from the submission to the first line of all tasks, and to the end."""
     import skein
 
     sessions = {word: open_session(scratch / "state", settings) for word, settings in OURS.items()}
@@ -77,7 +77,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
 
 
 def warm_up(sessions: dict[str, Session], client: Any, backend: YarnBackend, scratch: Path) -> None:
-    """Drivers up, caches filled, class archive and coordinator's environment on the cluster."""
+    """Start drivers, fill caches, upload the class archive and the coordinator's environment."""
     bare(client, backend, scratch / "warm-bare")
     for number in range(2):
         for word, session in sessions.items():
@@ -88,7 +88,7 @@ def warm_up(sessions: dict[str, Session], client: Any, backend: YarnBackend, scr
 
 
 def bare(client: Any, backend: YarnBackend, out: Path) -> tuple[float, float]:
-    """Seconds from skein's submit call."""
+    """Return the seconds since skein's submission."""
     import skein
 
     out.mkdir()
@@ -106,7 +106,7 @@ def bare(client: Any, backend: YarnBackend, out: Path) -> tuple[float, float]:
 
 
 def submarine(session: Session, backend: YarnBackend, out: Path) -> tuple[float, float]:
-    """The same through Submarine's core; the job must have succeeded."""
+    """Return the same for Submarine; the job must succeed."""
     out.mkdir()
     spec, bundle = job_of(out)
     began = time.time()
@@ -118,7 +118,7 @@ def submarine(session: Session, backend: YarnBackend, out: Path) -> tuple[float,
 
 
 def job_of(out: Path) -> tuple[JobSpec, bytes]:
-    """A spec of four workers of skein's default size and a bundle with the program."""
+    """Return the specification of four workers of skein's default size, and the bundle."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("main.py", PROGRAM)
@@ -139,7 +139,7 @@ def job_of(out: Path) -> tuple[JobSpec, bytes]:
 def watch(
     backend: YarnBackend, application_id: str, out: Path, began: float, seconds: float = 180.0
 ) -> tuple[float, float]:
-    """When the last task wrote its line, and when the application had ended."""
+    """Return when the last task wrote its line, and when the application had ended."""
     deadline = time.monotonic() + seconds
     finished = 0.0
     while not finished:
@@ -152,7 +152,7 @@ def watch(
     written = [float(path.read_text()) for path in out.iterdir() if path.suffix != ".tmp"]
     if len(written) != WORKERS:
         raise RuntimeError(f"{application_id}: {len(written)} of {WORKERS} tasks ran")
-    time.sleep(1.0)  # the next turn starts on a quiet cluster
+    time.sleep(1.0)  # The next run starts on an idle cluster.
     return max(written) - began, finished - began
 
 

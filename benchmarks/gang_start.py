@@ -1,7 +1,7 @@
-"""How soon a gang starts: from the last registration to the program's own start in all tasks.
+"""Time from the last registration of an agent to the start of the program in all tasks of a gang.
 
-Real coordinator and real agents on this machine; the program is a shell's ``date``, not Python.
-Prints each run and the median, and exits with 1 when that is more than the limit.
+The coordinator and the agents are real processes on this machine; the program is the shell's
+``date``, not Python. Prints each run and the median, and exits with 1 if it is above the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ JOB_ID = "gang-20261121-0a1b"
 
 
 def prepare(root: Path, tasks: int) -> Path:
-    """The scratch directory of a job of ``tasks`` workers."""
+    """Create the scratch directory of a job of ``tasks`` workers."""
     job, scratch = root / "job", root / "scratch"
     role = scratch / "worker"
     job.mkdir()
@@ -56,7 +56,7 @@ def prepare(root: Path, tasks: int) -> Path:
 
 
 def run(tasks: int) -> tuple[float, float]:
-    """Milliseconds from the last registration, and from the last task's being ready."""
+    """Return the milliseconds since the last registration, and since the last task was ready."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         scratch = prepare(root, tasks)
@@ -77,7 +77,7 @@ def run(tasks: int) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Run and report."""
+    """Run the benchmark and report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", type=int, default=32)
     parser.add_argument("--runs", type=int, default=5)

@@ -1,9 +1,9 @@
-"""What our runner costs over bare papermill, on a notebook of 50 cells without jobs.
+"""Overhead of the headless runner compared with papermill, for a notebook of 50 cells without jobs.
 
-Executes the same notebook by papermill's own engine, by ``--engine submarine`` and by
-``submarine run``, in turn, each a fresh process with a fresh kernel, and prints the medians of the
-ratios of neighbouring runs: of wall time, and of the processor time of all processes, which a busy
-machine disturbs less.
+Executes the same notebook with papermill's engine, with ``--engine submarine`` and with
+``submarine run``, alternately, each in a new process with a new kernel. Prints the medians of the
+ratios of neighbouring runs: of wall time, and of the processor time of all processes, which depends
+less on the load of the machine.
 
     python benchmarks/headless_overhead.py [--rounds 7] [--cells 50]
 """
@@ -27,7 +27,7 @@ OURS = ("engine", "submarine run")
 
 
 def make_notebook(path: Path, cells: int) -> None:
-    """Cells that print, show and compute a little, as cells do."""
+    """Return a notebook whose cells print, show and compute a little."""
     document = nbformat.v4.new_notebook(
         metadata={
             "kernelspec": {"name": "python3", "display_name": "Python", "language": "python"},
@@ -41,7 +41,7 @@ def make_notebook(path: Path, cells: int) -> None:
 
 
 def commands() -> dict[str, list[str]]:
-    """How each runner is called."""
+    """Return the command of each runner."""
     beside = Path(sys.executable).parent
     papermill = [str(beside / "papermill"), "in.ipynb", "out.ipynb", "--no-progress-bar"]
     own = [str(beside / "submarine"), "run", "in.ipynb", "-o", "out.ipynb", "--execute"]
@@ -53,7 +53,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def timed(words: list[str], folder: Path) -> tuple[float, float]:
-    """Wall and processor seconds of one run, its kernel's included."""
+    """Return wall and processor seconds of one run, with its kernel."""
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
     subprocess.run(words, cwd=folder, env=environment, capture_output=True, check=True, timeout=600)
@@ -63,7 +63,7 @@ def timed(words: list[str], folder: Path) -> tuple[float, float]:
 
 
 def main() -> int:
-    """Run the rounds, print the figures; 1 when the bar is missed."""
+    """Run the rounds and print the figures; return 1 if the limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--cells", type=int, default=50)
@@ -73,7 +73,7 @@ def main() -> int:
         folder = Path(scratch)
         make_notebook(folder / "in.ipynb", asked.cells)
         for name, words in commands().items():
-            timed(words, folder)  # the first one compiles and fills caches
+            timed(words, folder)  # The first run compiles modules and fills caches.
             times[name] = []
         for number in range(asked.rounds):
             found = list(commands().items())

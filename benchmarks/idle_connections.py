@@ -1,8 +1,8 @@
-"""The owner's delay at the port of a job, without and with 40 idle connections from one address.
+"""Delay of the owner's requests to the port of a job, without and with 40 idle connections.
 
-Each request opens a connection (TCP, TLS, token) and asks for the job's record. The idle ones come
-from the owner's own address and stop at four points: after TCP, in the middle of a ClientHello,
-after TLS, and in the middle of a request. Prints medians in milliseconds, and their ratio.
+Each request opens a connection (TCP, TLS, token) and reads the job's record. The idle connections
+have the owner's address and stop at four points: after TCP, in the middle of a ClientHello, after
+TLS, and in the middle of a request. Prints medians in milliseconds, and their ratio.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STAGES = ("TCP", "half a ClientHello", "TLS", "half a request")
 
 
 def idle(address: AgentAddress, stage: str) -> socket.socket:
-    """A connection that goes as far as ``stage`` and sends nothing more."""
+    """Open a connection up to ``stage``, and send nothing more."""
     made = socket.create_connection((address.host, address.port), 30)
     context = tls_context(address.secret)
     if stage == "half a ClientHello":
@@ -46,7 +46,7 @@ def idle(address: AgentAddress, stage: str) -> socket.socket:
 
 
 def delays(client: AgentClient, requests: int) -> list[float]:
-    """Milliseconds of each request."""
+    """Return the milliseconds of each request."""
     found = []
     for _ in range(requests):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
-"""What ``%load_ext submarine_magics`` costs a kernel: process start with it against without it.
+"""Cost of ``%load_ext submarine_magics``: start of a process with it compared with one without it.
 
-Starts bare IPython and IPython with the extension in turn, each a fresh process, and prints the
-medians, their difference and ratio. In the process with the extension an audit hook counts sockets
-and processes, and the heavy libraries are looked for in ``sys.modules``: none may be there.
+Starts plain IPython and IPython with the extension alternately, each in a new process, and prints
+the medians, their difference and ratio. An audit hook counts the sockets and processes that the
+extension opens, and ``sys.modules`` must contain none of the heavy libraries.
 
     python benchmarks/load_ext.py [--rounds 15]
 """
@@ -43,7 +43,7 @@ print(json.dumps({"touched": touched, "new": new, "took": took}))
 
 
 def start(kind: str) -> tuple[float, dict[str, Any]]:
-    """Milliseconds of one process, and what it reported."""
+    """Return the milliseconds of one process, and its report."""
     began = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, kind], capture_output=True, check=True, timeout=60
@@ -52,7 +52,7 @@ def start(kind: str) -> tuple[float, dict[str, Any]]:
 
 
 def main() -> int:
-    """Run the rounds, print the figures; 1 when the bar is missed."""
+    """Run the rounds and print the figures; return 1 if the limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds

@@ -1,7 +1,7 @@
-"""From `print` in a program to the message at a websocket client of the server: p50, p99.
+"""Latency from `print` in a program to the message at a websocket client of the server: p50, p99.
 
-A real job prints the time of day; a client of the server's websocket follows its log. What a
-browser adds to show it is not in here. ``--busy`` runs two processes beside it that never rest.
+A real job prints the time of day, and a client of the server's websocket follows its log. The time
+that a browser needs is not included. ``--busy`` keeps two cores busy during the measurement.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ for number in range({lines}):
 
 
 async def delays(server: Server, lines: int, pause: float) -> list[float]:
-    """Seconds that each line took."""
+    """Return the seconds of each line."""
     url = f"ws://127.0.0.1:{server.port}{API}channel?token={server.token}"
     headers = {"Origin": f"http://127.0.0.1:{server.port}"}
     page = await websocket_connect(HTTPRequest(url, headers=headers))

@@ -1,7 +1,7 @@
-"""A log of 1 GB on the server: opened at its end, searched; against reading all of it.
+"""Time to open a log of 1 GB at its end and to search in it, through the server.
 
-A real job writes the log; then the server is asked as the log view asks it. The bars: it opens
-within 0.5 s, and the first hit of a search comes long before the search has ended.
+A real job writes the log; then the server gets the requests of the log view. The limits: the log
+opens within 0.5 s, and the first hit of a search arrives long before the search has ended.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SEARCHES = {
 
 
 def search(server: Server, path: str) -> tuple[float, float, int]:
-    """Seconds to the first line, to the last one, and the number of hits."""
+    """Return the seconds to the first hit and to the last one, and the number of hits."""
     begin = time.perf_counter()
     reply = server.open(path)
     first = reply.readline()
     first_at = time.perf_counter() - begin
     lines = [first, *reply.read().splitlines()]
     hits, done = len(lines) - 1, json.loads(lines[-1])
-    while done["next"] is not None and hits == 0:  # the server stops a long one half-way
+    while done["next"] is not None and hits == 0:  # The server divides a long search.
         *lines, last = server.get(f"{path}&from={done['next']}")[1].splitlines()
         hits, done = len(lines), json.loads(last)
     if "error" in done:
@@ -52,7 +52,7 @@ def search(server: Server, path: str) -> tuple[float, float, int]:
 
 
 def answers_meanwhile(server: Server, stop: threading.Event) -> list[float]:
-    """Seconds that small requests take, asked all the time."""
+    """Return the seconds of small requests that are sent all the time."""
     found = []
     while not stop.wait(0.05):
         found.append(server.get("health")[0])
@@ -60,7 +60,7 @@ def answers_meanwhile(server: Server, stop: threading.Event) -> list[float]:
 
 
 def measure(server: Server, megabytes: int) -> dict[str, Any]:
-    """All numbers."""
+    """Measure all figures."""
     job = server.submit(PROGRAM.format(megabytes=megabytes), "large")
     job.wait_success(600)
     path = f"jobs/{job.id}/log?task=worker:0&attempt=e1-a1&stream=stdout"

@@ -1,7 +1,7 @@
-"""Read 100 MB of log back through a job, against reading the same bytes as one file from HDFS.
+"""Rate of reading 100 MB of a job's log, compared with reading the same bytes from a file in HDFS.
 
-Runs a real job on a minicluster, which writes the log; then reads in turn, ours and the file, and
-prints both rates and their ratio. The bar is half the speed of the file.
+Runs a real job on a minicluster, which writes the log. Then reads the log and the file alternately,
+and prints both rates and their ratio. The limit is half the rate of the file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ while written < {MEGABYTES} << 20:
 
 
 def run_job(session: Session) -> Job:
-    """Have a job write the log."""
+    """Run a job that writes the log."""
     cell = Cell(
         cell_id="c", source=PROGRAM, label="[1]", execution_count=1, first_line=1, only=False
     )
@@ -45,7 +45,7 @@ def run_job(session: Session) -> Job:
 
 
 def timed_ours(job: Job) -> tuple[float, int]:
-    """Seconds and bytes of one read through the job."""
+    """Return seconds and bytes of reading the log through the job."""
     begin, size = time.perf_counter(), 0
     for chunk in job.read_log("stdout"):
         size += len(chunk.data)
@@ -53,14 +53,14 @@ def timed_ours(job: Job) -> tuple[float, int]:
 
 
 def timed_file(job: Job, path: str) -> tuple[float, int]:
-    """Seconds and bytes of one read of the file."""
+    """Return seconds and bytes of reading the file."""
     begin = time.perf_counter()
     data = job.directory.storage.read(path)
     return time.perf_counter() - begin, len(data)
 
 
 def main() -> int:
-    """Start what is needed, measure, stop it."""
+    """Start the cluster, measure, stop the cluster."""
     cluster = Minicluster("benchmark-log-read")
     cluster.start(progress=print)
     os.environ.update(cluster.environ())
@@ -77,7 +77,7 @@ def main() -> int:
 
 
 def measure(session: Session) -> int:
-    """Read in turn and print the ratio."""
+    """Read alternately and print the ratio."""
     job = run_job(session)
     storage = job.directory.storage
     files = [name for name, _ in storage.walk(job.directory.path)]

@@ -1,7 +1,7 @@
-"""What the benchmarks in a browser share: a real JupyterLab and one page of a real Chromium.
+"""Common code of the benchmarks in a browser: a real JupyterLab and a page of a real Chromium.
 
-The lab and the desk are those of the browser tests; here they get a backend, jobs and a way to
-say how a figure stands to its bar. Measures nothing itself.
+JupyterLab and its page are those of the browser tests. This module adds a backend, jobs, and a
+report that compares figures with their limits.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster import Minicluster
 
-# The browser's rig is part of the tests, which are no package that is installed.
+# The rig is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.browser.desk import Desk
 from tests.browser.lab import Lab
 
 VIEWPORT = {"width": 1400, "height": 1000}
-#: Seconds until a job runs or a page has something, on a busy machine.
+#: Time limit for a job or a page on a busy machine, in seconds.
 PATIENCE = 120.0
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """The command line that all of them have."""
+    """Parse the common command line."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--minicluster", help="run jobs there; else as processes of this machine")
     parser.add_argument("--json", type=Path, help="write the numbers there, too")
@@ -49,7 +49,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 @dataclass
 class Rig:
-    """A lab, a page in it that is logged in, and the session of the same user."""
+    """JupyterLab, a logged-in page, and the session of the same user."""
 
     lab: Lab
     desk: Desk
@@ -65,11 +65,11 @@ class Rig:
         return self.session.submit(spec, bundle)
 
     def wait(self, path: Path) -> None:
-        """Wait until a job has made a file."""
+        """Wait until a job has created a file."""
         self.desk.wait_for(path.exists, PATIENCE)
 
     def end(self, job: Job) -> None:
-        """Cancel a job that still runs, and wait until it has ended."""
+        """Cancel a running job, and wait until it has ended."""
         if not job.record().state.ended:
             job.cancel("it was measured")
         with contextlib.suppress(TimeoutError):
@@ -82,16 +82,16 @@ def rig(
     prepare: Callable[[Path], Mapping[str, str]] | None = None,
     **options: Any,
 ) -> Iterator[Rig]:
-    """Start all of it, and leave nothing of it.
+    """Start JupyterLab, the browser and the backend, and remove them afterwards.
 
     Parameters
     ----------
     cluster
-        The minicluster that jobs run on; None: the local backend.
+        The minicluster for the jobs; None for the local backend.
     prepare
-        Gets the scratch directory before the server starts; gives more variables for it.
+        Called with the scratch directory before the server starts; returns environment variables.
     options
-        More for ``Lab``.
+        Further options of ``Lab``.
     """
     scratch = Path(tempfile.mkdtemp(prefix="submarine-bench-"))
     with contextlib.ExitStack() as stack:
@@ -110,7 +110,7 @@ def rig(
 
 
 def new_desk(browser: Browser, lab: Lab) -> Desk:
-    """One more page, of a browser that knows nothing yet."""
+    """Open a page in a browser with an empty cache."""
     context = browser.new_context(viewport=VIEWPORT)  # type: ignore[arg-type]
     context.set_default_timeout(1000 * PATIENCE)
     desk = Desk(context.new_page(), lab)
@@ -144,7 +144,7 @@ def _chromium() -> Iterator[Browser]:
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
     if path is None:
         raise SystemExit("There is no Chromium on this machine: run scripts/setup.sh chromium.")
-    # Its sandbox does not work for root. The page shall say how much memory it really has.
+    # The sandbox does not work for root. The page must report its precise memory.
     words = ["--disable-dev-shm-usage", "--enable-precise-memory-info"]
     words += ["--no-sandbox"] if os.getuid() == 0 else []
     with sync_playwright() as playwright:
@@ -156,7 +156,7 @@ def _chromium() -> Iterator[Browser]:
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """How many there are, p50, p99 and the largest."""
+    """Return number, p50, p99 and maximum."""
     ordered = sorted(values)
     if not ordered:
         raise SystemExit("Nothing was measured.")
@@ -169,7 +169,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 class Report:
-    """Figures, each printed beside its bar and what it is compared with."""
+    """Figures, each printed with its limit and its reference."""
 
     def __init__(self) -> None:
         self.figures: list[dict[str, Any]] = []
@@ -183,7 +183,7 @@ class Report:
         bar: float | None = None,
         against: tuple[str, float] | None = None,
     ) -> None:
-        """Print a figure; ``bar`` is the most that it may be."""
+        """Print a figure; ``bar`` is its maximum."""
         words = f"{name:52} {value:8.1f} {unit:5}"
         if bar is not None:
             words += f"  bar {bar:g} {'kept' if value <= bar else 'MISSED'}"
@@ -198,11 +198,11 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Whether every bar was kept."""
+        """Whether all figures are within their limits."""
         return all(one["bar"] is None or one["value"] <= one["bar"] for one in self.figures)
 
     def finish(self, chosen: argparse.Namespace) -> None:
-        """Write the figures where asked; exit with 1 where a bar was missed."""
+        """Write the figures to a file if requested; exit with 1 if a limit is missed."""
         if chosen.json:
             chosen.json.write_text(json.dumps(self.figures, indent=1))
         sys.exit(0 if self.good else 1)

@@ -1,4 +1,4 @@
-"""What the latency benchmarks share: their command line, and the minicluster that they run on."""
+"""Common code of the latency benchmarks: command line and minicluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def run_on_minicluster(
     measure: Callable[[Path, int], Result],
     report: Callable[[Result], None],
 ) -> Result:
-    """Read the command line, measure in an empty directory, print, write where asked."""
+    """Parse the command line, measure in an empty directory, print, and write the figures."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--minicluster", help="use this one; else one is started and removed")
@@ -45,7 +45,7 @@ def run_on_minicluster(
 
 
 def open_session(state_dir: Path, settings: Mapping[str, str]) -> Session:
-    """A session on the cluster that the environment names."""
+    """Open a session on the cluster that the environment names."""
     return Session(
         Profile(
             backend="yarn",

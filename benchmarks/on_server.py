@@ -1,4 +1,4 @@
-"""What the server's benchmarks share: a jupyter-server with the extension, as a process."""
+"""Common code of the server's benchmarks: jupyter-server with the extension, as a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ API = "/submarine/api/v1/"
 
 
 def arguments(description: str | None) -> argparse.ArgumentParser:
-    """The command line that all of them have."""
+    """Parse the common command line."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--minicluster", help="run jobs there; else as processes of this machine")
     parser.add_argument("--json", type=Path, help="write the numbers there, too")
@@ -32,7 +32,7 @@ def arguments(description: str | None) -> argparse.ArgumentParser:
 
 
 class Server:
-    """A server on a free port of the loopback; everything of its own lies in ``scratch``."""
+    """A server on a free port of the loopback interface, with its files in ``scratch``."""
 
     def __init__(self, scratch: Path, cluster: str | None) -> None:
         self.token, self._scratch = secrets.token_hex(16), scratch
@@ -48,7 +48,7 @@ class Server:
 
     @contextlib.contextmanager
     def running(self) -> Iterator[None]:
-        """Start it, and end it afterwards."""
+        """Start the server, and stop it afterwards."""
         places = ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR")
         own = {f"JUPYTER_{name}": str(self._scratch / name.lower()) for name in places}
         extensions = "{'submarine_server': True, 'jupyterlab': False, 'notebook': False}"
@@ -79,13 +79,13 @@ class Server:
             process.wait(20)
 
     def open(self, path: str) -> http.client.HTTPResponse:
-        """Send ``GET`` of a path below the API."""
+        """Send ``GET`` for a path below the API."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         connection.request("GET", API + path, headers={"Authorization": f"token {self.token}"})
         return connection.getresponse()
 
     def get(self, path: str) -> tuple[float, bytes]:
-        """Seconds, and what was answered."""
+        """Return the seconds and the answer."""
         begin = time.perf_counter()
         reply = self.open(path)
         data = reply.read()

@@ -1,11 +1,11 @@
-"""A kernel in a container of YARN beside one of this machine, and beside bare skein; one run.
+"""A kernel in a YARN container compared with a local kernel and with plain skein, in one run.
 
-Execute round trip: from sending ``1`` to the reply on shell, and to idle on iopub; the two kernels
-take turns. With a delay: the same through a relay, a process of its own, that holds every byte for
-half of ``--delay`` each way; what a round trip through it takes is measured beside it. Cold start:
-from the call that submits to the kernel's first answer; bare skein starts ipykernel in the
-container of the application master, with a connection file that is shipped along. Loss: from the
-end of the container until a page of a Jupyter server has both the reason and the state "dead".
+Round trip: from sending ``1`` to the reply on shell, and to idle on iopub, alternating between the
+kernels. With a delay: the same through a relay, in its own process, that delays every byte by half
+of ``--delay`` in each direction; the round trip of the relay is measured too. Cold start: from the
+submission to the kernel's first answer; plain skein starts ipykernel in the container of the
+application master, with a connection file. Loss: from the end of the container until a page of a
+Jupyter server has both the reason and the state "dead".
 
 Run: ``python benchmarks/remote_kernel.py [--runs N] [--minicluster NAME]``
 """
@@ -40,16 +40,16 @@ from submarine_jobs.client import Job, Session
 from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 
-# The page of a server is part of the tests, which are no package that is installed.
+# The page is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from tests.kernel.server_rig import Loss, losses, server
 
-#: Bars: milliseconds over a local kernel; over one delayed round trip; ratio to bare skein.
+#: Limits: milliseconds above a local kernel, and above a delayed round trip; ratio to plain skein.
 OVER_LOCAL, OVER_DELAY, COLD = 2.0, 5.0, 1.2
 #: The same for the 95th percentile of the time to idle on iopub.
 IDLE_OVER_LOCAL = 8.0
-#: Seconds in which a loss is reported with its reason; losses with a running cell, and without.
+#: Seconds until a loss is reported with its reason; losses with a running cell, and without.
 LOSS, LOSSES = 3.0, 10
 DELAY = 20.0
 TURNS = 300
@@ -87,13 +87,13 @@ asyncio.run(main())
 
 
 def main() -> int:
-    """Run the benchmark; 1 if a bar is missed."""
+    """Run the benchmark; return 1 if a limit is missed."""
     result = run_on_minicluster(__doc__, "remote-kernel", measure, report)
     return 0 if all(value <= bar for _, value, bar in judged(result)) else 1
 
 
 def measure(scratch: Path, runs: int) -> dict[str, Any]:
-    """All figures of one run."""
+    """Measure all figures of one run."""
     import skein
 
     os.environ["SUBMARINE_STATE_DIR"] = str(scratch / "state")
@@ -107,7 +107,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
     cold: dict[str, list[float]] = {"bare skein": [], "submarine": []}
     try:
         with skein.Client(log=False) as client:
-            bare(client, scratch)  # drivers up, caches filled
+            bare(client, scratch)  # Start drivers and fill caches.
             ours(specs)
             for _ in range(runs):
                 cold["bare skein"].append(bare(client, scratch))
@@ -128,7 +128,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
 
 
 def each_loss(port: int, session: Session) -> Iterator[Loss]:
-    """The losses, each printed when it was measured."""
+    """Yield the losses, each printed after its measurement."""
     for loss in losses(port, "far", session, LOSSES):
         words = f"{'with' if loss.running else 'without'} a running cell"
         print(f"loss of {loss.kind:12} {words:22} {loss.told:6.2f} {loss.dead:6.2f}", flush=True)
@@ -136,7 +136,7 @@ def each_loss(port: int, session: Session) -> Iterator[Loss]:
 
 
 def bare(client: Any, scratch: Path) -> float:
-    """Seconds from skein's submit to the answer of an ipykernel in its container."""
+    """Return the seconds from skein's submission to the answer of ipykernel in its container."""
     import skein
 
     path, info = write_connection_file(str(scratch / "bare.json"))
@@ -153,18 +153,18 @@ def bare(client: Any, scratch: Path) -> float:
             return time.monotonic() - began
     finally:
         client.kill_application(application)
-        time.sleep(1.0)  # the next turn starts on a quiet cluster
+        time.sleep(1.0)  # The next run starts on an idle cluster.
 
 
 def job_of(manager: KernelManager) -> Job:
-    """The job that the kernel is."""
+    """Return the job of the kernel."""
     provisioner: Any = manager.provisioner
     job: Job = provisioner._remote.job
     return job
 
 
 def ours(specs: KernelSpecManager) -> float:
-    """Seconds from the kernel manager's start to the answer of our kernel."""
+    """Return the seconds from the kernel manager's start to the answer of the kernel."""
     manager = KernelManager(kernel_name="far", kernel_spec_manager=specs)
     began = time.monotonic()
     manager.start_kernel()
@@ -181,7 +181,7 @@ def ours(specs: KernelSpecManager) -> float:
 
 @contextlib.contextmanager
 def connected(info: Any) -> Iterator[BlockingKernelClient]:
-    """A client of a connection's content."""
+    """Return a client for the content of a connection file."""
     client = BlockingKernelClient()
     client.load_connection_info(info)
     client.start_channels()
@@ -193,7 +193,7 @@ def connected(info: Any) -> Iterator[BlockingKernelClient]:
 
 
 def answered(client: BlockingKernelClient) -> None:
-    """Until the kernel has answered; one that is not there yet has no heartbeat to be missed."""
+    """Wait for an answer; the heartbeat is checked only after the kernel has started."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         client.kernel_info()
@@ -204,7 +204,7 @@ def answered(client: BlockingKernelClient) -> None:
 
 
 def listening(client: BlockingKernelClient) -> None:
-    """Until iopub is heard: what is published before its subscription has arrived is lost."""
+    """Wait until iopub is subscribed: messages that are published before are lost."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         client.kernel_info()
@@ -215,7 +215,7 @@ def listening(client: BlockingKernelClient) -> None:
 
 
 def round_trips(specs: KernelSpecManager) -> dict[str, Any]:
-    """p50 and p95 of the kernels that take turns, and of the one behind a delay."""
+    """Return p50 and p95 of the alternating kernels, and of the kernel behind a delay."""
     managers = {
         name: KernelManager(kernel_name=name, kernel_spec_manager=specs) for name in ("near", "far")
     }
@@ -252,7 +252,7 @@ def round_trips(specs: KernelSpecManager) -> dict[str, Any]:
 
 
 def round_trip(client: BlockingKernelClient) -> tuple[float, float]:
-    """Milliseconds to the reply, and to idle."""
+    """Return the milliseconds to the reply, and to idle."""
     began = time.perf_counter()
     sent = client.execute("1", store_history=False)
     while client.get_shell_msg(timeout=PATIENCE)["parent_header"].get("msg_id") != sent:
@@ -268,7 +268,7 @@ def round_trip(client: BlockingKernelClient) -> tuple[float, float]:
 
 
 def summary(trips: list[tuple[float, float]]) -> dict[str, float]:
-    """Medians and 95th percentiles."""
+    """Return medians and 95th percentiles."""
     replies, idles = zip(*trips, strict=True)
     found = {}
     for word, values in (("reply", replies), ("idle", idles)):
@@ -279,7 +279,7 @@ def summary(trips: list[tuple[float, float]]) -> dict[str, float]:
 
 @contextlib.contextmanager
 def relayed(host: str, port: int) -> Iterator[int]:
-    """A port that leads to another with half of ``DELAY`` each way."""
+    """Listen on a port that is forwarded with half of ``DELAY`` in each direction."""
     words = [sys.executable, "-c", RELAY, host, str(port), str(DELAY / 2000)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as relay:
         assert relay.stdout is not None
@@ -290,7 +290,7 @@ def relayed(host: str, port: int) -> Iterator[int]:
 
 
 def relay_round_trip() -> float:
-    """Median milliseconds of 200 bytes to an echo behind such a relay, and back."""
+    """Return the median milliseconds of 200 bytes through such a relay and back."""
     echo = (
         "import socket\ns = socket.create_server(('127.0.0.1', 0))\n"
         "print(s.getsockname()[1], flush=True)\nc = s.accept()[0]\n"
@@ -318,7 +318,7 @@ def relay_round_trip() -> float:
 
 
 def judged(result: dict[str, Any]) -> list[tuple[str, float, float]]:
-    """What is measured against a bar: its name, the value, the bar."""
+    """Return the figures with a limit: name, value, limit."""
     trips, cold = result["round trips, ms"], result["cold start, seconds"]
     near, far, delayed = (trips[name]["reply p50"] for name in ("near", "far", "delayed"))
     idle = trips["far"]["idle p95"] - trips["near"]["idle p95"]

@@ -1,10 +1,10 @@
-"""What the server extension costs with many jobs and pages: CPU, memory, ResourceManager calls.
+"""CPU time, memory and ResourceManager calls of the server extension with many jobs and pages.
 
-A real jupyter-server process; the ResourceManager is simulated by a small HTTP server that answers
-as a recorded one did, and counts; the pages are websockets that show the jobs list, and later the
-cards of jobs that wait. Meanwhile jobs are submitted as a kernel does it. There is no HDFS: a poll
-reads nothing there. Exits with 1 when the server costs more than the limits, or a poll more than
-two calls.
+The jupyter-server is a real process. The ResourceManager is simulated by a small HTTP server that
+sends recorded answers and counts requests. The pages are websockets that show the jobs list, and
+later the cards of waiting jobs. During the measurement jobs are submitted like from a kernel. There
+is no HDFS: a poll does not read it. Exits with 1 if the server is above the limits, or a poll needs
+more than two calls.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from submarine_minicluster.machine.ports import free_port
 from submarine_runtime.protocol.states import State
 
 TOKEN = "a-token-of-the-benchmark"
-#: Limits of the issue: percent of a core, MiB, seconds.
+#: Limits: percent of a core, MiB, seconds.
 CPU, MEMORY, FIRST = 20.0, 300.0, 1.0
 
 
 class Server:
-    """A jupyter-server with the extension alone, on the simulated cluster."""
+    """A jupyter-server with the extension only, on the simulated cluster."""
 
     def __init__(self, scratch: Path, rm: ResourceManager) -> None:
         self.port = free_port()
@@ -77,7 +77,7 @@ class Server:
         )
 
     async def page(self) -> WebSocketClientConnection:
-        """A page's websocket."""
+        """Open the websocket of a page."""
         request = HTTPRequest(
             f"ws://127.0.0.1:{self.port}/submarine/api/v1/channel",
             headers={
@@ -88,7 +88,7 @@ class Server:
         return await websocket_connect(request)
 
     async def first_page(self) -> WebSocketClientConnection:
-        """The same as soon as the server is there."""
+        """Open a page as soon as the server answers."""
         deadline = time.monotonic() + 60
         while True:
             try:
@@ -99,14 +99,14 @@ class Server:
             await asyncio.sleep(0.2)
 
     def stop(self) -> None:
-        """End the server."""
+        """Stop the server."""
         self.process.terminate()
         self.process.wait(20)
         self.log.close()
 
 
 async def painted(page: WebSocketClientConnection) -> tuple[float, int]:
-    """Seconds until a page has its jobs list, and how many rows that has."""
+    """Return the seconds until a page has its jobs list, and the number of its rows."""
     began = time.monotonic()
     await page.write_message(json.dumps({"op": "subscribe", "id": 1, "kind": "jobs"}))
     while True:
@@ -116,21 +116,21 @@ async def painted(page: WebSocketClientConnection) -> tuple[float, int]:
 
 
 async def show(page: WebSocketClientConnection, job_ids: list[str]) -> None:
-    """Put cards of these jobs on a page."""
+    """Open cards of these jobs in a page."""
     for number, job_id in enumerate(job_ids, 2):
         words = {"op": "subscribe", "id": number, "kind": "job", "job": job_id}
         await page.write_message(json.dumps(words))
 
 
 async def drain(page: WebSocketClientConnection, counts: Counter[str]) -> None:
-    """Count what a page is told."""
+    """Count the messages to a page."""
     while (text := await page.read_message()) is not None:
         counts["messages"] += 1
         counts["bytes"] += len(text)
 
 
 async def measure(options: argparse.Namespace, scratch: Path) -> bool:
-    """Run everything; whether the server keeps to the limits."""
+    """Measure all figures; return whether the server is within the limits."""
     rm = ResourceManager()
     store = JobStore(scratch / "state" / "jobs.sqlite")
     rows = []
@@ -188,7 +188,7 @@ async def stretch(
     counts: Counter[str],
     options: argparse.Namespace,
 ) -> bool:
-    """Watch the server for a while; whether it keeps to the limits."""
+    """Measure the server for some time; return whether it is within the limits."""
     rm.asked.clear()
     counts.clear()
     before, began = process.cpu_times(), time.monotonic()
@@ -213,7 +213,7 @@ async def stretch(
 
 
 def main() -> None:
-    """Print what it costs."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=10_000)
     parser.add_argument("--running", type=int, default=200)

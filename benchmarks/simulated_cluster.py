@@ -1,7 +1,7 @@
-"""What the server's benchmark has in the place of a cluster, and rows of jobs for an index.
+"""Simulated cluster of the server's benchmarks, and rows of jobs for an index.
 
-The ResourceManager answers as a recorded one did whose GPUs were all held, and counts the
-questions. No HDFS.
+The ResourceManager sends recorded answers of a cluster without free GPUs, and counts requests.
+There is no HDFS.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ USER = "ada"
 
 
 class ResourceManager:
-    """Answers for so many applications, and counts the questions.
+    """HTTP server that simulates applications and counts requests.
 
     Attributes
     ----------
     apps, waiting
-        Application -> job, of those that run and of those that wait for their first container.
+        Application -> job, of running ones and of those that wait for their first container.
     others, singles
-        Applications of everybody; and those that are found by their id.
+        Applications of all users; and those that are found by their id.
     asked
-        Path below ``/ws/v1/cluster`` -> how often.
+        Path below ``/ws/v1/cluster`` -> number of requests.
     """
 
     def __init__(self) -> None:
@@ -66,14 +66,14 @@ class ResourceManager:
                 self.wfile.flush()
 
             def log_message(self, *words: Any) -> None:
-                """Nothing."""
+                """Log nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port: int = self.server.server_address[1]
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
     def answer(self, path: str, query: dict[str, list[str]]) -> bytes:
-        """The body of an answer."""
+        """Return the body of an answer."""
         name = path.removeprefix("/ws/v1/cluster")
         self.asked[name] += 1
         if name == "/scheduler":
@@ -98,7 +98,7 @@ class ResourceManager:
         return self._answers[(everybody, requests)][1]
 
     def app(self, identity: str, job_id: str, state: str) -> dict[str, Any]:
-        """An application of ours; one that waits has nothing and asks for a GPU."""
+        """Return an application of Submarine; a waiting one has no container and requests a GPU."""
         ours = {
             **self.template,
             "id": identity,
@@ -112,7 +112,7 @@ class ResourceManager:
         return {**ours, **nothing, "resourceRequests": [_one_gpu()]}
 
     def close(self) -> None:
-        """Answer nobody any longer."""
+        """Stop the server."""
         self.server.shutdown()
         self.server.server_close()
 
@@ -124,7 +124,7 @@ def _one_gpu() -> dict[str, Any]:
 
 
 def known(number: int, state: State) -> IndexEntry:
-    """A row as a job of one task leaves it."""
+    """Return the index row of a job of one task."""
     job_id, created = f"digits-20261122-{number:04x}", time.time() - 30 * number
     identity = f"application_1795240772280_{number:06}"
     task = TaskRecord("worker:0", "worker", 0, state=state, started=created, memory_peak=512.0)
@@ -149,7 +149,7 @@ def known(number: int, state: State) -> IndexEntry:
 
 
 def fill(path: Path, rows: list[IndexEntry]) -> None:
-    """Put all rows in one go, which ``JobStore`` has no need for."""
+    """Insert all rows at once, which ``JobStore`` does not support."""
     with sqlite3.connect(path) as connection:
         connection.executemany(
             "INSERT OR REPLACE INTO jobs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -1,12 +1,12 @@
-"""Submit to first line of the user's program: Submarine against bare skein, one interleaved run.
+"""Time from submission to the program's first line, compared with plain skein, interleaved.
 
-Bare skein runs the same program the way its documentation shows: defaults, ``master.script``, its
-driver already up, the program shipped as a file. Ours goes through the whole core: checks of the
-plan, job directory, intent, agent. Both on the same minicluster, turn by turn. The program itself
-writes the time of its first line to a file of this machine.
+Plain skein runs the same program as in its documentation: default settings, ``master.script``, a
+running driver, and the program as a file. Submarine checks the plan, writes job directory and
+intent, and starts an agent. Both run alternately on the same minicluster. The program writes the
+time of its first line to a file of this machine.
 
-Printed beside the ratio: what one job costs ResourceManager and NameNode, and the bytes that a
-submit uploads. Run: ``python benchmarks/submit_latency.py [--runs N] [--minicluster NAME]``
+Also prints the ResourceManager and NameNode operations of one job, and the bytes that a submission
+uploads. Run: ``python benchmarks/submit_latency.py [--runs N] [--minicluster NAME]``
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ os.rename(sys.argv[1] + ".tmp", sys.argv[1])
 
 
 def main() -> int:
-    """Run the benchmark; 1 if the target is missed."""
+    """Run the benchmark; return 1 if the target is missed."""
     result = run_on_minicluster(__doc__, "submit", measure, report)
     return 0 if result["ratio with AppCDS"] <= TARGET else 1
 
 
 def measure(scratch: Path, runs: int) -> dict[str, Any]:
-    """All figures of one interleaved run."""
+    """Measure all figures of one interleaved run."""
     import skein
 
     ours = {
@@ -75,7 +75,7 @@ def measure(scratch: Path, runs: int) -> dict[str, Any]:
 
 
 def warm_up(ours: dict[str, Session], client: Any, scratch: Path) -> None:
-    """Drivers up, caches filled, the class archive built: none of it is what is measured."""
+    """Start drivers, fill caches and build the class archive before the measurement."""
     bare(client, scratch, "warm-bare")
     for word, session in ours.items():
         submarine(session, scratch, f"warm-{word}")
@@ -88,7 +88,7 @@ def warm_up(ours: dict[str, Session], client: Any, scratch: Path) -> None:
 
 
 def bare(client: Any, scratch: Path, name: str) -> float:
-    """Seconds from skein's submit call to the program's first line."""
+    """Return the seconds from skein's submission to the program's first line."""
     import skein
 
     out = scratch / name
@@ -101,7 +101,7 @@ def bare(client: Any, scratch: Path, name: str) -> float:
 
 
 def submarine(session: Session, scratch: Path, name: str) -> float:
-    """The same through Submarine's core."""
+    """Return the same for Submarine."""
     out = scratch / name
     spec, bundle = job_of(name, out)
     began = time.time()
@@ -112,7 +112,7 @@ def submarine(session: Session, scratch: Path, name: str) -> float:
 
 
 def job_of(name: str, out: Path) -> tuple[JobSpec, bytes]:
-    """A spec of skein's default size and a bundle with the program."""
+    """Return a specification of skein's default size, and the bundle with the program."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
         archive.writestr("main.py", PROGRAM)
@@ -124,18 +124,18 @@ def job_of(name: str, out: Path) -> tuple[JobSpec, bytes]:
 
 
 def wait_for(path: Path, seconds: float = 120.0) -> float:
-    """The time that the program wrote."""
+    """Return the time that the program wrote."""
     deadline = time.monotonic() + seconds
     while not path.exists():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{path.name} never ran")
         time.sleep(0.02)
-    time.sleep(1.0)  # let it end: the next turn starts on a quiet cluster
+    time.sleep(1.0)  # Wait for the end: the next run starts on an idle cluster.
     return float(path.read_text())
 
 
 def count_costs(session: Session, scratch: Path) -> dict[str, Any]:
-    """NameNode operations, HDFS files, bytes and ResourceManager calls of one job."""
+    """Return NameNode operations, HDFS files, bytes and ResourceManager calls of one job."""
     backend = session.backend()
     assert isinstance(backend, YarnBackend)
     spec, bundle = job_of("counted", scratch / "counted")
@@ -173,7 +173,7 @@ _OPERATIONS = (
 
 
 def namenode_operations(backend: YarnBackend) -> int:
-    """The NameNode's own count of operations on files; it renews it every ten seconds."""
+    """Return the NameNode's count of file operations, which it updates every ten seconds."""
     time.sleep(11)
     url = f"{backend.conf.webhdfs[0]}/jmx?qry=Hadoop:service=NameNode,name=NameNodeActivity"
     with urllib.request.urlopen(url, timeout=10) as reply:

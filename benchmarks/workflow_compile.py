@@ -1,6 +1,6 @@
-"""Check a workflow of 200 nodes and make Azkaban's project of it: reading, checking, the zip.
+"""Time to read and check a workflow of 200 nodes and to build its Azkaban project.
 
-Prints the median of each step. The bar is 0.5 s for all of it together.
+Prints the median of each step. The limit for all steps together is 0.5 s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NODES, NOTEBOOKS, ROUNDS, BAR = 200, 20, 9, 0.5
 
 
 def write(folder: Path) -> Path:
-    """Layers of ten nodes, each of which waits for two of the layer before."""
+    """Write layers of ten nodes, each of which depends on two nodes of the layer before."""
     code = [{"cell_type": "code", "source": f"x = {n}", "outputs": [], "metadata": {}}
             for n in range(30)]  # fmt: skip
     for number in range(NOTEBOOKS):
@@ -46,7 +46,7 @@ def write(folder: Path) -> Path:
 
 
 def main() -> int:
-    """Measure each step in turn."""
+    """Measure the steps one after another."""
     with tempfile.TemporaryDirectory() as name:
         file = write(Path(name))
         workflow = open_workflow(file)

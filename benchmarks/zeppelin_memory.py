@@ -1,9 +1,9 @@
-"""The memory that Zeppelin's interpreter holds while jobs of several users run on YARN.
+"""Memory of Zeppelin's interpreter process while jobs of several users run on YARN.
 
-The interpreter is in this process, set up as the group's own process is; in Zeppelin's place stand
-pages that throw away what they get. Prints resident and private memory after each user's submit,
-once all their jobs run, and after a paragraph of Python and one of a workflow; exit code 1 where
-the bar is missed.
+The interpreter runs in this process, configured like the process of an interpreter group. Pages
+that discard their output replace Zeppelin. Prints resident and private memory after each user's
+submission, when all jobs run, and after a paragraph of Python and one of a workflow. The exit code
+is 1 if the limit is missed.
 
     python benchmarks/zeppelin_memory.py [--users 4] [--minicluster NAME]
 """
@@ -52,15 +52,15 @@ class Shown(Output):
         self.text = ""
 
     def show(self, messages: Sequence[Message]) -> None:
-        """A whole output."""
+        """Replace the output."""
         self.text = "".join(one.data for one in messages)
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
-        """A piece."""
+        """Append to the output."""
         self.text += text
 
     def link(self, label: str, url: str, tooltip: str = "") -> None:
-        """Not here."""
+        """Do nothing."""
 
 
 class Pages(Server):
@@ -70,19 +70,19 @@ class Pages(Server):
         self.shown: dict[str, Shown] = {}
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
-        """Those two."""
+        """Return the two paragraphs."""
         return [
             NoteParagraph(note_id, "program", "", PROGRAM),
             NoteParagraph(note_id, "run", "", "%submarine"),
         ]
 
     def output(self, context: Context) -> Shown:
-        """The page of a user's paragraph."""
+        """Return the page of a user's paragraph."""
         return self.shown.setdefault(context.user, Shown())
 
 
 def report(when: str) -> float:
-    """Print what this process holds; megabytes of resident memory."""
+    """Print the memory of this process; return the resident megabytes."""
     process = psutil.Process()
     found = process.memory_full_info()
     resident, private = found.rss / (1 << 20), found.uss / (1 << 20)
@@ -91,7 +91,7 @@ def report(when: str) -> float:
 
 
 def measure(cluster: Minicluster, number: int) -> float:
-    """The most that it holds, with jobs of so many users."""
+    """Return the largest memory, with jobs of several users."""
     users = [f"user-{count}-{secrets.token_hex(2)}" for count in range(number)]
     for user in users:
         cluster.add_user(user)
@@ -136,7 +136,7 @@ def measure(cluster: Minicluster, number: int) -> float:
 
 
 def main() -> int:
-    """Measure, print; 1 when the bar is missed."""
+    """Measure and print; return 1 if the limit is missed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--users", type=int, default=4)
     parser.add_argument("--minicluster", help="use this one; else one is started and removed")

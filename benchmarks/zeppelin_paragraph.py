@@ -1,7 +1,7 @@
-"""A paragraph that prints 10,000 lines: how long, in how many outputs, how large, and its memory.
+"""Time, outputs, size and memory of a paragraph that prints 10,000 lines.
 
-A real kernel behind ``%submarine.python``; in Zeppelin's place stands a page that counts. Beside
-it another note's paragraph is run again and again: that one must stay quick.
+A real kernel runs behind ``%submarine.python``; a page that counts replaces Zeppelin. At the same
+time a paragraph of another note is run repeatedly, and must not be delayed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ PROGRAMS = {
 
 
 class Counted(Output):
-    """A page that counts what it gets."""
+    """A page that counts its output."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -40,30 +40,30 @@ class Counted(Output):
         self.largest = 0
 
     def show(self, messages: Sequence[Message]) -> None:
-        """A whole output."""
+        """Replace the output."""
         size = sum(len(one.data) for one in messages)
         self.sent += 1
         self.characters += size
         self.largest = max(self.largest, size)
 
     def append(self, text: str, kind: Kind = Kind.TEXT) -> None:
-        """A piece."""
+        """Append to the output."""
         self.sent += 1
         self.characters += len(text)
 
     def link(self, label: str, url: str, tooltip: str = "") -> None:
-        """Not here."""
+        """Do nothing."""
 
 
 class Pages(Server):
-    """Notes of one paragraph each."""
+    """Notes with one paragraph each."""
 
     def paragraphs(self, note_id: str, user: str) -> list[NoteParagraph]:
-        """The one."""
+        """Return the paragraph."""
         return [NoteParagraph(note_id, f"paragraph_{note_id}", "", "%submarine.python\npass")]
 
     def output(self, context: Context) -> Counted:
-        """A page."""
+        """Return the page."""
         return Counted()
 
 

@@ -1,9 +1,9 @@
-"""How soon a process of the Zeppelin interpreter is ready, and the memory that it holds.
+"""Time until a process of the Zeppelin interpreter is ready, and its memory.
 
-Starts it as Zeppelin does, against an event service of this process, in turn with the least that a
-pure-Python interpreter can be: thriftpy2 with the same protocol, a server and a registration.
-Prints the medians from start to registration, the resident memory then and after Zeppelin's first
-calls, and the ratio; exit code 1 where a bar is missed.
+Starts the process like Zeppelin, with an event service in this process, alternating with a minimal
+interpreter in Python: thriftpy2 with the same protocol, a server and a registration. Prints the
+medians from start to registration, the resident memory then and after Zeppelin's first calls, and
+the ratio. The exit code is 1 if a limit is missed.
 
     python benchmarks/zeppelin_start.py [--rounds 15]
 """
@@ -58,7 +58,7 @@ threading.Event().wait()
 
 
 def resident(pid: int) -> float:
-    """Megabytes of resident memory of a process."""
+    """Return the resident megabytes of a process."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) / 1024
@@ -66,7 +66,7 @@ def resident(pid: int) -> float:
 
 
 def start(runner: list[str]) -> tuple[float, float, float]:
-    """Seconds to the registration, megabytes then, megabytes after Zeppelin's first calls."""
+    """Return seconds to the registration, megabytes then, and after Zeppelin's first calls."""
     with start_trial_process(runner) as started:
         at_once = resident(started.pid)
         client: Any = started.client
@@ -78,7 +78,7 @@ def start(runner: list[str]) -> tuple[float, float, float]:
 
 
 def main() -> int:
-    """Run the rounds, print the figures; 1 when a bar is missed."""
+    """Run the rounds and print the figures; return 1 if a limit is missed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     rounds = parser.parse_args().rounds

@@ -1,7 +1,7 @@
-"""What `bounds_test.py` runs with each set of versions, in a directory of its own.
+"""The smoke test that `bounds_test.py` runs with each set of versions.
 
-Imports every module, submits a job to the local backend by the command line and reads it back, and
-asks a Jupyter server with the extension for it.
+Imports every module, submits a job to the local backend by the command line and reads its record,
+and requests the job from a Jupyter server with the extension.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pathlib import Path
 import skein
 
 PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server", "workflows", "zeppelin")
-#: Installed by those who want them.
+#: Optional packages.
 OPTIONAL = ("airflow", "jupyter_scheduler", "tensorboard", "tensorflow", "conda_pack", "pytest")
-#: Programs, not modules: importing them runs them, some in a kernel only.
+#: Programs: importing them runs them, some of them only in a kernel.
 PROGRAMS = ("__main__", ".launch", ".launch_many", ".in_kernel", ".in_kernel_values")
 SERVER = (
     "--ServerApp.token=t",
@@ -32,7 +32,7 @@ SERVER = (
 
 
 def main() -> None:
-    """Run all of it."""
+    """Run the test."""
     print(import_everything(), "modules")
     check_skein()
     check_commands()
@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def import_everything() -> int:
-    """Import all modules; how many there are."""
+    """Import all modules; return their number."""
     count = 0
     for package in PACKAGES:
         root = importlib.import_module(f"submarine_{package}")
@@ -64,7 +64,7 @@ def check_skein() -> None:
 
 
 def submarine(*words: str, code: int = 0) -> str:
-    """Run the command; what it printed."""
+    """Run the command; return its output."""
     call = [
         sys.executable,
         "-c",
@@ -77,7 +77,7 @@ def submarine(*words: str, code: int = 0) -> str:
 
 
 def check_commands() -> None:
-    """Help, a refusal, and a job."""
+    """Check help, an error, and a job."""
     for words in ("", "run", "workflow", "zeppelin", "notebook", "kernel", "show"):
         assert "Usage" in submarine(*words.split(), "--help"), words
     assert "--memroy" in submarine("run", "hello.py", "--memroy", "1G", code=2)
@@ -89,7 +89,7 @@ def check_commands() -> None:
 
 
 def check_server() -> None:
-    """The server extension lists the job."""
+    """Check that the server extension lists the job."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "jupyter_server", *SERVER, f"--ServerApp.port={port}"]

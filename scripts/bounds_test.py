@@ -1,8 +1,8 @@
-"""Run the project with the lowest and with the newest direct versions that pyproject.toml admits.
+"""Run the project with the lowest and with the newest versions that pyproject.toml admits.
 
-On this interpreter, and on a newer Python of a later Debian suite that is unpacked into a temporary
-directory (without root; where apt has no such suite, that half is left out and says so). Before
-that, uv resolves both ends for every Python that the project supports, from wheels alone.
+Uses this interpreter, and a newer Python of a later Debian suite that is unpacked into a temporary
+directory, without root. If apt does not have that suite, this part is skipped with a message.
+Before that, uv resolves both sets of versions for every supported Python, from wheels only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = ("lowest-direct", "highest")
 #: A suite with a newer Python than the oldest that the project supports, and its packages.
 SUITE, PACKAGES = "trixie", ("python3.13", "libsqlite3-0", "libssl3t64")
-#: What the Python of such a tree is started by: its own loader, so that any system can run it.
+#: Starts the unpacked Python with its own loader, which works on any system.
 START = """#!/bin/sh
 export PYTHONHOME={tree}/usr
 exec {tree}/lib64/ld-linux-x86-64.so.2 --library-path {tree}/usr/lib/x86_64-linux-gnu \\
@@ -53,7 +53,7 @@ def main() -> None:
 def compile_versions(
     uv: str, version: str, resolution: str, work: Path, env: dict[str, str]
 ) -> None:
-    """Resolve the dependencies from wheels alone, into a file with all versions."""
+    """Resolve the dependencies from wheels only, and write a file with all versions."""
     target = work / f"{version}-{resolution}.txt"
     run(
         *(uv, "pip", "compile", "--quiet", "--python-version", version, "--only-binary", ":all:"),
@@ -64,7 +64,7 @@ def compile_versions(
 
 
 def unpacked_python(tree: Path) -> Path | None:
-    """Unpack the Python of a later Debian suite into `tree`, as `tree/python3`; else None."""
+    """Unpack the Python of a later Debian suite; return its path, or None if there is none."""
     sources = [*Path("/etc/apt").glob("sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     words = [word for file in sources if file.is_file() for word in file.read_text().split()]
     mirror = next((word for word in words if word.endswith("/debian")), None)
@@ -109,7 +109,7 @@ def unpacked_python(tree: Path) -> Path | None:
 def smoke(
     uv: str, tree: Path | None, resolution: str, wheel: Path, work: Path, env: dict[str, str]
 ) -> None:
-    """Install versions and wheel for this interpreter, or a tree's, and run the smoke test."""
+    """Install versions and wheel for an interpreter, and run the smoke test."""
     python = Path(sys.executable) if tree is None else tree / "python3"
     say = "import sys; print('%d.%d' % sys.version_info[:2])"
     version = run(python, "-c", say, cwd=work, env=env).strip()
@@ -121,7 +121,7 @@ def smoke(
         python = place / "venv" / "bin" / "python"
         where: tuple[str | Path, ...] = ("--python", python)
     else:
-        # An unpacked Python has no environments. Debian's looks for packages here.
+        # An unpacked Python has no environments. Debian's Python searches this directory.
         packages = tree / "usr" / "local" / "lib" / f"python{version}" / "dist-packages"
         shutil.rmtree(packages, ignore_errors=True)
         where = ("--python", sys.executable, "--python-version", version, "--target", packages)

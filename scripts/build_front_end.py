@@ -1,8 +1,8 @@
-"""Build hook of hatchling: JupyterLab's front end is built where its sources have changed.
+"""Build hook of hatchling: build JupyterLab's front end if its sources have changed.
 
-`labextension/dist/sources.sha256` names the sources of a build. A source archive has both, so that
-a wheel can be made of it without Node.js. As a program (`build_front_end.py`) it writes that file
-for what has just been built.
+`labextension/dist/sources.sha256` has the digest of the sources of the build. A source archive has
+both, so that a wheel can be built from it without Node.js. As a program (`build_front_end.py`) it
+writes that file for the present build.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: What the front end is made of, below `labextension`.
+#: The sources of the front end, below `labextension`.
 SOURCES = ("src", "style", "schema", "package.json", "yarn.lock", "tsconfig.json", ".yarnrc.yml")
 BUILT, STAMP = "dist/package.json", "dist/sources.sha256"
 OLDEST_NODE = 20
@@ -30,7 +30,7 @@ FIX = (
 
 
 class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Runs before a wheel or a source archive is packed."""
+    """Runs before a wheel or a source archive is built."""
 
     PLUGIN_NAME = "custom"
 
@@ -46,7 +46,7 @@ class FrontEndHook(BuildHookInterface):  # type: ignore[type-arg]
 
 
 def digest_of(folder: Path) -> str:
-    """SHA-256 over names and contents of the sources."""
+    """Return the SHA-256 of names and contents of the sources."""
     digest = hashlib.sha256()
     for source in SOURCES:
         place = folder / source
@@ -66,12 +66,12 @@ def is_current(folder: Path) -> bool:
 
 
 def write_stamp(folder: Path) -> None:
-    """Note that what lies in `dist` was built from the present sources."""
+    """Record that the content of `dist` was built from the present sources."""
     (folder / STAMP).write_text(f"{digest_of(folder)}\n", encoding="ascii")
 
 
 def node_problem() -> str:
-    """Why Node.js cannot be used; empty where it can."""
+    """Return why Node.js cannot be used; empty if it can."""
     node = shutil.which("node")
     if node is None:
         return "Node.js was not found"
@@ -85,13 +85,13 @@ def node_problem() -> str:
 
 
 def build(folder: Path) -> None:
-    """Install what the build needs and build; on failure, say where the whole output is."""
+    """Install the build's dependencies and build; on failure, print where the output is."""
     log = folder / "node_modules" / LOG
     log.parent.mkdir(exist_ok=True)
     with log.open("w", encoding="utf-8") as output:
         for words in (["install", "--immutable"], ["build:prod"]):
             if words == ["build:prod"]:
-                # What an earlier build left would stay.
+                # Remove the files of earlier builds.
                 for place in (folder / "dist", folder / "lib"):
                     shutil.rmtree(place, ignore_errors=True)
                 (folder / "tsconfig.tsbuildinfo").unlink(missing_ok=True)
@@ -106,7 +106,7 @@ def build(folder: Path) -> None:
 
 
 def refuse(why: str) -> None:
-    """End the build; the last line of its output says what to do."""
+    """End the build with an instruction as the last line of its output."""
     sys.stdout.flush()
     print(f"{why} {FIX}", file=sys.stderr, flush=True)
     raise SystemExit(1)

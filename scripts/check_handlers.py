@@ -1,8 +1,8 @@
-"""Fails where a handler of the server extension can be reached without being guarded.
+"""Fail if a handler of the server extension can be reached without authentication.
 
-Goes through the routes that the extension gives to jupyter-server and looks at each method that a
-request or a websocket can reach, inherited ones too: it must be one that ``access.guarded`` made,
-which authenticates and authorises. Does not judge what a method does once it is reached.
+Checks the routes of the extension, and each method that a request or a websocket can reach,
+inherited ones included: it must have been created by ``access.guarded``, which authenticates and
+authorizes the request. The content of the methods is not checked.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from tornado.websocket import WebSocketHandler
 from submarine_server.base.handlers import RESOURCE, is_guarded
 
 ACTIONS = ("read", "write", "execute")
-#: What tornado calls on its own accord once a websocket is open; ``get`` must have opened it.
+#: Called by tornado after a websocket was opened by ``get``.
 SOCKET_METHODS = ("open", "on_message", "on_ping", "on_pong", "on_close")
-#: What decides who is asking; a handler of ours must not have its own.
+#: Methods that authenticate; handlers of the extension must not override them.
 DECIDING = ("get_current_user", "current_user", "identity_provider", "authorizer", "_execute")
-#: Answers a browser's question before a request of another origin; says nothing else.
+#: Answers a browser's preflight request of another origin.
 PREFLIGHT = (APIHandler.options,)
-#: What a class that was written elsewhere may be trusted to do with ``DECIDING``.
+#: Classes of other packages that may override ``DECIDING``.
 FOREIGN = ("tornado", "jupyter_server", "jupyter_server_proxy")
 
 
 def problems(handler: type[RequestHandler]) -> Iterator[str]:
-    """What is wrong with one handler class, one sentence each."""
+    """Return the problems of one handler class, one sentence each."""
     name = f"{handler.__module__}.{handler.__qualname__}"
     if not issubclass(handler, JupyterHandler):
         yield f"{name} is no JupyterHandler: nobody finds out who asks."
@@ -48,7 +48,7 @@ def problems(handler: type[RequestHandler]) -> Iterator[str]:
 def _method(handler: type[RequestHandler], name: str, method: str) -> Iterator[str]:
     found = getattr(handler, method.lower(), None)
     if found is None or found is RequestHandler.get or found in PREFLIGHT:
-        return  # tornado answers 405
+        return  # tornado answers 405.
     action = getattr(found, "__guarded__", None)
     if not is_guarded(found):
         yield (
@@ -64,7 +64,7 @@ def _own(handler: type[RequestHandler]) -> set[str]:
 
 
 def check(routes: Iterable[tuple[Any, ...]]) -> list[str]:
-    """What is wrong with the handlers of ``routes``."""
+    """Return the problems of the handlers of ``routes``."""
     found: list[str] = []
     for handler in dict.fromkeys(route[1] for route in routes):
         found += problems(handler)
@@ -72,7 +72,7 @@ def check(routes: Iterable[tuple[Any, ...]]) -> list[str]:
 
 
 def main() -> int:
-    """Check all routes; the exit status."""
+    """Check all routes; return the exit status."""
     from submarine_server.routes import routes
 
     table = routes()

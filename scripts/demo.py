@@ -1,7 +1,7 @@
 """`make demo`: execute examples/digits.ipynb headless, on a minicluster or as local processes.
 
-Prints where the trained model, the log and the executed notebook are. The minicluster is called
-"demo"; it is stopped at the end unless KEEP=1.
+Prints the paths of the trained model, the log and the executed notebook. The minicluster has the
+name "demo" and is stopped at the end unless KEEP=1.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ CELL_TIMEOUT = 900
 
 
 def say(line: str) -> None:
-    """One line of progress with the seconds since the start."""
+    """Print a line of progress with the seconds since the start."""
     print(f"{time.monotonic() - BEGAN:6.1f} s  {line}", flush=True)
 
 
 def execute(target: Path) -> nbformat.NotebookNode:
-    """Execute the notebook cell by cell and save it, whether or not a cell fails."""
+    """Execute the notebook cell by cell, and save it, also if a cell fails."""
     notebook: nbformat.NotebookNode = nbformat.read(NOTEBOOK, as_version=4)
     wanted = notebook.metadata.get("kernelspec", {}).get("name", "python3")
     kernel = wanted if wanted in KernelSpecManager().find_kernel_specs() else "python3"
@@ -44,7 +44,7 @@ def execute(target: Path) -> nbformat.NotebookNode:
         notebook,
         timeout=CELL_TIMEOUT,
         kernel_name=kernel,
-        # Its warning that it listens on loopback without encryption is of no use here.
+        # Hide the warning that it listens on loopback without encryption.
         extra_arguments=["--log-level=ERROR"],
         resources={"metadata": {"path": str(NOTEBOOK.parent)}},
         on_cell_execute=announce,
@@ -58,14 +58,14 @@ def execute(target: Path) -> nbformat.NotebookNode:
 
 
 def announce(cell: nbformat.NotebookNode, cell_index: int) -> None:
-    """Show which cell runs."""
+    """Print the cell that is executed."""
     if cell.cell_type == "code":
         first = next((line for line in cell.source.splitlines() if line.strip()), "")
         say(f"cell {cell_index + 1}: {first[:80]}")
 
 
 def jobs_in(notebook: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
-    """The jobs that the notebook's outputs show, each in its last form."""
+    """Return the jobs in the notebook's outputs, each in its last state."""
     found: dict[str, dict[str, Any]] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
@@ -76,7 +76,7 @@ def jobs_in(notebook: nbformat.NotebookNode) -> Iterator[dict[str, Any]]:
 
 
 def fetch(job: dict[str, Any]) -> Path:
-    """Copy what the job left, from HDFS or a local path, to where it outlives the cluster."""
+    """Copy the results of the job from HDFS or a local path to a directory outside the cluster."""
     directory = str(job["job_dir"]).rstrip("/")
     target = OUT / str(job["job_id"])
     shutil.rmtree(target, ignore_errors=True)
@@ -90,7 +90,7 @@ def fetch(job: dict[str, Any]) -> Path:
 
 
 def join_log(directory: Path) -> None:
-    """Put the shipped pieces of each stream, named by their offsets, into one file to read."""
+    """Join the shipped parts of each stream, named by their offsets, into one file."""
     for stream in ("stdout", "stderr"):
         pieces = sorted(directory.glob(f"logs/*/*/{stream}.[0-9]*"))
         if pieces:
@@ -100,7 +100,7 @@ def join_log(directory: Path) -> None:
 
 
 def report(notebook: nbformat.NotebookNode, target: Path) -> int:
-    """Print where everything is; exit code 1 when no job succeeded."""
+    """Print all paths; return 1 if no job succeeded."""
     jobs = list(jobs_in(notebook))
     for job in jobs:
         kept = fetch(job).relative_to(ROOT)
@@ -115,7 +115,7 @@ def report(notebook: nbformat.NotebookNode, target: Path) -> int:
 
 
 def run(target: Path) -> int:
-    """Execute and report; a failing cell is shown, not a traceback of this script."""
+    """Execute and report. A failing cell is shown without a traceback of this script."""
     try:
         return report(execute(target), target)
     except CellExecutionError as error:
@@ -149,7 +149,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=("yarn", "local"), default="yarn")
     arguments = parser.parse_args()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    # In the kernel here, TensorFlow would call it an error that this machine has no GPU.
+    # In the local kernel TensorFlow would log an error because this machine has no GPU.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     target = OUT / "digits.ipynb"
     if arguments.backend == "local":

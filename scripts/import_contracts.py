@@ -26,7 +26,7 @@ class PublicApiContract(Contract):
     public_modules = fields.SetField(subfield=fields.StringField(), required=False)
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
-        """Return the imports that pass a package's ``__init__`` by."""
+        """Return the imports that bypass a package's ``__init__``."""
         public: set[str] = set(cast("set[str] | None", self.public_modules) or ())
         roots = cast("set[str]", self.roots)
         broken = [

@@ -1,6 +1,6 @@
 """The parts of `make check`, `make test` and `make test-full`: commands and time budgets.
 
-Runs nothing: that is `run_parts`.
+`run_parts` runs them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ BIN = Path(sys.executable).parent
 
 @dataclass(frozen=True)
 class Part:
-    """One step: its name, the seconds that it may take on two cores, its commands and where.
+    """A step: name, time budget in seconds on two cores, commands, and working directory.
 
-    ``real``: its only command is pytest, with real programs whose timing nobody holds.
-    ``beside``: runs at low priority beside the parts after it, and prints its output at its end.
+    ``real``: its only command is pytest, with real programs whose timing varies.
+    ``beside``: runs at low priority in the background; its output is printed at its end.
     """
 
     name: str
@@ -30,21 +30,21 @@ class Part:
 
 
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
-    """A command of this environment."""
+    """Return a command of this environment."""
     return (str(BIN / name), *arguments)
 
 
 def pytest(*arguments: str) -> tuple[str, ...]:
-    """A run of pytest; no tests at all is an error, as pytest has it."""
+    """Return a run of pytest, which fails if there are no tests."""
     return tool("python", "-m", "pytest", "-q", *arguments)
 
 
 def jlpm(*arguments: str) -> tuple[str, ...]:
-    """A tool of the front end."""
+    """Return a tool of the front end."""
     return tool("jlpm", *arguments)
 
 
-#: Code that travels into containers, whose Python may be as old as 3.8.
+#: Code that runs in containers, with Python 3.8 or later.
 SHIPPED = (
     "runtime",
     "kernel/submarine_kernel/remote/container",
@@ -63,9 +63,9 @@ LINT = Part(
         tool("vermin", "-t=3.8-", "--no-tips", "--violations", "--quiet", *SHIPPED),
     ),
 )
-# The browsers' plugin costs each worker half a second. Some tests start processes and wait for
-# them, so that three workers keep two cores busy. A test that hangs fails by itself, with its
-# stack, before the part's time is over.
+# The browsers' plugin takes half a second in each worker. Some tests start processes and wait for
+# them, so three workers keep two cores busy. A test that hangs fails after its own time limit, with
+# its stack.
 UNIT = Part(
     "unit",
     140,
@@ -74,7 +74,7 @@ UNIT = Part(
 )
 CHECK = (LINT, UNIT)
 LABEXTENSION = ROOT / "labextension"
-#: A part of `make check` where the front end is set up: who changes Python alone needs no Node.
+#: A part of `make check` if the front end is set up: changes of Python code do not need Node.js.
 QUICK_FRONT_END = Part(
     "front end",
     20,
@@ -86,9 +86,9 @@ QUICK_FRONT_END = Part(
     ),
     LABEXTENSION,
 )
-#: With no cache; its types were checked when set-up built it.
+#: Without a cache; the types were checked by the build in set-up.
 FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
-# Programs that sleep and wait: two files at a time keep a core busy for a third of the time.
+# Programs that sleep and wait: two files at a time use a third of a core.
 THREE_FILES = ("-n", "3", "--dist", "loadfile")
 LOCAL = (
     "tests/local",
@@ -97,13 +97,13 @@ LOCAL = (
     "tests/kernel",
 )
 LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
-# By what it is not, so that a new folder of tests is never left out. The browser has a process of
-# its own: its event loop would be the current one of all tests after it.
+# By exclusion, so that a new directory of tests is included. The browser has its own process: its
+# event loop would be the current one of all later tests.
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
 DOCS = Part("docs", 10, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
-# One process each, without a test that depends on timing. The parts after them start real programs
-# and wait for them, so that a core is often idle. At low priority they may take six times as long.
+# One process each, without tests that depend on timing. The parts after them start real programs
+# and wait for them, so a core is often idle. At low priority they may take six times as long.
 STATIC = tuple(
     replace(part, beside=True, budget=6 * part.budget) for part in (LINT, FRONT_END, WHEEL, DOCS)
 )

@@ -1,13 +1,13 @@
-"""Run the parts of `make check`, `make test` or `make test-full`, one after the other.
+"""Run the parts of `make check`, `make test` or `make test-full`, one after another.
 
-Parts that are `beside` others run one after the other too, but in the background: at low priority,
-with a scratch directory of their own, and with their output printed when each command has ended.
-Every part runs, whatever became of those before it; a part that takes twice its budget is ended.
-Tests get a second try in a process of their own where those that failed lie in at most three files
-(a server that many of a file's tests share fails once for all), and the table names them: a test
-that is named there often wants to be mended.
-At the end a table gives each part's time beside its budget. Exit code 0 only if all succeeded and
-left no process behind.
+Parts that are `beside` others run one after another in the background: at low priority, with their
+own scratch directory. Their output is printed when each command has ended. All parts run, even
+after a failure. A part that takes twice its budget is killed.
+Tests that failed in at most three files are repeated once in a new process (a server that is shared
+by the tests of a file fails for all of them), and the table names them. Fix a test that often
+appears there.
+The table at the end has the time and the budget of each part. The exit code is 0 if all parts
+succeeded and no process was left.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from submarine_minicluster.hadoop.config import MARK
 from submarine_minicluster.machine import processes
 
 OWN_MARK = "SUBMARINE_TEST_RUN"
-#: Failures in more files than these are no accident of timing.
+#: Failures in more files are not repeated: they are not caused by timing.
 SECOND_TRIES = 3
-#: Seconds in which a process that has noticed the end of what it watches ends by itself.
+#: Seconds in which a process ends by itself after the end of the process that it watches.
 ENDING = 15
-TESTS_FAILED = 1  # pytest's exit code
+TESTS_FAILED = 1  # pytest's exit code.
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a part; ``again`` names the tests that succeeded at the second try."""
+    """Result of a part; ``again`` has the tests that succeeded when they were repeated."""
 
     name: str
     seconds: float
@@ -53,7 +53,7 @@ class Outcome:
 
 
 def run_plan(parts: Iterable[Part], scratch: Path, beside: Path) -> list[Outcome]:
-    """Run all parts; return after the last one, whether it ran in the foreground or beside."""
+    """Run all parts; return after the last one has ended."""
     background = ThreadPoolExecutor(max_workers=1)
     running: list[Outcome | Future[Outcome]] = []
     try:
@@ -64,7 +64,7 @@ def run_plan(parts: Iterable[Part], scratch: Path, beside: Path) -> list[Outcome
                 running.append(run_part(part, scratch))
         return [one.result() if isinstance(one, Future) else one for one in running]
     finally:
-        # After an interrupt the thread still has commands to run: end each as it starts.
+        # After an interrupt the thread still starts commands: kill each of them.
         background.shutdown(wait=False, cancel_futures=True)
         while any(isinstance(one, Future) and one.running() for one in running):
             end_leftovers(beside)
@@ -72,7 +72,7 @@ def run_plan(parts: Iterable[Part], scratch: Path, beside: Path) -> list[Outcome
 
 
 def run_part(part: Part, scratch: Path) -> Outcome:
-    """Run all of a part's commands, and end whatever they leave behind."""
+    """Run all commands of a part, and kill the processes that they leave."""
     began = time.monotonic()
     failures: list[str] = []
     again: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ def run_part(part: Part, scratch: Path) -> Outcome:
 def run_tests(
     command: tuple[str, ...], part: Part, scratch: Path, timeout: float
 ) -> tuple[str, tuple[str, ...]]:
-    """`ok`, or why not, and the tests that failed once and then succeeded."""
+    """Return `ok` or the error, and the tests that failed once and then succeeded."""
     began = time.monotonic()
     cache = Path(tempfile.mkdtemp(prefix="pytest-cache-", dir=scratch))
     command = (*command, "-o", f"cache_dir={cache}")
@@ -112,7 +112,7 @@ def run_tests(
 
 
 def failed_tests(cache: Path) -> tuple[str, ...]:
-    """What pytest wrote down as failed in its last run."""
+    """Return the tests that failed in pytest's last run."""
     try:
         found = json.loads((cache / "v" / "cache" / "lastfailed").read_text())
     except (OSError, ValueError):
@@ -121,7 +121,7 @@ def failed_tests(cache: Path) -> tuple[str, ...]:
 
 
 def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: float) -> str:
-    """Run one command in a process group of its own; `ok`, or why not."""
+    """Run one command in its own process group; return `ok` or the error."""
     title = f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}"
     if part.beside:
         with tempfile.TemporaryFile(dir=scratch) as output:
@@ -140,7 +140,7 @@ def run_process(
     timeout: float,
     output: IO[bytes] | None = None,
 ) -> str:
-    """Run a command whose title was printed; its output goes to `output` where that is given."""
+    """Run a command; write its output to `output` if that is given."""
     environment = {
         **os.environ,
         "TMPDIR": str(scratch),
@@ -159,7 +159,7 @@ def run_process(
         try:
             code = process.wait(max(timeout, 1))
         except subprocess.TimeoutExpired:
-            # pytest gets the chance to stop its cluster.
+            # pytest must be able to stop its cluster.
             os.killpg(process.pid, signal.SIGINT)
             try:
                 process.wait(60)
@@ -174,7 +174,7 @@ def run_process(
 
 
 def end_leftovers(scratch: Path, patience: float = 0) -> list[str]:
-    """End what carries this run's mark and did not end in ``patience`` seconds; what it was."""
+    """Kill processes with this run's mark that do not end in ``patience`` seconds; return them."""
     deadline = time.monotonic() + patience
     while (found := leftovers_of(scratch)) and time.monotonic() < deadline:
         time.sleep(0.5)
@@ -184,8 +184,8 @@ def end_leftovers(scratch: Path, patience: float = 0) -> list[str]:
 
 
 def leftovers_of(scratch: Path) -> list[processes.Identity]:
-    """Processes that carry this run's mark or a mark of its miniclusters."""
-    # By process: one that sheds this run's mark between the two looks is found by both.
+    """Return the processes with this run's mark or a mark of its miniclusters."""
+    # By process: a process that loses this run's mark between the two searches is found by both.
     marked = [
         *processes.find_marked(OWN_MARK, str(scratch)),
         *processes.find_marked(MARK, str(scratch), below=True),
@@ -194,7 +194,7 @@ def leftovers_of(scratch: Path) -> list[processes.Identity]:
 
 
 def print_table(outcomes: list[Outcome]) -> None:
-    """One line per part: seconds, budget, result; the total is that of the foreground."""
+    """Print a line for each part: seconds, budget, result; the total is that of the foreground."""
     print(f"\n{'part':<16}{'seconds':>9}{'budget':>9}  result")
     for one in outcomes:
         over = " (over budget)" if one.seconds > one.budget else ""
@@ -215,7 +215,7 @@ def main() -> int:
     parser.add_argument("--setup-began", type=float, help="Unix time at which set-up began.")
     parser.add_argument("--part", action="append", help="Only this part; may be repeated.")
     arguments = parser.parse_args()
-    # A shell starts what is in the background deaf to Ctrl-C, and so would be all that is tested.
+    # A shell lets background processes ignore SIGINT, and the tested processes would inherit that.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     plan = PLANS[arguments.plan]

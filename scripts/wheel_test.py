@@ -1,8 +1,8 @@
 """Build the wheel, install it into an empty environment, and run a job from there.
 
-Shows that the wheel holds everything that a user needs, the part that travels into containers and
-JupyterLab's front end included, that nothing leans on the source tree, and that neither building a
-wheel of the source archive nor installing it needs Node.
+Checks that the wheel contains everything that a user needs, including the code for containers and
+JupyterLab's front end; that nothing depends on the source tree; and that Node.js is not needed to
+build a wheel from the source archive or to install it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ NEEDED = (
     "submarine_server/__init__.py",
 )
 DIST = ROOT / "labextension" / "dist"
-#: Where the wheel has what lies in the environment's own folders, by its name and version.
+#: Directory of the wheel for files outside of the packages, by its name and version.
 DATA = "{}.data/data/"
 FRONT_END = "share/jupyter/labextensions/jupyter-submarine/"
 SERVER_CONFIG = "etc/jupyter/jupyter_server_config.d/submarine_server.json"
 NODE = ("node", "nodejs", "npm", "npx", "corepack", "yarn", "yarnpkg", "pnpm", "jlpm")
-#: Speaks to the installed kernel as a front end does: one collected cell, then its job.
+#: Sends a collected cell and then its job to the installed kernel, like a front end.
 CELLS = """
 from jupyter_client.manager import start_new_kernel
 
@@ -60,9 +60,9 @@ PROGRAM = "import sys\nprint('hello from the wheel', sys.version_info[:2])\n"
 def run(
     *command: str | Path, cwd: Path, env: dict[str, str], timeout: float = 300, errors: bool = False
 ) -> str:
-    """Run a command; its standard output, and with ``errors`` its other output too.
+    """Run a command; return its stdout, and with ``errors`` its stderr too.
 
-    Ends the script with both on failure.
+    On failure, print both and exit.
     """
     print("  $", *command, flush=True)
     done = subprocess.run(
@@ -75,7 +75,7 @@ def run(
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The caller's environment without anything that points at a cluster or a source tree."""
+    """Return the environment variables without those of a cluster or a source tree."""
     dropped = ("PYTHON", "SUBMARINE_", "HADOOP_", "VIRTUAL_ENV", "JUPYTER")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(dropped)}
     return {**kept, "HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
@@ -83,14 +83,14 @@ def environment(home: Path) -> dict[str, str]:
 
 def main() -> None:
     """Build, install, run."""
-    # What lies in labextension/dist goes into the wheel as it is: it must be of today's sources.
+    # The content of labextension/dist is packed unchanged: build it from the present sources.
     subprocess.run([ROOT / "scripts" / "setup.sh", "node"], check=True)
     with tempfile.TemporaryDirectory(prefix="submarine-wheel-") as scratch:
         work = Path(scratch)
         cache = os.environ.get("PIP_CACHE_DIR", str(Path.home() / ".cache" / "pip"))
         env = {**environment(work), "PIP_CACHE_DIR": cache}
         env["PATH"] = str(path_without_node(work / "path", env["PATH"]))
-        # The source archive, and the wheel of it.
+        # The source archive, and a wheel that is built from it.
         run(sys.executable, "-m", "build", "--outdir", work / "dist", ROOT, cwd=work, env=env)
         check_archive(next((work / "dist").glob("*.tar.gz")))
         wheel = next((work / "dist").glob("*.whl"))
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def path_without_node(folder: Path, path: str) -> Path:
-    """A folder with links to all programs of ``path`` but Node and its companions."""
+    """Return a directory with links to all programs of ``path`` except Node.js and its tools."""
     folder.mkdir()
     for place in path.split(os.pathsep):
         for program in Path(place).iterdir() if Path(place).is_dir() else ():
@@ -121,7 +121,7 @@ def path_without_node(folder: Path, path: str) -> Path:
 
 
 def check_archive(archive: Path) -> None:
-    """The source archive has the built front end, and not what it was built with."""
+    """Check that the source archive has the built front end, without its dependencies."""
     with tarfile.open(archive) as tar:
         names = {name.partition("/")[2] for name in tar.getnames()}
     if "labextension/dist/package.json" not in names or "labextension/src/index.ts" not in names:
@@ -131,7 +131,7 @@ def check_archive(archive: Path) -> None:
 
 
 def check_content(wheel: Path) -> None:
-    """Packages, server configuration, and the very front end that lies in ``labextension/dist``."""
+    """Check packages, server configuration, and the front end of ``labextension/dist``."""
     data = DATA.format("-".join(wheel.name.split("-")[:2]))
     with zipfile.ZipFile(wheel) as archive:
         digests = {name: hashlib.sha256(archive.read(name)).hexdigest()
@@ -155,12 +155,12 @@ def check_content(wheel: Path) -> None:
 
 
 def digest_of(file: Path) -> str:
-    """SHA-256 of a file."""
+    """Return the SHA-256 of a file."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def check_extensions(binaries: Path, work: Path, env: dict[str, str]) -> None:
-    """JupyterLab and its server find both extensions enabled and in order."""
+    """Check that JupyterLab and its server have enabled and validated both extensions."""
     jupyter = binaries / "jupyter"
     for command, name in ((("labextension", "list"), "jupyter-submarine"),
                           (("server", "extension", "list"), "submarine_server")):  # fmt: skip
@@ -171,7 +171,7 @@ def check_extensions(binaries: Path, work: Path, env: dict[str, str]) -> None:
 
 
 def check_commands(binaries: Path, work: Path, env: dict[str, str]) -> None:
-    """Help, a job on the local backend, and its record."""
+    """Check help, a job on the local backend, and its record."""
     submarine = binaries / "submarine"
     for arguments in (["--help"], ["run", "--help"], ["minicluster", "--help"]):
         if "Usage" not in run(submarine, *arguments, cwd=work, env=env):
@@ -187,7 +187,7 @@ def check_commands(binaries: Path, work: Path, env: dict[str, str]) -> None:
 
 
 def check_notebook(binaries: Path, work: Path, env: dict[str, str]) -> None:
-    """The kernel "Python + Submarine", installed by its command, collects and runs a cell."""
+    """Check that the kernel "Python + Submarine" is installed, and collects and runs a cell."""
     run(binaries / "submarine", "kernel", "install", cwd=work, env=env)
     (work / "cells.py").write_text(CELLS, encoding="utf-8")
     said = run(binaries / "python", "cells.py", cwd=work, env=env)

@@ -50,7 +50,7 @@ The application stays: it is a singleton, and those tests know its class.
 """
 import ipykernel.ipkernel
 
-from submarine_kernel.kernel import SubmarineKernel
+from submarine_kernel.app import SubmarineKernel
 
 ipykernel.ipkernel.IPythonKernel = SubmarineKernel
 '''
@@ -134,7 +134,7 @@ def test_the_kernel_of_the_suite_is_ours(suite: Path, tmp_path: Path) -> None:
         "from ipykernel.ipkernel import IPythonKernel\n"
         "from jupyter_client.manager import run_kernel\n"
         "def test_ours():\n"
-        "    assert IPythonKernel.__module__ == 'submarine_kernel.kernel'\n"
+        "    assert IPythonKernel.__module__ == 'submarine_kernel.app'\n"
         "    with run_kernel() as client:\n"
         "        reply = client.inspect('%submarine run', reply=True, timeout=90)\n"
         "    assert 'Run a program' in reply['content']['data']['text/plain']\n"
