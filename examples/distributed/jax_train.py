@@ -1,4 +1,4 @@
-"""JAX on several processes: one program over the devices of all of them."""
+"""JAX on several processes: one program on the devices of all processes."""
 
 import hashlib
 

@@ -1,4 +1,4 @@
-"""LightGBM: every worker brings its rows; histograms are shared, the trees are the same."""
+"""LightGBM: each worker has its own rows; histograms are shared, and the trees are the same."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ parameters = {
 model = lightgbm.train(parameters, train, num_boost_round=20)
 guessed = model.predict(digits["x_test"]).argmax(1)
 print(f"accuracy {(guessed == digits['y_test']).mean():.4f}")
-trees = model.model_to_string().split("\nparameters:")[0]  # what follows names this machine's port
+trees = model.model_to_string().split("\nparameters:")[0]  # The parameters contain a port.
 print("digest", hashlib.sha256(trees.encode()).hexdigest())
 if index == 0:
     model.save_model(os.path.join(os.environ.get("SUBMARINE_MODEL_DIR", "."), "model.txt"))

@@ -1,4 +1,4 @@
-"""Writes digits.npz for the other examples: the digits of scikit-learn, shuffled and split."""
+"""Write digits.npz for the other examples: the digits of scikit-learn, shuffled and split."""
 
 import numpy as np
 from sklearn.datasets import load_digits

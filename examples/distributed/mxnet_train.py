@@ -2,7 +2,7 @@
 
 import hashlib
 
-import mxnet as mx  # a scheduler or server serves here, and never comes back
+import mxnet as mx  # In a scheduler or server this call does not return.
 import numpy as np
 from mxnet import autograd, gluon, nd
 

@@ -1,6 +1,6 @@
-"""TensorFlow, MultiWorkerMirroredStrategy: every worker trains on its share and all stay equal.
+"""TensorFlow, MultiWorkerMirroredStrategy: each worker trains on its share, with the same weights.
 
-Keras 3 cannot `fit` under this strategy; tf_keras, which TensorFlow takes for its own here, can.
+Keras 3 does not support `fit` with this strategy, so TensorFlow uses tf_keras here.
 """
 
 import hashlib

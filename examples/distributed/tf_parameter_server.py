@@ -1,7 +1,7 @@
-"""TensorFlow, ParameterServerStrategy: a chief directs workers, a ps holds the variables.
+"""TensorFlow, ParameterServerStrategy: a chief coordinates workers, a ps stores the variables.
 
-`tf_parameter_server.py DIR`: the evaluator looks at the checkpoints that the chief writes to DIR,
-a directory that both can reach.
+`tf_parameter_server.py DIR`: the evaluator reads the checkpoints that the chief writes to DIR, a
+directory that both can access.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""PyTorch, DistributedDataParallel over gloo; goes on from its last checkpoint."""
+"""PyTorch, DistributedDataParallel over gloo; continues from its last checkpoint."""
 
 import hashlib
 import os

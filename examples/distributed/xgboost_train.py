@@ -1,4 +1,4 @@
-"""XGBoost: every worker brings its rows, all build the same trees."""
+"""XGBoost: each worker has its own rows, and all workers build the same trees."""
 
 import hashlib
 import os
