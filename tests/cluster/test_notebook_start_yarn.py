@@ -18,7 +18,7 @@ from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell
-from tests.kernel.notebook_rig import Visitor
+from tests.kernel.notebook_rig import HttpClient
 from tests.kernel.zeppelin_home import zeppelin_at
 from tests.waiting import until
 
@@ -31,10 +31,10 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
     job = shell.session(load_config()).job(value["job_id"])
     try:
         page, token = value["page"], value["token"]
-        stranger, guest = Visitor(job, page), Visitor(job, page, token)
-        assert stranger.ask("GET", "/api/contents")[0] == 403
-        assert guest.ask("GET", "/api/contents")[0] == 200
-        guest.save("mine.ipynb", "saved on YARN")
+        anonymous, client = HttpClient(job, page), HttpClient(job, page, token)
+        assert anonymous.ask("GET", "/api/contents")[0] == 403
+        assert client.ask("GET", "/api/contents")[0] == 200
+        client.save("mine.ipynb", "saved on YARN")
         record = job.record()
         application = record.application_id
         assert application
@@ -42,9 +42,9 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
         # From YARN's own page, through its proxy, to the door, which asks who is there.
         linked = until(lambda: link_on_yarn(shell, application), "YARN has the link")
         assert linked == record.links["JupyterLab"] == page
-        status, headers, _ = stranger.ask("GET", urlsplit(linked).path)
+        status, headers, _ = anonymous.ask("GET", urlsplit(linked).path)
         assert (status, "/login" in headers["Location"]) == (302, True)
-        status, _, login = stranger.ask("GET", headers["Location"])
+        status, _, login = anonymous.ask("GET", headers["Location"])
         assert status == 200
         assert b'name="password"' in login
         assert token.encode() not in login
@@ -91,10 +91,10 @@ def test_a_zeppelin_in_a_container_ends_when_nobody_uses_it(shell: Shell, tmp_pa
     home = zeppelin_at(tmp_path / "zeppelin")
     value = execute([*words, "--zeppelin-home", str(home)], shell).value
     job = shell.session(load_config()).job(value["job_id"])
-    guest = Visitor(job, value["page"])
-    status, _, body = guest.ask("GET", "/api/version")
+    client = HttpClient(job, value["page"])
+    status, _, body = client.ask("GET", "/api/version")
     assert status == 200, body
-    assert guest.ask("GET", "/api/notebook")[0] in (302, 401, 403)
+    assert client.ask("GET", "/api/notebook")[0] in (302, 401, 403)
     record = job.record()
     linked = until(lambda: link_on_yarn(shell, record.application_id or ""), "YARN has the link")
     assert linked == value["page"]

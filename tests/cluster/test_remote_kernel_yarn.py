@@ -79,7 +79,7 @@ def test_a_server_reports_each_loss_with_its_reason_within_three_seconds(remote:
 
 
 @pytest.mark.full
-def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
+def test_a_container_without_a_server_ends(remote: Remote) -> None:
     remote.install(idle_timeout="4s")
     server, said = remote.serve()
     job = remote.session.job(said["job"])

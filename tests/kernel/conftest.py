@@ -1,4 +1,4 @@
-"""A real kernel of a kernelspec that is the test's own."""
+"""A real kernel with a kernelspec of the test."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.notebook.conftest import Notebook
 
 @pytest.fixture
 def opened(tmp_path: Path) -> Iterator[Callable[[Mapping[str, Any]], Notebook]]:
-    """Opens a notebook with the kernel whose ``metadata.submarine`` is given."""
+    """Open a notebook with a kernel that has this ``metadata.submarine``."""
     with contextlib.ExitStack() as stack:
 
         def open_notebook(submarine: Mapping[str, Any]) -> Notebook:

@@ -1,4 +1,4 @@
-"""Somebody outside who uses a notebook of ``submarine notebook start`` by HTTP."""
+"""HTTP client of a notebook server that was started by ``submarine notebook start``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from submarine_jobs.access import tls_context
 from submarine_jobs.client import Job
 
 
-class Visitor:
-    """One who has the page's address, and perhaps its token; trusts the job's certificate only."""
+class HttpClient:
+    """A client with the page's address and optionally its token; trusts the job's certificate."""
 
     def __init__(self, job: Job, page: str, token: str = "") -> None:
         self.context: ssl.SSLContext = tls_context(job.directory.secret())
@@ -27,13 +27,13 @@ class Visitor:
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """Status, headers and body of one request, whose own body is JSON."""
+        """Send a request with a JSON body; return status, headers and body."""
         return self._send(method, path, json.dumps(body) if body is not None else None, headers)
 
     def post(
         self, path: str, body: str, headers: dict[str, str]
     ) -> tuple[int, http.client.HTTPMessage, bytes]:
-        """The same of a text as it stands."""
+        """Send a request with a text as its body."""
         return self._send("POST", path, body, headers)
 
     def _send(
@@ -53,14 +53,14 @@ class Visitor:
             connection.close()
 
     def save(self, name: str, mark: str) -> None:
-        """Save a notebook, as the page does."""
+        """Save a notebook like the page."""
         content = {"cells": [], "metadata": {"mark": mark}, "nbformat": 4, "nbformat_minor": 5}
         model = {"type": "notebook", "content": content}
         status, _, body = self.ask("PUT", f"/api/contents/{name}", model)
         assert status in (200, 201), body
 
     async def run(self, code: str) -> str:
-        """Start a kernel, execute, and give what it printed: through the websocket."""
+        """Start a kernel, execute code through the websocket, and return what it printed."""
         status, _, body = self.ask("POST", "/api/kernels", {"name": "python3"})
         assert status == 201, body
         kernel = json.loads(body)["id"]
@@ -83,7 +83,7 @@ class Visitor:
                 continue
             if found["msg_type"] == "stream":
                 printed += found["content"]["text"]
-            # Behind all that was printed; the reply comes another way, and may come sooner.
+            # The reply uses another channel and may arrive before the output; this status cannot.
             if found["msg_type"] == "status" and found["content"]["execution_state"] == "idle":
                 break
         socket.close()

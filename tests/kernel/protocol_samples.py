@@ -1,4 +1,4 @@
-"""What ``jupyter_kernel_test`` gives each Python kernel of ours to do."""
+"""Samples for the tests of ``jupyter_kernel_test``, used for each Python kernel of the project."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.notebook.conftest import clean_environment
 
 @contextmanager
 def kernel_on_the_path(prefix: Path, **spec: Any) -> Iterator[None]:
-    """Install a kernel where the suite, which knows names only, finds it.
+    """Install a kernel into a directory that the suite, which uses names only, searches.
 
     Parameters
     ----------
     spec
-        For ``install_kernel``.
+        Arguments of ``install_kernel``.
     """
     install_kernel(prefix=str(prefix), **spec)
     variables: Mapping[str, str] = {
@@ -36,7 +36,7 @@ def kernel_on_the_path(prefix: Path, **spec: Any) -> Iterator[None]:
 
 
 class Samples:
-    """Each ``code_...`` and ``..._samples`` gives the suite something to do."""
+    """Each ``code_...`` and ``..._samples`` enables a test of the suite."""
 
     language_name = "python"
     file_extension = ".py"

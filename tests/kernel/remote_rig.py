@@ -1,5 +1,7 @@
-"""Kernels in containers, spoken to as a front end does; on the local backend their job is a process
-of this machine, with the same agent, port and tunnels as on a cluster.
+"""Kernels in containers, used like a front end.
+
+On the local backend their job is a process of this machine, with the same agent, port and tunnels
+as on a cluster.
 """
 
 from __future__ import annotations
@@ -26,11 +28,11 @@ from submarine_jobs.model import Profile
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
 
-#: For what takes a second on a machine with nothing else to do.
+#: Time limit for operations that take a second on an idle machine.
 PATIENCE = 120.0
 NAME = "small"
 
-#: A program that owns a kernel as a notebook server does, until it is killed.
+#: A program that owns a kernel like a notebook server, until it is killed.
 SERVER = """\
 import json, sys, time
 from jupyter_client.kernelspec import KernelSpecManager
@@ -54,7 +56,7 @@ time.sleep(600)
 
 
 def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """What ``condition`` gives once that is true."""
+    """Wait until ``condition`` returns a true value; return it."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -75,24 +77,24 @@ class Remote:
         self.servers: list[subprocess.Popen[str]] = []
 
     def install(self, name: str = NAME, **more: Any) -> None:
-        """A kernelspec as ``submarine kernel install`` makes it."""
+        """Install a kernelspec like ``submarine kernel install``."""
         stanza = provisioning(name, {"memory": "400M", **self.run, **more})
         install_kernel(name=name, prefix=str(self.root), container=stanza)
 
     def manager(self, name: str = NAME) -> KernelManager:
-        """A kernel manager that has started nothing."""
+        """Return a kernel manager without a kernel."""
         specs = KernelSpecManager(kernel_dirs=[str(self.kernels)])
         self.managers.append(KernelManager(kernel_name=name, kernel_spec_manager=specs))
         return self.managers[-1]
 
     def start(self, name: str = NAME, **env: str) -> tuple[KernelManager, BlockingKernelClient]:
-        """A kernel that has answered."""
+        """Start a kernel and wait for its answer."""
         manager = self.manager(name)
         manager.start_kernel(env={**os.environ, **env})
         return manager, self.connect(manager)
 
     def connect(self, manager: KernelManager) -> BlockingKernelClient:
-        """A client whose kernel has answered."""
+        """Connect a client and wait for the kernel's answer."""
         client = manager.client()
         self.clients.append(client)
         client.start_channels()
@@ -100,7 +102,7 @@ class Remote:
         return client
 
     def serve(self, session: str = "", code: str = "x = 42") -> tuple[subprocess.Popen[str], Any]:
-        """Another process that owns a kernel; and what it says of it."""
+        """Start another process that owns a kernel; return the process and its report."""
         words = [str(self.kernels), NAME, str(self.root / "connection.json"), session, code]
         server = subprocess.Popen(
             [sys.executable, "-c", SERVER, *words], stdout=subprocess.PIPE, text=True
@@ -110,14 +112,14 @@ class Remote:
         return server, json.loads(server.stdout.readline())
 
     def job_of(self, manager: KernelManager) -> Job:
-        """The job that a kernel is."""
+        """Return the job of the kernel."""
         assert manager.provisioner is not None
         asked = manager.provisioner.get_provisioner_info()
         told = asyncio.run_coroutine_threadsafe(asked, tunnel_loop()).result(PATIENCE)
         return self.session.job(told["job_id"])
 
     def close(self) -> None:
-        """End everything."""
+        """End all processes, clients and jobs."""
         for server in self.servers:
             server.kill()
             server.wait()
@@ -136,14 +138,14 @@ class Remote:
 
 
 def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:
-    """How it ended (``ok`` or the exception's name), and what it printed."""
+    """Return how the code ended (``ok`` or the exception's name), and what it printed."""
     printed: list[str] = []
 
     def hear(message: dict[str, Any]) -> None:
         if message["msg_type"] == "stream":
             printed.append(message["content"]["text"])
 
-    # An error would abort requests that reach the kernel just after its reply.
+    # Otherwise an error aborts requests that arrive shortly after the reply.
     reply = client.execute_interactive(
         code, timeout=PATIENCE, output_hook=hear, allow_stdin=False, stop_on_error=False
     )
@@ -152,7 +154,7 @@ def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:
 
 
 def printed(client: BlockingKernelClient) -> str:
-    """What the next message prints, if it does."""
+    """Return what the next message prints."""
     content = client.get_iopub_msg(timeout=PATIENCE)["content"]
     return str(content.get("text", ""))
 
@@ -161,7 +163,7 @@ def printed(client: BlockingKernelClient) -> str:
 def kernels_of(
     session: Session, root: Path, patch: pytest.MonkeyPatch, backend: str
 ) -> Iterator[Remote]:
-    """Kernels of somebody who works in ``root``, with the session's own state; ended with it."""
+    """Kernels of a user in ``root`` with the session's state; ended afterwards."""
     patch.setenv("SUBMARINE_STATE_DIR", str(session.profile.state_dir))
     patch.setenv("XDG_CONFIG_HOME", str(root))
     patch.setenv("JUPYTER_RUNTIME_DIR", str(root / "runtime"))
@@ -176,5 +178,5 @@ def kernels_of(
 
 
 def local_session(root: Path) -> Session:
-    """A session of the local backend with a state directory of its own."""
+    """Return a session of the local backend with its own state directory."""
     return Session(Profile(backend="local", state_dir=root / "state"))

@@ -1,4 +1,4 @@
-"""A real jupyter-server and its kernels in containers, heard through a websocket as pages hear."""
+"""A real jupyter-server with kernels in containers, and websockets of pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.notebook.conftest import clean_environment
 
 TOKEN = "of-the-test"
 
-#: How the container of a kernel is lost: the reason that is reported, by a pattern.
+#: How the container of a kernel is lost -> pattern of the reported reason.
 LOSSES = {
     "agent": r"The agent .* died",
     "container": r"The application master died|The agent .* died",
@@ -45,7 +45,7 @@ _LATER = f"import threading\nthreading.Timer(1.0, lambda: exec({_ALLOCATE!r}, {{
 
 
 def ask(port: int, method: str, path: str, body: Any = None) -> Any:
-    """What the server answers; None: nothing, since it is not there yet, or just goes away."""
+    """Return the server's answer; None if the server does not run yet, or is ending."""
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/api/{path}",
         json.dumps(body).encode() if body is not None else None,
@@ -64,7 +64,7 @@ def ask(port: int, method: str, path: str, body: Any = None) -> Any:
 
 
 def environment(root: Path) -> dict[str, str]:
-    """Nothing of this machine's user."""
+    """Return an environment without the settings of this machine's user."""
     own = {"SUBMARINE_STATE_DIR": "state", "JUPYTER_PATH": "share/jupyter"}
     own |= {f"JUPYTER_{name}_DIR": name.lower() for name in ("CONFIG", "DATA", "RUNTIME")}
     places = {name: str(root / folder) for name, folder in own.items()}
@@ -73,7 +73,7 @@ def environment(root: Path) -> dict[str, str]:
 
 @contextmanager
 def server(root: Path, *words: str, env: Mapping[str, str] | None = None) -> Iterator[int]:
-    """A server that answers at the port, until it is killed."""
+    """Run a server at the port, until it is killed."""
     port = free_port()
     command = [sys.executable, "-m", "jupyter_server", "--no-browser", "--ip=127.0.0.1"]
     command += [f"--port={port}", "--ServerApp.port_retries=0", "--allow-root"]
@@ -96,16 +96,16 @@ def server(root: Path, *words: str, env: Mapping[str, str] | None = None) -> Ite
 
 @dataclass
 class Loss:
-    """One loss of a container; seconds from the loss until it was reported.
+    """One loss of a container, with the seconds until it was reported.
 
     Attributes
     ----------
     reason
         The text that was reported.
     told
-        Seconds until the reason.
+        Seconds until the reason was reported.
     dead
-        Seconds until the server said that the kernel is dead.
+        Seconds until the server reported that the kernel is dead.
     """
 
     kind: str
@@ -121,12 +121,12 @@ class Loss:
 
     @property
     def named(self) -> bool:
-        """Whether the reason that was reported names the loss."""
+        """Whether the reported reason matches the loss."""
         return re.search(LOSSES[self.kind], self.reason) is not None
 
 
 class Page:
-    """A page that has opened a kernel of the server."""
+    """A page with a kernel of the server."""
 
     def __init__(self, port: int, kernel: str) -> None:
         self.port = port
@@ -147,7 +147,7 @@ class Page:
                 self.heard.append((time.monotonic(), message))
 
     def execute(self, code: str) -> str:
-        """Send code; the id of the request."""
+        """Send code; return the id of the request."""
         content = {"code": code, "silent": False, "store_history": False, "user_expressions": {}}
         asked = uuid.uuid4().hex
         header = {"msg_id": asked, "msg_type": "execute_request", "session": "page"}
@@ -165,9 +165,9 @@ class Page:
         until(lambda: any(text in str(m["content"].get("text", "")) for _, m in self.heard))
 
     def reported(self, asked: str) -> tuple[float, str]:
-        """When the reason of a loss came, for a request or without one, and the reason.
+        """Return when a loss was reported, for a request or without one, and its reason.
 
-        Infinity and an empty text, where none came.
+        Infinity and an empty text if it was not reported.
         """
         for when, message in list(self.heard):
             content = message["content"]
@@ -177,15 +177,15 @@ class Page:
         return math.inf, ""
 
     def until_dead(self) -> None:
-        """Wait until the server has said that the kernel is dead."""
+        """Wait until the server has reported that the kernel is dead."""
         until(self.count_dead)
 
     def count_dead(self) -> int:
-        """How often the server has said that the kernel is dead."""
+        """Return how often the server has reported that the kernel is dead."""
         return sum(_state(message) == "dead" for _, message in self.heard)
 
     def close(self) -> None:
-        """Shut the kernel down, where it still exists."""
+        """Shut the kernel down, if it exists."""
         self._socket.close()
         with contextlib.suppress(urllib.error.HTTPError):
             ask(self.port, "DELETE", f"kernels/{self.kernel}")
@@ -200,7 +200,7 @@ def _parent(message: Mapping[str, Any]) -> str:
 
 
 def container_of(pid: int) -> list[psutil.Process]:
-    """All processes of the container that a process belongs to."""
+    """Return all processes of the container that contains a process."""
     container = psutil.Process(pid).environ()["CONTAINER_ID"]
     found = []
     for process in psutil.process_iter():
@@ -211,7 +211,7 @@ def container_of(pid: int) -> list[psutil.Process]:
 
 
 def losses(port: int, kernel: str, session: Session, count: int = 10) -> Iterator[Loss]:
-    """Lose the container of ``count`` kernels without a cell, and of as many with one."""
+    """Lose the container of ``count`` kernels without a running cell, and of as many with one."""
     kinds = list(LOSSES)
     for number in range(2 * count):
         page = Page(port, kernel)
@@ -222,14 +222,14 @@ def losses(port: int, kernel: str, session: Session, count: int = 10) -> Iterato
 
 
 def lose(page: Page, session: Session, job: Job, kind: str, *, running: bool) -> Loss:
-    """Lose the container of a kernel on this machine's YARN, and measure when the page knows it.
+    """Lose the container of a kernel on this machine's YARN, and measure the report to the page.
 
     Parameters
     ----------
     kind
         A key of ``LOSSES``.
     running
-        Whether a cell runs meanwhile.
+        Whether a cell runs at the same time.
     """
     loss = Loss(kind, running)
     page.until_idle(page.execute("a = 1"))
@@ -239,7 +239,7 @@ def lose(page: Page, session: Session, job: Job, kind: str, *, running: bool) ->
     if running:
         asked = page.execute(_RUNNING if kind != "memory" else f"{_LATER}\n{_RUNNING}")
         page.until_printed("in it")
-        time.sleep(0.5)  # The owner of the kernel looks every 0.2 s at what runs.
+        time.sleep(0.5)  # The owner reads the running requests every 0.2 s.
     elif kind == "memory":
         page.until_idle(page.execute(_LATER))
     began = time.monotonic()

@@ -1,8 +1,9 @@
-"""ipykernel's own tests, from its source package, run against this kernel.
+"""ipykernel's own tests, from its source archive, with the kernel of this project.
 
-The source package of the installed version and what its tests need are brought by pip once, into
-``out/``; neither becomes part of this project or of its environment. ``python3``, the kernel that
-those tests start, is ours there, and so is the kernel's class that they use in their own process.
+pip downloads the source archive of the installed version and the packages that its tests need into
+``out/`` once. Neither becomes a part of this project or of its environment. The kernel ``python3``,
+which these tests start, is replaced by the kernel of this project, and so is the class of the
+kernel that they create in their own process.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ ipykernel.ipkernel.IPythonKernel = SubmarineKernel
 
 
 def pip(*words: str) -> None:
-    """pip, with its last words where it fails."""
+    """Run pip; report the end of its output on failure."""
     command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, f"the registry gave no {words[-1]}: {done.stderr[-2000:]}"
@@ -65,15 +66,15 @@ def pip(*words: str) -> None:
 
 @pytest.fixture(scope="module")
 def suite() -> Path:
-    """Directory with ``tests`` of ipykernel and ``site`` with what they need."""
+    """Directory with ``tests`` of ipykernel and ``site`` with the packages that they need."""
     if not (CACHE / "complete").exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         name = f"ipykernel=={version('ipykernel')}"
         pip("download", "--no-deps", "--no-binary", "ipykernel", "--dest", str(CACHE), name)
-        # Their own dependencies are here already, but for these: nothing else may come along.
+        # All other dependencies are installed.
         pip("install", "--no-deps", "--upgrade", "--target", str(CACHE / "site"), *NEEDED)
         (archive,) = CACHE.glob("ipykernel-*.tar.gz")
-        # Python has filters since 3.11.4; Debian 12's is older.
+        # Filters exist since Python 3.11.4; Debian 12 has an older version.
         safe: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(archive) as packed:
             packed.extractall(CACHE, **safe)
@@ -82,7 +83,7 @@ def suite() -> Path:
 
 
 def run_suite(suite: Path, folder: Path, *tests: str, timeout: float) -> tuple[int, str]:
-    """Exit code and output of ipykernel's tests against our kernel."""
+    """Run ipykernel's tests; return exit code and output."""
     (source,) = (path for path in suite.glob("ipykernel-*") if path.is_dir())
     spec = folder / "share" / "jupyter" / "kernels" / "python3"
     spec.mkdir(parents=True)
@@ -116,19 +117,19 @@ def run_suite(suite: Path, folder: Path, *tests: str, timeout: float) -> tuple[i
 
 
 def passed(output: str) -> int:
-    """Tests that passed, by pytest's own last line."""
+    """Return the number of passed tests, from pytest's summary."""
     found = re.findall(r"(\d+) passed", output)
     return int(found[-1]) if found else 0
 
 
-def test_what_must_stay_ipykernels(suite: Path, tmp_path: Path) -> None:
+def test_a_selection_of_ipykernels_tests(suite: Path, tmp_path: Path) -> None:
     code, output = run_suite(suite, tmp_path, *SELECTION, timeout=300)
     assert code == 0, output[-5000:]
     assert passed(output) >= 10, output[-2000:]
 
 
-def test_the_kernel_of_the_suite_is_ours(suite: Path, tmp_path: Path) -> None:
-    """Else all of this would test ipykernel."""
+def test_the_suite_runs_the_kernel_of_the_project(suite: Path, tmp_path: Path) -> None:
+    """Otherwise the other tests would test ipykernel."""
     probe = tmp_path / "test_probe.py"
     probe.write_text(
         "from ipykernel.ipkernel import IPythonKernel\n"
@@ -145,9 +146,9 @@ def test_the_kernel_of_the_suite_is_ours(suite: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1900)  # three minutes where nothing else runs
+@pytest.mark.timeout(1900)  # Three minutes on an idle machine.
 def test_the_whole_suite(suite: Path, tmp_path: Path) -> None:
-    # matplotlib, which the suite finds here, opens Tk's window only where there is a screen.
+    # The window of Tk, which the suite tests if matplotlib is installed, needs a display.
     window = "tests/test_matplotlib_eventloops.py::test_matplotlib_gui[tk]"
     left = [] if os.environ.get("DISPLAY") else ["--deselect", window]
     code, output = run_suite(suite, tmp_path, "tests", *left, timeout=1800)

@@ -1,4 +1,4 @@
-"""What the kernel has of its own: its kernelspec's settings, and help in the inspector."""
+"""Settings of the kernel's kernelspec, and help in the inspector."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Opened = Callable[[Mapping[str, Any]], Notebook]
 def test_the_kernelspec_decides_where_and_how_jobs_run(opened: Opened) -> None:
     defaults = {"memory": "333M", "param": {"lr": 0.5}}
     notebook = opened({"backend": "local", "queue": "ml", "run": defaults})
-    # What the kernel starts is to go the same way.
+    # Processes that the kernel starts use the same settings.
     assert notebook.good("!echo $SUBMARINE_QUEUE").stdout.strip() == "ml"
     notebook.good("%%submarine --only\nprint('lr', SUBMARINE)")
     dry = notebook.good("%submarine run x --dry-run --force --json").stdout
@@ -34,7 +34,7 @@ def test_the_kernelspec_decides_where_and_how_jobs_run(opened: Opened) -> None:
         ({"run": {"gpuu": 1}}, "'gpuu' is not an option"),
     ],
 )
-def test_a_wrong_kernelspec_stops_runs_and_nothing_else(
+def test_an_invalid_kernelspec_prevents_runs_only(
     opened: Opened, submarine: Mapping[str, Any], message: str
 ) -> None:
     notebook = opened(submarine)
@@ -45,7 +45,7 @@ def test_a_wrong_kernelspec_stops_runs_and_nothing_else(
 
 
 def inspected(notebook: Notebook, code: str, cursor: int | None = None) -> str | None:
-    """Text of the inspector; None where it finds nothing."""
+    """Return the text of the inspector; None if it finds nothing."""
     reply = notebook.client.inspect(code, cursor, reply=True, timeout=TIMEOUT)["content"]
     assert reply["status"] == "ok"
     return str(reply["data"]["text/plain"]) if reply["found"] else None
@@ -67,13 +67,13 @@ def test_the_inspector_knows_verbs_and_options(opened: Opened) -> None:
     assert "install" in (inspected(notebook, "%submarine kernel") or "")
     for nothing in ("%submarine runn", "%submarine run --gpuu", "%submarine_x runn"):
         assert inspected(notebook, nothing) is None, nothing
-    # All else is IPython's.
+    # Other words are inspected by IPython.
     notebook.good("def mine(a):\n    'My own text of submarine.'")
     assert "My own text" in (inspected(notebook, "mine") or "")
     assert "Change the current working" in (inspected(notebook, "%cd") or "")
 
 
-def test_a_question_mark_asks_for_the_same(opened: Opened) -> None:
+def test_a_question_mark_shows_the_same(opened: Opened) -> None:
     notebook = opened({})
 
     def paged(code: str) -> str:

@@ -1,4 +1,4 @@
-"""The kernel keeps to Jupyter's messaging protocol: the suite of ``jupyter_kernel_test``."""
+"""The kernel implements Jupyter's messaging protocol: the suite of ``jupyter_kernel_test``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _kernel_on_the_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 class TestProtocol(Samples, KernelTests):
-    """The samples, and what ``%submarine`` adds."""
+    """The samples, and additional ones for ``%submarine``."""
 
     kernel_name = "submarine"
     completion_samples = (
@@ -34,7 +34,7 @@ class TestProtocol(Samples, KernelTests):
     code_inspect_sample = "%submarine run"
 
 
-del KernelTests  # else it would be collected as well
+del KernelTests  # Otherwise pytest would collect it too.
 
 
 def test_the_suite_was_not_empty() -> None:

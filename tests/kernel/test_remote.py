@@ -1,4 +1,4 @@
-"""A kernel in a container, from its start to its end, and everybody's end before it."""
+"""A kernel in a container, from its start to its end, and the loss of each part."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def remote(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Remote]:
         yield made
 
 
-def test_a_life(remote: Remote) -> None:
+def test_start_execute_interrupt_restart_and_shut_down(remote: Remote) -> None:
     manager, client = remote.start()
     job = remote.job_of(manager)
     assert job.record().state is State.RUNNING
@@ -62,7 +62,7 @@ def test_a_life(remote: Remote) -> None:
     assert json.loads(json.dumps(info))["job_id"] == job.id
 
     # Interrupt.
-    # An error would abort requests that reach the kernel just after its reply.
+    # Otherwise an error aborts requests that arrive shortly after the reply.
     sleep = "import time\nprint('in it', flush=True)\ntime.sleep(1000)"
     busy = client.execute(sleep, stop_on_error=False)
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
@@ -76,7 +76,7 @@ def test_a_life(remote: Remote) -> None:
     assert execute(client, "a")[0] == "NameError"
     assert remote.job_of(manager).id == job.id
 
-    # A kernel that dies, not its container.
+    # The kernel dies, but not its container.
     client.execute("import os; os._exit(7)")
     until(lambda: not manager.is_alive())
     assert manager.provisioner is not None
@@ -90,18 +90,18 @@ def test_a_life(remote: Remote) -> None:
     assert job.wait(PATIENCE).state is State.SUCCEEDED
 
 
-def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remote) -> None:
+def test_a_killed_container_is_a_dead_kernel_with_a_reason(remote: Remote) -> None:
     manager, client = remote.start()
     job, connection = remote.job_of(manager), manager.get_connection_info()
     execute(client, "a = 1")
     asked = client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
-    behind = client.execute("b = 2")  # on the same connection: it was sent when the other prints
+    behind = client.execute("b = 2")  # On the same connection, after the first prints.
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
     assert job.handle is not None
     os.kill(int(job.handle["pid"]), signal.SIGKILL)
     until(lambda: not manager.is_alive())
     assert job.record().reason is EndReason.AGENT_LOST
-    # The cell that ran ends with the reason, once; the one behind it says that it did not run.
+    # The running cell gets the reason, once; the queued one is reported as not run.
     lost = "The container of the kernel is gone."
     for request, words in ((asked, lost), (behind, "This cell did not run")):
         reply = client.get_shell_msg(timeout=PATIENCE)
@@ -112,7 +112,7 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
             assert message["content"]["evalue"].startswith(words)
         assert len(heard) == 2, heard
 
-    # What the user's restart gives is a new container behind the same ports and key.
+    # A restart by the user gets a new container behind the same ports, with the same key.
     manager.restart_kernel()
     client.wait_for_ready(timeout=PATIENCE)
     assert remote.job_of(manager).id != job.id
@@ -121,7 +121,7 @@ def test_a_container_that_is_killed_is_a_dead_kernel_with_a_reason(remote: Remot
 
 
 def _until_idle(client: BlockingKernelClient, asked: str) -> list[dict[str, Any]]:
-    """What came for a cell until the kernel had done with it."""
+    """Return the messages of a cell until the kernel is idle."""
     found: list[dict[str, Any]] = []
     while True:
         message = client.get_iopub_msg(timeout=PATIENCE)
@@ -133,7 +133,7 @@ def _until_idle(client: BlockingKernelClient, asked: str) -> list[dict[str, Any]
 
 
 class Restarter:
-    """Jupyter's restarter, as far as a provisioner uses it."""
+    """Jupyter's restarter, with the methods that the provisioner uses."""
 
     restart_limit = 5
 
@@ -145,7 +145,7 @@ class Restarter:
 
 
 def test_a_container_that_is_lost_during_a_restart_is_not_replaced(remote: Remote) -> None:
-    """Jupyter restarts a kernel that has ended; here its container ends a moment later."""
+    """Jupyter restarts a kernel that has ended; its container ends shortly after."""
     manager, client = remote.start()
     job = remote.job_of(manager)
     manager._restarter = restarter = Restarter()
@@ -171,7 +171,7 @@ def test_a_container_that_is_lost_during_a_restart_is_not_replaced(remote: Remot
     until(lambda: gone in str(client.get_iopub_msg(timeout=PATIENCE)["content"]))
     assert [row.job_id for row in remote.session.store.newest()] == [job.id]
 
-    # What the user's restart gives is a new container.
+    # A restart by the user gets a new container.
     manager.restart_kernel()
     client.wait_for_ready(timeout=PATIENCE)
     assert remote.job_of(manager).id != job.id
@@ -186,9 +186,9 @@ def test_a_container_that_is_cancelled_while_no_cell_runs(remote: Remote) -> Non
     until(lambda: "somebody needs the GPU" in printed(client))
 
 
-def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
+def test_a_container_without_a_server_ends(remote: Remote) -> None:
     remote.install(idle_timeout="1s")
-    # Its signs of life come further apart: while it is connected that is no reason to end.
+    # The pings are less frequent than this limit, which must not end a connected kernel.
     server, said = remote.serve(code="import time; time.sleep(2.5)")
     job = remote.session.job(said["job"])
     assert job.record().state is State.RUNNING
@@ -198,12 +198,12 @@ def test_no_container_outlives_its_server_for_long(remote: Remote) -> None:
     assert b"no owner for 1 s" in b"".join(chunk.data for chunk in job.read_log("stderr"))
 
 
-def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:
+def test_a_restarted_server_finds_the_kernel(remote: Remote) -> None:
     server, said = remote.serve()
     server.kill()
     server.wait()
     manager = remote.manager()
-    # What a server that persists its kernels does, in a new process.
+    # Like a server that persists its kernels, in a new process.
     asyncio.run(manager._async_pre_start_kernel())
     assert manager.provisioner is not None
     asyncio.run(manager.provisioner.load_provisioner_info(said["info"]))
@@ -211,7 +211,7 @@ def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:
     assert remote.job_of(manager).id == said["job"]
     client = remote.connect(manager)
     assert execute(client, "print(x)") == ("ok", "42\n")
-    # A console that was attached to the connection file of before goes on, too.
+    # A console that uses the former connection file continues too.
     console = BlockingKernelClient(connection_file=str(remote.root / "connection.json"))
     console.load_connection_file()
     remote.clients.append(console)
@@ -220,7 +220,7 @@ def test_a_server_that_comes_back_finds_the_kernel(remote: Remote) -> None:
     assert execute(console, "print(x + 1)") == ("ok", "43\n")
 
 
-def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote) -> None:
+def test_only_the_same_notebook_gets_its_kernel_back(remote: Remote) -> None:
     server, said = remote.serve("work/digits.ipynb")
     other, _ = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
     assert remote.job_of(other).id != said["job"], "it has an owner"
@@ -231,7 +231,7 @@ def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote
     assert remote.job_of(stranger).id != said["job"]
 
     def back() -> tuple[object, BlockingKernelClient] | None:
-        # Its keeper may not have seen yet that the server is gone.
+        # The keeper may not have detected the end of the server yet.
         manager, client = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
         if remote.job_of(manager).id == said["job"]:
             return manager, client
@@ -242,7 +242,7 @@ def test_the_same_notebook_gets_its_kernel_back_and_no_other_does(remote: Remote
     assert execute(client, "print(x)") == ("ok", "42\n")
 
 
-def test_the_key_is_nowhere_but_in_a_file_of_the_container(remote: Remote) -> None:
+def test_the_key_is_only_in_a_file_of_the_container(remote: Remote) -> None:
     manager, client = remote.start()
     job = remote.job_of(manager)
     info: Mapping[str, Any] = manager.get_connection_info()
@@ -271,7 +271,7 @@ def test_an_environment_without_ipykernel(remote: Remote) -> None:
     remote.install(python_env=f"path:{bare}")
     with pytest.raises(SubmarineError, match="ipykernel is not installed") as error:
         remote.manager().start_kernel()
-    # A dialog of JupyterLab breaks no line by itself.
+    # A dialog of JupyterLab does not wrap lines.
     lines = str(error.value).replace(str(bare), "bare").splitlines()
     assert len(lines) > 2
     assert max(len(line) for line in lines) < 200
@@ -279,20 +279,20 @@ def test_an_environment_without_ipykernel(remote: Remote) -> None:
 
 
 def test_a_kernel_waits_for_a_device_of_this_machine(remote: Remote) -> None:
-    """Its agent answers meanwhile: that is no kernel."""
+    """The agent answers before the kernel is started."""
     remote.install(gpu=4000, start_timeout="5s")
     with pytest.raises(SubmarineError, match="no container in 5 s"):
         remote.manager().start_kernel()
 
 
-def test_what_a_kernel_cannot_have_is_refused_before_anything_is_submitted(remote: Remote) -> None:
+def test_invalid_options_are_rejected_before_the_submission(remote: Remote) -> None:
     with pytest.raises(UsageError, match="has no option 'worker'"):
         submit_kernel(remote.session, KernelRequest(NAME, {"worker": 3}))
     assert remote.session.store.ids() == set()
 
 
 def test_a_kernel_behind_a_coordinator(remote: Remote) -> None:
-    """As where a kernel is placed by a label, or in an image."""
+    """Like a kernel with a node label or an image."""
     remote.install(avoid_node="elsewhere")
     manager, client = remote.start()
     job = remote.job_of(manager)
@@ -307,8 +307,8 @@ def test_a_kernel_behind_a_coordinator(remote: Remote) -> None:
     assert job.wait(PATIENCE).state is State.SUCCEEDED
 
 
-def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
-    """The agent is stopped before it can open its port: so the kernel waits for ever."""
+def test_a_cancelled_start_leaves_no_job(remote: Remote) -> None:
+    """The agent is stopped before it opens its port, so the kernel waits forever."""
     stopped = threading.Event()
 
     def stop() -> None:
@@ -317,7 +317,7 @@ def test_a_start_that_is_given_up_leaves_no_job(remote: Remote) -> None:
             for pid in (f.parent for f in scratch.glob("*/agent.json")):
                 for process in psutil.process_iter(["cmdline"]):
                     words = process.info["cmdline"] or []
-                    # The agent itself, not the shell that starts it and is waited for.
+                    # The agent itself, not the shell that starts it.
                     if str(pid) in words and words[0] == sys.executable:
                         process.suspend()
                         frozen.append(process)

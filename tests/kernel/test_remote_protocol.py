@@ -1,4 +1,4 @@
-"""A kernel in a container keeps to Jupyter's messaging protocol: ``jupyter_kernel_test``."""
+"""A kernel in a container implements Jupyter's messaging protocol: ``jupyter_kernel_test``."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _kernel_on_the_path(tmp_path_factory: pytest.TempPathFactory) -> Iterator[No
 
 
 class TestRemoteProtocol(Samples, KernelTests):
-    """The samples as they are."""
+    """The samples without changes."""
 
     kernel_name = "far"
 
 
-del KernelTests  # else it would be collected as well
+del KernelTests  # Otherwise pytest would collect it too.

@@ -1,4 +1,4 @@
-"""A real jupyter-server that owns a kernel in a container: it is killed, comes back, and culls."""
+"""A real jupyter-server that owns a kernel in a container: kill, restart, and culling."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def test_a_notebook_finds_its_kernel_after_a_restart_and_an_idle_one_is_culled(
         record = job.wait(PATIENCE)
         assert record.state is State.SUCCEEDED, (record, time.monotonic() - began)
         assert b"its owner has ended the kernel" in job.log("stderr").data
-        # The server forgets it a moment after the job has ended.
+        # The server removes it shortly after the end of the job.
         until(lambda: ask(port, "GET", "kernels") == [])
 
 
-def test_a_server_ends_also_after_a_start_that_failed(tmp_path: Path) -> None:
-    """jupyter-server fails to stop while it believes that a kernel is being started."""
+def test_a_server_ends_after_a_failed_start(tmp_path: Path) -> None:
+    """jupyter-server does not stop while it has a pending kernel start."""
     (tmp_path / "work").mkdir()
     wrong = {"run": {"backend": "local", "worker": 3}}
     stanza = {"provisioner_name": PROVISIONER, "config": wrong}
@@ -62,7 +62,7 @@ def test_a_server_ends_also_after_a_start_that_failed(tmp_path: Path) -> None:
 
 
 def test_a_loss_is_reported_without_a_poll_of_the_server(tmp_path: Path) -> None:
-    """The server polls its kernels every 1,000 s here; a second kernel is lost without a cell."""
+    """The server polls every 1,000 s here; a second kernel is lost without a running cell."""
     stanza = provisioning("far", {"backend": "local", "memory": "400M"})
     install_kernel(name="far", prefix=str(tmp_path), container=stanza)
     (tmp_path / "work").mkdir()

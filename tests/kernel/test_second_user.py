@@ -1,4 +1,4 @@
-"""What another user of this machine sees of a kernel: neither code nor output."""
+"""Another user of this machine has no access to code and output of a kernel."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from tests.kernel.remote_rig import Remote, execute, kernels_of, local_session
 SECRET = "a word that nobody else may read"
 OTHER = 65534
 
-#: Subscribes to each address that it is given, without a key, and prints what it hears.
+#: Subscribes to addresses, without a key, and prints the messages.
 LISTENER = """\
 import json, os, sys, time
 import zmq
@@ -60,7 +60,7 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as 
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """A directory that every user can enter: pytest's own would hide what the product protects."""
+    """A directory that every user can enter; pytest's directory would hide the protection."""
     made = Path(tempfile.mkdtemp(prefix="second-user-"))
     made.chmod(0o755)
     yield made
@@ -84,7 +84,7 @@ def listening(user: int, seconds: float, *urls: str) -> Iterator[subprocess.Pope
 
 
 def address(info: Mapping[str, Any], channel: str) -> str:
-    """What a client connects to."""
+    """Return the address for a client."""
     port = info[f"{channel}_port"]
     between = ":" if info["transport"] == "tcp" else "-"
     return f"{info['transport']}://{info['ip']}{between}{port}"
@@ -96,14 +96,14 @@ def heard(listener: subprocess.Popen[str]) -> str:
 
 
 @needs_root
-def test_nothing_of_a_remote_kernel(remote: Remote) -> None:
+def test_a_remote_kernel_is_not_readable(remote: Remote) -> None:
     manager, client = remote.start()
     info = manager.get_connection_info()
     url = address(info, "iopub")
     with listening(OTHER, 2.0, url) as other, listening(os.geteuid(), 2.0, url) as owner:
         for _ in range(20):
             assert execute(client, f"print({SECRET!r})") == ("ok", SECRET + "\n")
-        # The same program hears it as the owner, who needs no key to subscribe.
+        # The owner can subscribe with the same program, without a key.
         assert SECRET in heard(owner)
         assert heard(other) == ""
     attempt = (
@@ -125,10 +125,10 @@ def test_nothing_of_a_remote_kernel(remote: Remote) -> None:
 
 @needs_root
 @pytest.mark.parametrize("setting", [{"transport_encryption": "required"}, {"transport": "ipc"}])
-def test_nothing_of_a_local_kernel_where_jupyter_is_told_so(
+def test_a_local_kernel_with_ipc_is_not_readable(
     root: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str]
 ) -> None:
-    """By default Jupyter's local kernels show their output to every user of the machine."""
+    """By default Jupyter's local kernels publish their output to every user of the machine."""
     if not set(setting) <= set(KernelManager.class_trait_names()):
         pytest.skip("jupyter_client is older than 8.10")
     monkeypatch.setenv("JUPYTER_PATH", str(root / "share" / "jupyter"))
@@ -170,7 +170,7 @@ def test_the_sockets_are_removed_with_the_kernel(remote: Remote) -> None:
     assert not directory.exists()
 
 
-def test_what_a_killed_server_left_is_removed_and_its_paths_can_be_had_again(
+def test_sockets_of_a_killed_server_are_removed_and_their_paths_are_free(
     remote: Remote,
 ) -> None:
     server, said = remote.serve()
@@ -182,7 +182,7 @@ def test_what_a_killed_server_left_is_removed_and_its_paths_can_be_had_again(
     assert not left.exists()
     again = SocketDirectory(remote.root / "state", said["info"]["connection_info"])
     assert Path(again.ip).parent == left
-    third = SocketDirectory(remote.root / "state", again.connection)  # in use: another one
+    third = SocketDirectory(remote.root / "state", again.connection)  # In use.
     assert third.ip != again.ip
     for each in (made, again, third):
         each.remove()
@@ -196,7 +196,7 @@ def test_long_state_directories_and_other_users_directories(
     made = SocketDirectory(long)
     assert all(len(os.fsencode(path)) < 107 for path in made.paths.values())
     made.remove()
-    # A directory that others can write is not used.
+    # A directory that other users can write to is not used.
     shared = tmp_path / "kernels"
     shared.mkdir()
     shared.chmod(0o777)
@@ -205,7 +205,7 @@ def test_long_state_directories_and_other_users_directories(
     made.remove()
 
 
-#: Connects to a port as another user, sends bytes, and says what comes back within 2 s.
+#: Connects to a port as another user, sends bytes, and prints the answer within 2 s.
 CALLER = """\
 import encodings.idna, os, socket, sys, time
 os.setgroups([]); os.setgid(65534); os.setuid(65534)
@@ -220,7 +220,7 @@ except OSError as error:
 
 
 @needs_root
-def test_a_port_that_leads_to_a_job_is_closed_to_other_users() -> None:
+def test_a_forwarded_port_rejects_other_users() -> None:
     async def talk() -> None:
         ports = TunnelPorts(["app"])
         try:
@@ -229,7 +229,7 @@ def test_a_port_that_leads_to_a_job_is_closed_to_other_users() -> None:
             other = await asyncio.create_subprocess_exec(*words, stdout=subprocess.PIPE)
             said = (await other.communicate())[0].decode().strip()
             assert said in ("0", "ConnectionResetError", "BrokenPipeError")
-            # This user's own connection waits for the job, whose address is not known yet.
+            # A connection of this user waits for the job, whose address is not known yet.
             with socket.create_connection(("127.0.0.1", port)) as own:
                 own.setblocking(False)
                 receiving = asyncio.get_running_loop().sock_recv(own, 1)

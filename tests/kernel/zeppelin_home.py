@@ -1,4 +1,4 @@
-"""A Zeppelin installation for ``submarine notebook start --app zeppelin``, of the tests' jars."""
+"""A Zeppelin installation for ``submarine notebook start --app zeppelin``, from the tests' jars."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from tests.zeppelin.server_jars import ensure_jars
 
 
 def zeppelin_at(home: Path) -> Path:
-    """Make it, as far as the server needs one; its start script is short, like theirs."""
+    """Create an installation with the files that the server needs, and a short start script."""
     for name in ("bin", "conf", "interpreter", "war"):
         (home / name).mkdir(parents=True)
-    # What an administrator has set must not lead the job's server elsewhere.
+    # Settings of an administrator must not change the job's server.
     (home / "conf" / "zeppelin-env.sh").write_text("export ZEPPELIN_PORT=1\nexport MARK=kept\n")
     (home / "bin" / "zeppelin.sh").write_text(
         "set -e\n"

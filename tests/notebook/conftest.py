@@ -1,4 +1,4 @@
-"""A real kernel "Python + Submarine" on the local backend, spoken to as a front end does."""
+"""A real kernel "Python + Submarine" on the local backend, used like a front end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _given: set[int] = set()
 
 
 def kernel_ports() -> dict[str, int]:
-    """Ports that nobody takes before the kernel does; those that Jupyter looks for may be taken.
+    """Reserve ports for the kernel; ports that Jupyter selects may be taken in the meantime.
 
-    The system hands them out to nobody, and each process of a run of tests has others.
+    They are outside of the system's ephemeral range, and differ between processes of a test run.
     """
     mine = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 8
     found: list[int] = []
@@ -42,13 +42,13 @@ def kernel_ports() -> dict[str, int]:
 
 
 def _display_id(content: dict[str, Any]) -> str:
-    """The id by which a display is updated; one that is never updated counts for itself."""
+    """Return the display id of an output, or a unique id if it has none."""
     return str(content.get("transient", {}).get("display_id") or id(content))
 
 
 @dataclass
 class Ran:
-    """What one execution left: its id, its outputs as a front end would show them."""
+    """One execution: its id, and its outputs as a front end shows them."""
 
     msg_id: str
     status: str = ""
@@ -63,9 +63,9 @@ class Ran:
 
     @property
     def cards(self) -> list[dict[str, Any]]:
-        """The jobs on display here, as first shown; on YARN steps of the submit come before.
+        """The job cards of this execution, as first shown; on YARN progress lines precede them.
 
-        Updates of other displays, of earlier executions, are none of these.
+        Updates of the displays of earlier executions are not included.
         """
         own = [_display_id(item) for item in self.displays]
         first: dict[str, dict[str, Any]] = {}
@@ -76,7 +76,7 @@ class Ran:
 
 
 class Notebook:
-    """A kernel and what it has said, sorted by the execution that caused it."""
+    """A kernel and its messages, sorted by execution."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Notebook:
         self.manager = KernelManager(
             kernel_name=kernel, kernel_spec_manager=specs, cache_ports=False, **kernel_ports()
         )
-        # The log level hides a warning about the transport, of no interest here.
+        # The log level hides a warning about the transport.
         self.manager.start_kernel(
             cwd=str(self.folder),
             env={**clean_environment(scratch), **(environment or {})},
@@ -110,7 +110,7 @@ class Notebook:
         self.client.wait_for_ready(timeout=TIMEOUT)
 
     def restart(self) -> None:
-        """As the menu's Restart Kernel."""
+        """Restart the kernel like the menu item."""
         self.client.stop_channels()
         self.manager.restart_kernel(now=True)
         self._connect()
@@ -131,7 +131,7 @@ class Notebook:
     ) -> Ran:
         """Start an execution and return at once.
 
-        Not ``attended``: nobody can be asked, as a headless executor says with each request.
+        Without ``attended`` the request does not allow questions, like a headless executor.
         """
         content = {
             "code": code,
@@ -145,7 +145,7 @@ class Notebook:
         if cell_id is not None:
             metadata["cellId"] = cell_id
         if tags is not None:
-            # JupyterLab sends all of the cell's metadata with each execution.
+            # JupyterLab sends the cell's metadata with each execution.
             metadata["tags"] = tags
         message = self.client.session.msg("execute_request", content, metadata=metadata)
         self.client.shell_channel.send(message)
@@ -153,30 +153,30 @@ class Notebook:
         return ran
 
     def run(self, code: str, **how: Any) -> Ran:
-        """Execute to the end."""
+        """Execute, and wait for the end."""
         return self.wait(self.send(code, **how))
 
     def good(self, code: str, **how: Any) -> Ran:
-        """Execute to the end; it must succeed."""
+        """Execute, and require success."""
         ran = self.run(code, **how)
         assert ran.status == "ok", ran.traceback or ran.stderr
         return ran
 
     def wait(self, ran: Ran, timeout: float = TIMEOUT) -> Ran:
-        """Take messages until ``ran`` is done."""
+        """Receive messages until ``ran`` is done."""
         self.until(lambda: ran.status.endswith("!"), timeout)
         ran.status = ran.status.rstrip("!")
         return ran
 
     def until(self, done: Any, timeout: float = TIMEOUT) -> None:
-        """Take messages until ``done()``."""
+        """Receive messages until ``done()``."""
         deadline = time.monotonic() + timeout
         while not done():
             assert time.monotonic() < deadline, "the kernel did not get there in time"
             self._take()
 
     def listen(self, seconds: float) -> None:
-        """Take messages for a while."""
+        """Receive messages for some time."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             self._take()
@@ -207,7 +207,7 @@ class Notebook:
             ran.status = (ran.status or self._reply(ran)) + "!"
 
     def _reply(self, ran: Ran) -> str:
-        """Status from the reply: a usage error sends no error message."""
+        """Set the status from the reply: a usage error sends no error message."""
         deadline = time.monotonic() + TIMEOUT
         while time.monotonic() < deadline:
             reply = self.client.get_shell_msg(timeout=TIMEOUT)
@@ -218,13 +218,13 @@ class Notebook:
         raise AssertionError("no reply")
 
     def complete(self, code: str) -> list[str]:
-        """Matches at the end of ``code``."""
+        """Return the matches at the end of ``code``."""
         reply = self.client.complete(code, reply=True, timeout=TIMEOUT)
         return list(reply["content"]["matches"])
 
 
 def clean_environment(folder: Path) -> dict[str, str]:
-    """The kernel's environment: nothing of this machine's user, jobs as local processes."""
+    """Return the kernel's environment: without user settings, with local jobs."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -242,7 +242,7 @@ def clean_environment(folder: Path) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A prefix that holds the kernelspec."""
+    """A prefix that contains the kernelspec."""
     prefix = tmp_path_factory.mktemp("prefix")
     install_kernel(prefix=str(prefix))
     return prefix / "share" / "jupyter" / "kernels"
@@ -250,13 +250,13 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def notebook(tmp_path: Path, kernels: Path) -> Iterator[Notebook]:
-    """A fresh kernel."""
+    """A new kernel."""
     with contextlib.closing(Notebook(tmp_path, kernels)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def shared_notebook(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
-    """One kernel for tests that leave nothing behind in it."""
+    """One kernel for tests without side effects."""
     with contextlib.closing(Notebook(tmp_path_factory.mktemp("shared"), kernels)) as opened:
         yield opened

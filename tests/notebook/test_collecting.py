@@ -1,4 +1,4 @@
-"""Cells are collected, replaced, removed and ordered as the notebook has them."""
+"""Cells are collected, replaced, removed and ordered like in the notebook."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from tests.notebook.conftest import Notebook, Ran
 
 
 def said(ran: Ran) -> str:
-    """The text of all outputs."""
+    """Return the text of all outputs."""
     shown = [*ran.displays, *ran.updates]
     return ran.stdout + ran.stderr + "".join(item["data"]["text/plain"] for item in shown)
 
 
 def listed(notebook: Notebook) -> list[tuple[str, str]]:
-    """(label, first line) of the collected cells in order."""
+    """Return label and first line of the collected cells, in order."""
     shown = json.loads(notebook.good("%submarine cells --json").stdout)
     return [(row["file"], row["source"].split("\n")[0]) for row in shown["cells"]]
 
 
-def test_a_collected_cell_runs_here_as_any_cell(notebook: Notebook) -> None:
+def test_a_collected_cell_runs_in_the_kernel(notebook: Notebook) -> None:
     ran = notebook.good("%%submarine\nimport math\nx = 3\nx + 4")
     assert ran.result == {"text/plain": "7"}
     assert notebook.good("x").result == {"text/plain": "3"}
@@ -43,7 +43,7 @@ def test_its_traceback_is_that_of_a_normal_cell(notebook: Notebook) -> None:
     assert [file for file, _ in listed(notebook)] == ["model.py"]
 
 
-def test_running_again_replaces_and_losing_the_mark_removes(notebook: Notebook) -> None:
+def test_running_again_replaces_and_removing_the_mark_removes(notebook: Notebook) -> None:
     notebook.good("%%submarine\na = 1", cell_id="one")
     notebook.good("%%submarine\nb = 2", cell_id="two")
     notebook.good("%%submarine\na = 10", cell_id="one")
@@ -54,7 +54,7 @@ def test_running_again_replaces_and_losing_the_mark_removes(notebook: Notebook) 
     assert listed(notebook) == []
 
 
-def test_only_does_not_run_here(notebook: Notebook) -> None:
+def test_only_does_not_run_in_the_kernel(notebook: Notebook) -> None:
     ran = notebook.good("%%submarine --only\nraise SystemExit('not here')")
     assert "did not run here" in ran.stdout
     assert listed(notebook) == [("main.py", "raise SystemExit('not here')")]
@@ -79,7 +79,7 @@ def test_only_does_not_run_here(notebook: Notebook) -> None:
         ("%submarine show nothing-like-this", "nothing-like-this"),
     ],
 )
-def test_refusals_are_one_sentence_and_fail_the_cell(
+def test_errors_are_one_sentence_and_fail_the_cell(
     shared_notebook: Notebook, cell: str, words: str
 ) -> None:
     ran = shared_notebook.run(cell)
@@ -91,13 +91,13 @@ def test_refusals_are_one_sentence_and_fail_the_cell(
     assert listed(shared_notebook) == []
 
 
-def test_what_is_left_out_is_said(notebook: Notebook) -> None:
+def test_lines_that_are_left_out_are_reported(notebook: Notebook) -> None:
     ran = notebook.good("%%submarine\n!echo hello\nx = 1")
     assert "line 2: a shell command was left out of the program: !echo hello" in ran.stdout
     assert "hello" in ran.stdout.replace("!echo hello", "")
 
 
-def test_files_of_the_program_can_be_imported_here(notebook: Notebook) -> None:
+def test_files_of_the_program_can_be_imported_in_the_kernel(notebook: Notebook) -> None:
     notebook.good("%%submarine --file model.py\ndef f():\n    return 1", cell_id="m")
     notebook.good("%%submarine --file pkg/deep.py\nfrom model import f\ng = f() + 1")
     ran = notebook.good("%%submarine\nfrom model import f\nfrom pkg.deep import g\nf(), g")
@@ -144,7 +144,7 @@ def test_cells_and_script_are_shown(notebook: Notebook) -> None:
     assert listed(notebook) == []
 
 
-def test_async_cells_and_line_numbers_are_not_disturbed(notebook: Notebook) -> None:
+def test_async_cells_and_line_numbers_do_not_change(notebook: Notebook) -> None:
     ran = notebook.good("import asyncio\nawait asyncio.sleep(0, 5)")
     assert ran.result == {"text/plain": "5"}
     ran = notebook.good("%%submarine\nasync def f():\n    return 6\n")

@@ -1,4 +1,4 @@
-"""Headless execution, a terminal, subshells, and the kernelspec itself."""
+"""Headless execution, a terminal, subshells, and the kernelspec."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def execute(folder: Path, monkeypatch: pytest.MonkeyPatch, *sources: str) -> nbformat.NotebookNode:
-    """Run cells headless in ipykernel's own kernel and return the executed document."""
+    """Run cells headless in ipykernel's own kernel; return the executed document."""
     for name, value in clean_environment(folder).items():
         monkeypatch.setenv(name, value)
     notebook = new_notebook(cells=[new_code_cell(source) for source in sources])
@@ -79,7 +79,7 @@ def test_a_failed_job_fails_a_headless_notebook(
     assert executed.cells[3].execution_count is None
 
 
-def test_subshells_are_not_disturbed(notebook: Notebook) -> None:
+def test_subshells_work(notebook: Notebook) -> None:
     go = notebook.folder / "go"
     notebook.good(
         "%%submarine --only\nimport os, time\n"
@@ -141,7 +141,7 @@ def test_a_terminal_gets_text(tmp_path: Path) -> None:
     assert "<Job demo-" not in done.stdout
 
 
-def test_nothing_asks_where_nobody_can_answer(notebook: Notebook) -> None:
+def test_no_question_is_asked_in_a_headless_run(notebook: Notebook) -> None:
     ran = notebook.good(
         "from submarine_magics.magics import SubmarineMagics\n"
         "SubmarineMagics.of(get_ipython()).frontend.confirm('Really?')",

@@ -1,4 +1,4 @@
-"""Cells that run without a person: what a command waits for, the barrier, and vanished kernels."""
+"""Headless runs: commands that wait, the barrier, and killed kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAILING = "%%submarine --only\nimport json\n\njson.loads('{')"
 UNTIL = "%submarine run {name} --worker_launch_cmd 'while [ ! -e {path} ]; do sleep 0.1; done'"
 ENDLESS = "--worker_launch_cmd 'sleep 3600'"
 WAIT = "from submarine_magics.headless.barrier import wait_for_jobs; wait_for_jobs()"
-#: A thread that starts its job when it is told to; one of a daemon and one of a pool never end.
+#: A thread that starts its job on request; a daemon thread and a pool's thread do not end.
 LATE = """
 import pathlib, threading, time
 from concurrent.futures import ThreadPoolExecutor
@@ -56,9 +56,9 @@ def state(shown: dict[str, Any]) -> str:
 
 
 def end_of(ran: Ran, job_id: str = "") -> str:
-    """What an output said last of a job: of the one that it shows first, or of an earlier one."""
+    """Return the last state of a job in an output: of its first job, or of an earlier one."""
     wanted = job_id or started(ran)[0]
-    # A job that has ended when it is first shown is never brought up to date.
+    # The card of an ended job is not updated.
     outputs = [item for item in ran.displays if MIME_TYPE in item["data"]] + ran.updates
     return state([item for item in outputs if item["data"][MIME_TYPE]["job_id"] == wanted][-1])
 
@@ -68,21 +68,21 @@ def started(ran: Ran) -> list[str]:
 
 
 def told(ran: Ran) -> dict[str, Any]:
-    """What the runner reads of a barrier."""
+    """Return the content of a barrier's display."""
     [found] = [shown["data"][BARRIER] for shown in ran.displays if BARRIER in shown["data"]]
     return dict(found)
 
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
-    """A kernel whose runner says nothing."""
+    """A kernel without a runner."""
     with contextlib.closing(Notebook(tmp_path_factory.mktemp("plain"), kernels)) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def ours(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
-    """A kernel of our runner's."""
+    """A kernel of the runner."""
     headless = Headless(barrier=True, job_options={"memory": "200M"}).to_environment()
     folder = tmp_path_factory.mktemp("ours")
     with contextlib.closing(Notebook(folder, kernels, environment=headless)) as opened:
@@ -90,7 +90,7 @@ def ours(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[No
 
 
 def record_of(notebook: Notebook, job_id: str) -> dict[str, Any] | None:
-    """The job's last word, from its directory."""
+    """Return the job's record, from its directory."""
     for path in files_below(notebook.folder.parent):
         if path.parts[-2:] == (job_id, "record.json"):
             return dict(json.loads(path.read_text()))
@@ -98,7 +98,7 @@ def record_of(notebook: Notebook, job_id: str) -> dict[str, Any] | None:
 
 
 def guards_of(notebook: Notebook) -> list[psutil.Process]:
-    """Guards of this notebook's kernels."""
+    """Return the guard processes of this notebook's kernels."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
         if any(word.endswith("guard_process.py") for word in process.info["cmdline"] or []):
@@ -119,19 +119,19 @@ def test_a_command_waits_for_its_job_and_fails_with_it(plain: Notebook) -> None:
     assert {MIME_TYPE, "text/html", "text/plain"} <= set(ran.updates[-1]["data"])
 
 
-def test_with_a_person_there_nothing_is_waited_for(plain: Notebook, tmp_path: Path) -> None:
+def test_an_interactive_session_does_not_wait(plain: Notebook, tmp_path: Path) -> None:
     end = tmp_path / "end"
     ran = plain.good(UNTIL.format(name="slow", path=end))
     assert state(ran.displays[0]) != "SUCCEEDED"
     end.touch()
-    # The same word waits for it, whoever looks on.
+    # The option `--wait` has the same effect in both cases.
     waited = plain.good("%submarine wait")
     assert end_of(waited) == "SUCCEEDED"
     again = plain.good("%submarine wait")
     assert "No job of this notebook is waited for any more." in again.stdout + str(again.displays)
 
 
-def test_a_cell_that_is_run_again_is_waited_for_as_it_is_now(plain: Notebook) -> None:
+def test_a_repeated_cell_waits_for_its_newest_job(plain: Notebook) -> None:
     plain.good("%submarine run bad --worker_launch_cmd 'exit 3'", cell_id="again")
     plain.good("%submarine run good --worker_launch_cmd 'exit 0'", cell_id="again")
     waited = plain.good("%submarine wait")
@@ -153,7 +153,7 @@ def test_jobs_of_python_are_waited_for_at_the_end_of_the_cell(plain: Notebook) -
     assert "Exit code 1" in ran.traceback
     last = {shown["data"][MIME_TYPE]["job_id"]: state(shown) for shown in ran.updates}
     assert sorted(last[job_id] for job_id in started(ran)) == ["FAILED", "SUCCEEDED"]
-    # An error that the cell has dealt with is no failure of the run.
+    # An error that the cell has caught is not a failure of the run.
     plain.good(
         "try:\n"
         "    submarine_jobs.run('api', worker_launch_cmd='false', wait=True)\n"
@@ -174,7 +174,7 @@ def test_a_cell_that_exits_leaves_no_job_behind(plain: Notebook) -> None:
     assert end_of(ran) == "SUCCEEDED"
 
 
-def test_what_a_thread_could_not_start_fails_its_cell(plain: Notebook) -> None:
+def test_a_failed_submission_in_a_thread_fails_its_cell(plain: Notebook) -> None:
     ran = plain.run(
         "import submarine_jobs, threading\n"
         "def work():\n"
@@ -200,7 +200,7 @@ def test_an_interrupt_cancels(plain: Notebook, how: str) -> None:
     assert end_of(ran) == "CANCELLED"
 
 
-def test_our_runner_waits_at_the_end_for_all(ours: Notebook, tmp_path: Path) -> None:
+def test_the_runner_waits_at_the_end_for_all_jobs(ours: Notebook, tmp_path: Path) -> None:
     end = tmp_path / "end"
     ours.good(FAILING, attended=False, cell_id="code")
     first = ours.good(UNTIL.format(name="first", path=end), attended=False, cell_id="one")
@@ -244,13 +244,13 @@ def test_a_thread_that_starts_its_job_late_is_waited_for(ours: Notebook, tmp_pat
     [_, end] = said()
     [failed] = end["failed"]
     assert failed["job_id"].startswith("late-")
-    # It has a card of its own, which says how it ended.
+    # Its own card shows how it ended.
     assert started(barrier) == [failed["job_id"]]
     assert end_of(barrier, failed["job_id"]) == "FAILED"
     assert "Exit code 3" in failed["evalue"]
 
 
-def test_an_interrupted_barrier_still_tells(ours: Notebook) -> None:
+def test_an_interrupted_barrier_still_reports(ours: Notebook) -> None:
     job = ours.good(f"%submarine run x {ENDLESS}", attended=False)
     ours.good(SAY_WHEN_IT_WAITS, attended=False)
     barrier = ours.send(WAIT, attended=False)
@@ -262,7 +262,7 @@ def test_an_interrupted_barrier_still_tells(ours: Notebook) -> None:
     assert end_of(barrier, started(job)[0]) == "CANCELLED"
 
 
-def test_what_a_cell_starts_has_no_barrier_of_its_own(ours: Notebook) -> None:
+def test_a_kernel_in_a_cell_has_no_barrier(ours: Notebook) -> None:
     ran = ours.good("import os; print(os.environ['SUBMARINE_HEADLESS'])", attended=False)
     inherited = Headless.from_environment({"SUBMARINE_HEADLESS": ran.stdout})
     assert inherited is not None
@@ -279,7 +279,7 @@ def test_a_kernel_that_exits_waits_first(tmp_path: Path, kernels: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["cancel", "detach"])
-def test_a_killed_kernels_jobs(tmp_path: Path, kernels: Path, mode: str) -> None:
+def test_jobs_of_a_killed_kernel(tmp_path: Path, kernels: Path, mode: str) -> None:
     headless = Headless(barrier=True, on_interrupt=mode).to_environment()
     with contextlib.closing(Notebook(tmp_path, kernels, environment=headless)) as notebook:
         ran = notebook.good(f"%submarine run x {ENDLESS}", attended=False)
@@ -303,8 +303,8 @@ def test_a_killed_kernels_jobs(tmp_path: Path, kernels: Path, mode: str) -> None
         assert "kernel" not in record["detail"]
 
 
-def test_the_guard_is_a_light_one() -> None:
-    """What it imports before it must act is the standard library."""
+def test_the_guard_imports_the_standard_library_only() -> None:
+    """Before it acts, it imports the standard library only."""
     magics = Path(sys.modules["submarine_magics.headless.barrier"].__file__ or "").parents[1]
     script = magics / "jobs" / "guard_process.py"
     code = (

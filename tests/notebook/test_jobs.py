@@ -19,7 +19,7 @@ for i in range({n}):
     print('step', i)
     time.sleep(0.2)
 """
-#: Goes on until somebody makes the file.
+#: Runs until the file exists.
 HELD = """%%submarine --only
 import os, time
 while not os.path.exists({go!r}):
@@ -44,7 +44,7 @@ def text_of(ran: Ran) -> str:
 
 
 def states(ran: Ran) -> list[str]:
-    """States of the job that the execution's output went through."""
+    """Return the states of the job in the execution's output."""
     return [item["data"][MIME_TYPE]["state"] for item in [*ran.displays, *ran.updates]]
 
 
@@ -78,7 +78,7 @@ def test_a_job_as_the_last_value_is_shown_once(notebook: Notebook) -> None:
     assert ran.cards[0]["state"] == "SUCCEEDED"
 
 
-def test_updates_go_to_the_cell_of_the_run_and_the_final_one_arrives(notebook: Notebook) -> None:
+def test_updates_belong_to_the_cell_of_the_run(notebook: Notebook) -> None:
     notebook.good(SLOW.format(n=8))
     started = time.monotonic()
     ran = notebook.good("job = %submarine run demo")
@@ -112,7 +112,7 @@ def test_a_failed_job_raises_the_traceback_of_its_cells(notebook: Notebook) -> N
     assert 'Cell [1] "model.py", line 6, in read' in ran.updates[-1]["data"]["text/plain"]
 
 
-def test_a_cell_that_changed_since_is_not_quoted(notebook: Notebook) -> None:
+def test_a_changed_cell_is_not_quoted(notebook: Notebook) -> None:
     notebook.good("%%submarine --only\nx = 1\n1 / 0", cell_id="a")
     notebook.run("%submarine run demo --wait")
     notebook.restart()
@@ -132,7 +132,7 @@ def test_a_failure_without_python_traceback_is_one_sentence(notebook: Notebook) 
     assert "Traceback" not in ran.traceback
 
 
-def test_exit_codes_lead_to_the_line_that_exits(notebook: Notebook) -> None:
+def test_the_traceback_of_an_exit_code_has_its_line(notebook: Notebook) -> None:
     notebook.good("%%submarine --only\nimport sys\nsys.exit(3)")
     ran = notebook.run("%submarine run demo --wait")
     assert "----> 3 sys.exit(3)" in plain(ran.traceback)
@@ -201,7 +201,7 @@ def test_last_is_the_newest_job_of_this_notebook(tmp_path: Path, kernels: Path) 
         assert one.good("job = %submarine show last\njob.name").result == {"text/plain": "'first'"}
         found = two.good("import submarine_jobs\nsubmarine_jobs.find_job('last').name")
         assert found.result == {"text/plain": "'second'"}
-        # The path of the document outlives the kernel.
+        # The path of the document remains valid after the kernel.
         one.restart()
         assert one.good("job = %submarine show last\njob.name").result == {"text/plain": "'first'"}
 
@@ -250,7 +250,7 @@ def test_variables_are_expanded_and_values_sent(notebook: Notebook) -> None:
     assert "Returned total: 3" in ran.updates[-1]["data"]["text/plain"]
 
 
-def test_undefined_names_are_refused_with_the_cell_that_defines_them(notebook: Notebook) -> None:
+def test_undefined_names_are_rejected_with_the_cell_that_defines_them(notebook: Notebook) -> None:
     notebook.good("rows = [1, 2]")
     notebook.good("%%submarine\nprint(rows)")
     ran = notebook.run("%submarine run demo")
@@ -260,7 +260,7 @@ def test_undefined_names_are_refused_with_the_cell_that_defines_them(notebook: N
     assert "No jobs" in text_of(notebook.good("%submarine list"))
 
 
-def test_hostile_job_is_harmless(notebook: Notebook) -> None:
+def test_text_of_a_hostile_job_is_escaped(notebook: Notebook) -> None:
     notebook.good(f'%%submarine --only\nprint("{EVIL}", flush=True)\nraise ValueError("{EVIL}")')
     ran = notebook.run("%submarine run '<img src=x>' --wait")
     assert ran.status == "error"
@@ -302,7 +302,7 @@ def test_completion(notebook: Notebook) -> None:
 
 
 def test_a_notebook_asks_whether_to_trust_a_projects_file(notebook: Notebook) -> None:
-    """Once; where the front end cannot ask, the command is refused at once."""
+    """The question is asked once; if the front end cannot ask, the command fails at once."""
     file = notebook.folder / "submarine.toml"
     file.write_text('java_home = "/opt/jdk"\n')
     refused = notebook.run("%submarine list", attended=False)

@@ -1,8 +1,8 @@
-"""Memory over 10,000 paragraphs and over 1,000 jobs, and the time of a submit.
+"""Memory over 10,000 paragraphs and over 1,000 jobs, and the time of a submission.
 
-All processes are real: an interpreter of Zeppelin's group, driven over its thrift socket; a kernel
-that submits; a Jupyter server with a page that follows each job. In place of Zeppelin's server
-stands an event service that throws away what it gets.
+All processes are real: an interpreter of Zeppelin's group, controlled through its thrift socket; a
+kernel that submits; a Jupyter server with a page that follows each job. An event service that
+discards its input replaces Zeppelin's server.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from tests.waiting import PATIENCE
 pytestmark = [pytest.mark.full, pytest.mark.timeout(7200)]
 PARAGRAPHS = 10_000
 JOBS = 1_000
-#: Paragraphs or jobs after which the memory is taken as the base.
+#: Paragraphs or jobs of the warm-up, after which the reference memory is measured.
 WARM_UP = 100
 MOST_GROWTH = 1.1
-#: Paragraphs of a note; then the note is closed, as Zeppelin's server does when it is restarted.
+#: Paragraphs of a note; then the note is closed, as after a restart of Zeppelin's server.
 NOTE_LENGTH = 1_000
-#: Jobs that may run at one time.
+#: Jobs that run concurrently.
 AT_ONCE = 3
 CLASSES = {entry.name: entry.class_name for entry in ENTRIES}
 
 
 class Pages(EventService):
-    """Zeppelin's event service: answers with the paragraphs of a note, keeps what is shown."""
+    """Zeppelin's event service: answers with the paragraphs of a note, and keeps the output."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class Pages(EventService):
         ]
 
     def _drop(self, *_: Any) -> None:
-        """Throw away what is shown."""
+        """Discard the output."""
 
     appendOutput = checkpointOutput = sendParagraphInfo = _drop
 
@@ -72,7 +72,7 @@ class Pages(EventService):
 
 
 class Interpreter:
-    """A process of the group and the calls that Zeppelin's server makes for a paragraph."""
+    """A process of the group, and the calls of Zeppelin's server for a paragraph."""
 
     def __init__(self, started: TrialProcess, pages: Pages) -> None:
         self.pid = started.pid
@@ -83,7 +83,7 @@ class Interpreter:
         self._client.init({"submarine.allow.service.user": "true"})
 
     def run(self, note: str, kind: str, body: str) -> str:
-        """Add a paragraph to a note and run it; its output."""
+        """Add a paragraph to a note and run it; return its output."""
         session = f"session-{note}"
         if session not in self._sessions:
             self._sessions.add(session)
@@ -118,7 +118,7 @@ class Interpreter:
         session = f"session-{note}"
         self._pages.texts.pop(note, None)
         for name in CLASSES.values():
-            self._client._req("close", session, name)  # the client has a close of its own
+            self._client._req("close", session, name)  # The client has its own method `close`.
         self._sessions.discard(session)
 
 
@@ -155,7 +155,7 @@ class Memory:
         self.rows: list[tuple[int, dict[str, tuple[float, float]]]] = []
 
     def note(self, count: int) -> None:
-        """Measure after ``count`` paragraphs or jobs, and print it."""
+        """Measure after ``count`` paragraphs or jobs, and print the result."""
         row = {}
         for name, process in self._processes.items():
             found = process.memory_full_info()
@@ -165,7 +165,7 @@ class Memory:
         print(f"{count:>6}: MiB resident (PSS): {said}", flush=True)
 
     def check(self) -> None:
-        """No process holds more than it did after the warm-up, plus a tenth."""
+        """Check that no process has more memory than after the warm-up, plus a tenth."""
         first, last = self.rows[0][1], self.rows[-1][1]
         growth = {name: last[name][0] / first[name][0] for name in first}
         print("growth:", {name: f"{value - 1:+.1%}" for name, value in growth.items()})
@@ -173,7 +173,7 @@ class Memory:
 
 
 def body_of(number: int) -> tuple[str, str]:
-    """Entry and text of a paragraph: six kinds, in turn."""
+    """Return entry and text of a paragraph: six kinds, alternating."""
     match number % 10:
         case 1:
             return "sh", f"echo paragraph {number}"
@@ -245,7 +245,7 @@ class Followed:
 
 
 def p99(values: list[float]) -> float:
-    """The 99th percentile, between the values next to it."""
+    """Return the 99th percentile, interpolated."""
     return statistics.quantiles(values, n=100, method="inclusive")[98]
 
 
@@ -277,7 +277,7 @@ def test_memory_and_submit_time_over_a_thousand_jobs(tmp_path: Path, kernels: Pa
 def submit_jobs(
     notebook: Notebook, zeppelin: Interpreter, page: Followed, memory: Memory
 ) -> list[float]:
-    """Submit all jobs and check the memory of the three processes; seconds of each submit."""
+    """Submit all jobs and check the memory of the three processes; return the seconds."""
     seconds: list[float] = []
     for number in range(1, JOBS + 1):
         began = time.monotonic()
@@ -303,7 +303,7 @@ def _pid_of(server: Server) -> int:
 
 
 def _kernel_of() -> int:
-    """The process id of the one kernel that this test has started."""
+    """Return the process id of the kernel that this test has started."""
     children = psutil.Process().children()
     (kernel,) = (child for child in children if "submarine_kernel" in child.cmdline())
     return kernel.pid

@@ -1,4 +1,4 @@
-"""Cells with the tag ``submarine`` are collected with no magic in them."""
+"""Cells with the tag ``submarine`` are collected without a magic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.notebook.conftest import Notebook
 
 
 def listed(notebook: Notebook) -> list[tuple[str, str, str]]:
-    """(file, state, text) of the collected cells in order."""
+    """Return file, state and text of the collected cells, in order."""
     shown = json.loads(notebook.good("%submarine cells --json").stdout)
     return [(row["file"], row["state"], row["source"]) for row in shown["cells"]]
 
@@ -28,11 +28,11 @@ def test_a_tagged_cell_is_collected_as_it_runs(notebook: Notebook) -> None:
         ("main.py", "x = 3\nx + 4"),
         ("model.py", "def f(): pass"),
     ]
-    # The module of the program can be imported here at once.
+    # The module of the program can be imported in the kernel at once.
     assert notebook.good("from model import f; f.__name__").result == {"text/plain": "'f'"}
 
 
-def test_losing_the_tag_removes_and_the_line_has_the_last_word(notebook: Notebook) -> None:
+def test_removing_the_tag_removes_and_the_line_takes_precedence(notebook: Notebook) -> None:
     notebook.good("a = 1", cell_id="one", tags=["submarine"])
     notebook.good("a = 2", cell_id="one", tags=["submarine"])
     notebook.good("%%submarine --file other.py\nb = 1", cell_id="two", tags=["submarine"])
@@ -41,7 +41,7 @@ def test_losing_the_tag_removes_and_the_line_has_the_last_word(notebook: Noteboo
     assert [f for f, _, _ in listed(notebook)] == ["other.py"]
 
 
-def test_what_cannot_be_collected_runs_and_says_so(notebook: Notebook) -> None:
+def test_an_invalid_tagged_cell_runs_with_a_warning(notebook: Notebook) -> None:
     notebook.good("a = 1", cell_id="one", tags=["submarine"])
     ran = notebook.good("a = !echo 2", cell_id="one", tags=["submarine"])
     assert "not in the program as it is now" in ran.stderr
@@ -61,7 +61,7 @@ def test_a_cell_tagged_only_is_collected_and_does_not_run(notebook: Notebook) ->
         ("main.py", "seen = 1\n1 / 0"),
         ("model.py", "y = 2"),
     ]
-    # Its own line, another tag, and no tag: each has the last word of its time.
+    # The line of the cell, another tag, and no tag: the newest takes effect.
     both = notebook.good("%%submarine\nz = 3", cell_id="three", tags=["submarine-only"])
     assert both.stdout == ""
     assert notebook.good("z").result == {"text/plain": "3"}
@@ -69,8 +69,8 @@ def test_a_cell_tagged_only_is_collected_and_does_not_run(notebook: Notebook) ->
     assert [text for _, _, text in listed(notebook)] == ["seen = 1\n1 / 0", "z = 3"]
 
 
-def test_only_that_cell_is_kept_from_running(notebook: Notebook) -> None:
-    # A cell that runs another one, blank lines, what cannot be collected, and nothing at all.
+def test_only_the_tagged_cell_does_not_run(notebook: Notebook) -> None:
+    # A cell that runs another one, blank lines, an invalid cell, and an empty cell.
     tag = ["submarine-only"]
     notebook.good("def later():\n    return get_ipython().run_cell('w = 5')", cell_id="a")
     notebook.good("later()\nw = w + 1", cell_id="b", tags=["submarine"])
@@ -84,13 +84,13 @@ def test_only_that_cell_is_kept_from_running(notebook: Notebook) -> None:
     assert len(texts) == 2
 
 
-def test_odd_metadata_is_no_tag(notebook: Notebook) -> None:
+def test_invalid_metadata_is_ignored(notebook: Notebook) -> None:
     notebook.good("a = 1", cell_id="one", tags=[{"submarine": 1}, None, 7])
     notebook.good("b = 1", cell_id="two", tags="submarine")
     assert listed(notebook) == []
 
 
-def test_the_saved_document_knows_the_tags(notebook: Notebook) -> None:
+def test_the_saved_document_has_the_tags(notebook: Notebook) -> None:
     cells = [
         new_code_cell("b = 2", id="two", metadata={"tags": ["submarine"]}),
         new_code_cell("a = 1", id="one", metadata={"tags": ["submarine"]}),

@@ -1,4 +1,4 @@
-"""Workflows from cells: kept and drawn, run beside the kernel, watched, cancelled; their jobs."""
+"""Workflows in cells: stored and drawn, run next to the kernel, watched, cancelled; their jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 from tests.notebook.conftest import Notebook, Ran
 
 MIME = "application/vnd.submarine.workflow.v1+json"
-#: The first node waits until it is let go, the second fails.
+#: The first node waits for a file, the second fails.
 HELD = """%%submarine workflow held --schedule "0 30 2 ? * *"
 nodes:
   - name: first
@@ -29,7 +29,7 @@ nodes:
 
 @pytest.fixture(scope="module")
 def kernel(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[Notebook]:
-    """A kernel whose document was saved."""
+    """A kernel with a saved document."""
     scratch = tmp_path_factory.mktemp("flows")
     document = scratch / "work" / "digits.ipynb"
     environment = {"JPY_SESSION_NAME": str(document), "JUPYTER_PATH": str(kernels.parent)}
@@ -44,16 +44,16 @@ def kernel(tmp_path_factory: pytest.TempPathFactory, kernels: Path) -> Iterator[
 
 
 def shown(ran: Ran) -> list[dict[str, Any]]:
-    """What the output of an execution has shown of a workflow, one after the other."""
+    """Return the successive outputs of a workflow in an execution."""
     return [item["data"][MIME] for item in [*ran.displays, *ran.updates] if MIME in item["data"]]
 
 
 def statuses(ran: Ran) -> dict[str, str]:
-    """The nodes as the output shows them now."""
+    """Return the states of the nodes in the last output."""
     return {node["name"]: node["status"] for node in shown(ran)[-1]["nodes"]}
 
 
-def test_a_run_is_drawn_as_it_goes_and_outlives_the_kernel(kernel: Notebook) -> None:
+def test_a_run_is_drawn_and_continues_after_the_kernel(kernel: Notebook) -> None:
     defined = kernel.good(HELD)
     (bundle,) = (item["data"] for item in defined.displays)
     assert set(bundle) == {MIME, "text/html", "text/plain"}
@@ -71,7 +71,7 @@ def test_a_run_is_drawn_as_it_goes_and_outlives_the_kernel(kernel: Notebook) -> 
     threads = kernel.good(
         "import threading\n[t.name for t in threading.enumerate()].count('submarine-runs')"
     )
-    assert threads.result == {"text/plain": "1"}  # however many pictures there are
+    assert threads.result == {"text/plain": "1"}  # For any number of pictures.
     kernel.restart()
     after = kernel.good("%submarine workflow status held")
     assert shown(after)[0]["run"] == shown(again)[0]["run"] == shown(ran)[0]["run"]
@@ -85,7 +85,7 @@ def test_a_run_is_drawn_as_it_goes_and_outlives_the_kernel(kernel: Notebook) -> 
     assert "it is broken" in kernel.good("%submarine workflow logs held second").stdout
 
 
-def test_a_run_is_cancelled_and_one_that_was_refused_says_why(kernel: Notebook) -> None:
+def test_a_run_is_cancelled_and_a_rejected_one_has_a_reason(kernel: Notebook) -> None:
     kernel.good(HELD.replace("held", "slow").replace("-e go", "-e never"))
     ran = kernel.good("%submarine workflow run slow")
     kernel.until(lambda: statuses(ran)["first"] == "RUNNING")
@@ -99,7 +99,7 @@ def test_a_run_is_cancelled_and_one_that_was_refused_says_why(kernel: Notebook) 
     )
 
 
-def test_cells_of_this_notebook_are_a_node_whose_jobs_are_listed_under_it(
+def test_cells_of_the_notebook_are_a_node_with_its_jobs(
     kernel: Notebook,
 ) -> None:
     kernel.good("%%submarine workflow daily\nnodes:\n  - {name: train, cells: [fit]}\n")
@@ -116,7 +116,7 @@ def test_cells_of_this_notebook_are_a_node_whose_jobs_are_listed_under_it(
     assert origin.result == {"text/plain": str([("daily", run, "train")])}
 
 
-def test_a_wrong_cell_fails_with_its_own_line_and_changes_nothing(kernel: Notebook) -> None:
+def test_an_invalid_cell_fails_with_its_line_and_changes_nothing(kernel: Notebook) -> None:
     ran = kernel.run("\n%%submarine workflow held\nnodes:\n  - {name: a, notebok: b.ipynb}\n")
     assert ran.ename == "WorkflowError"
     assert "line 4: A node has no `notebok:`; did you mean `notebook`?" in ran.traceback
