@@ -64,7 +64,7 @@ def test_only_does_not_run_in_the_kernel(notebook: Notebook) -> None:
     ("cell", "words"),
     [
         ("%%submarine\n", "the cell body is empty"),
-        ("%%submarine\n  \n\n", "empty cell"),
+        ("%%submarine\n  \n\n", "no code below"),
         ("%%submarine --fil x.py\nx = 1", "no option"),
         ("%%submarine --file ../x.py\nx = 1", "leads out"),
         ("%%submarine --file json.py\nx = 1", "hide"),

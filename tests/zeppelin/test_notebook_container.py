@@ -13,7 +13,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol.states import State
-from tests.kernel.notebook_rig import Visitor
+from tests.kernel.notebook_rig import HttpClient
 from tests.kernel.zeppelin_home import zeppelin_at
 from tests.notebook.conftest import clean_environment
 
@@ -42,7 +42,7 @@ def test_a_zeppelin_with_a_password(
         token = outcome.value["token"]
         assert f"Log in as submarine with {token}" in outcome.text
         assert token not in outcome.value["url"]
-        guest = Visitor(job, outcome.value["page"])
+        guest = HttpClient(job, outcome.value["page"])
         assert guest.ask("GET", "/api/notebook")[0] in (302, 401, 403)
         wrong = urlencode({"userName": "submarine", "password": "wrong"})
         form = {"Content-Type": "application/x-www-form-urlencoded"}
