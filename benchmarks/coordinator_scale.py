@@ -141,7 +141,8 @@ def simulate(count: int, address: tuple[str, int], secret: dict[str, str]) -> No
         pause = 0.0 if len(agents) < count else max(0.0, next_beat - time.monotonic())
         for key, _ in selector.select(pause):
             key.data.hear()
-        while agents and time.monotonic() >= next_beat:  # Distribute the heartbeats over the second.
+        # Distribute the heartbeats over the second.
+        while agents and time.monotonic() >= next_beat:
             agents[schedule % len(agents)].beat()
             schedule += 1
             next_beat = max(next_beat + 1.0 / len(agents), time.monotonic() - 1.0)

@@ -18,11 +18,11 @@ import pytest
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.preparation import InputError
-from submarine_runtime.agent.preparation.inputs import Share, fetch
-from submarine_runtime.agent.sync import Syncing
+from submarine_runtime.agent.preparation.inputs import Share, fetch_inputs
+from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.protocol.agent_config import Input, JobStore
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
-from submarine_runtime.storage import NotThereError, StoreError, WebHdfsStore
+from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
 from tests.local.data_rig import (
     at_path,
     contents,
@@ -72,7 +72,7 @@ def test_every_name_comes_through(store: WebHdfsStore, tmp_path: Path) -> None:
     assert store.entries("odd") == []
     assert store.stat("odd") is None
     store.delete("odd")
-    with pytest.raises(NotThereError):
+    with pytest.raises(NotFoundError):
         b"".join(store.stream("odd/x"))
     with pytest.raises(StoreError, match="Invalid path"):
         store.publish("a:b", b"")
@@ -89,7 +89,7 @@ def test_200_megabytes_of_input_shared_and_whole(
         store.publish(f"{source}/part {number}.csv", b"%d" % number * (number + 1))
     heard: list[tuple[int, int]] = []
     config = make_config(fetch=[Input("ALL", source), Input("MINE", source, shard=True)])
-    where = fetch(
+    where = fetch_inputs(
         config,
         store,
         make_scratch(tmp_path / "s0", config),
@@ -106,7 +106,7 @@ def test_200_megabytes_of_input_shared_and_whole(
     assert heard[-1][0] == heard[-1][1] > size
     missing = make_config(fetch=[Input("ALL", f"{source}/nothing")])
     with pytest.raises(InputError, match="there is nothing at"):
-        fetch(missing, store, make_scratch(tmp_path / "s1", missing), {})
+        fetch_inputs(missing, store, make_scratch(tmp_path / "s1", missing), {})
 
 
 def there(store: WebHdfsStore, path: str, target: Path) -> dict[str, bytes]:
@@ -127,7 +127,9 @@ def test_checkpoints_go_up_and_come_back(
     eyes = WebHdfsStore(place.webhdfs, place.path, place.user, 10)
     assert restore(store, scratch, config, "worker:1", "worker:0").source == ""
     said: list[str] = []
-    syncing = Syncing(store, scratch, config, "worker:0", 1, 1, lambda k, d, _: said.append(k + d))
+    syncing = SyncThread(
+        store, scratch, config, "worker:0", 1, 1, lambda k, d, _: said.append(k + d)
+    )
     syncing.start()
     folder, board = scratch.outputs["checkpoints"], scratch.outputs["tensorboard"]
     write(board, {"train/events.out.tfevents.1": b"one"})
@@ -151,7 +153,7 @@ def test_checkpoints_go_up_and_come_back(
     for task in ("worker:0", "worker:1"):
         other = make_scratch(tmp_path / f"other-{task[-1]}", config)
         restored = restore(store, other, config, task, "worker:0")
-        assert (restored.files, restored.passed_over) == (4, [])
+        assert (restored.files, restored.skipped) == (4, [])
         assert contents(other.outputs["checkpoints"]) == expected
     # Another job that has the same path.
     fresh = WebHdfsStore(place.webhdfs, place.path + "-2", place.user, 10)
@@ -205,7 +207,7 @@ def test_a_download_that_is_cut_off_goes_on(
 
     cut = Cut(place.webhdfs, place.path, place.user, 10)
     config = make_config(fetch=[Input("A", f"{place.path}/big")])
-    where = fetch(config, cut, make_scratch(tmp_path / "s", config), {})
+    where = fetch_inputs(config, cut, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert len(offsets) > 2
     assert offsets == sorted(offsets)
@@ -257,7 +259,7 @@ def test_the_namenode_is_away_and_everything_catches_up(
     config = make_config(sync_interval=0.5, checkpoint_path=path, save_grace=120.0)
     scratch = make_scratch(tmp_path / "s", config)
     said: list[str] = []
-    syncing = Syncing(
+    syncing = SyncThread(
         away, scratch, config, "worker:0", 1, 1, lambda kind, _, __: said.append(kind)
     )
     syncing.start()

@@ -142,10 +142,10 @@ class Gang:
             late = {task.name: task.text[-2000:] for task in self.tasks}
             assert time.monotonic() < deadline, f"still running: {late}"
             for use in self.uses:
-                use.look()
+                use.check()
             time.sleep(0.1)
         for use in self.uses:
-            use.look(last=True)
+            use.check(last=True)
         for task in waited:
             assert task.process.returncode == 0, f"{task.name}:\n{task.text[-4000:]}"
         assert not self.uses or any(use.noticed for use in self.uses), "the tasks never met"

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.snapshots import Reader, from_path, look, put_back, snapshots_of
-from submarine_runtime.storage import Fetching, Scratch, Store, StoreError
+from submarine_runtime.snapshots import (
+    FileReader,
+    files_at_path,
+    replace_directory,
+    scan_directory,
+    snapshots_of,
+)
+from submarine_runtime.storage import Fetcher, Scratch, Store, StoreError
 from submarine_runtime.storage.local import LocalStore
 from tests.waiting import PATIENCE
 
@@ -56,19 +62,19 @@ def contents(root: str | Path) -> dict[str, bytes]:
     }
 
 
-def reader(root: str | Path) -> Reader:
-    return Reader(lambda path: os.path.join(root, path), lambda: None)
+def reader(root: str | Path) -> FileReader:
+    return FileReader(lambda path: os.path.join(root, path), lambda: None)
 
 
 def seen(root: str | Path) -> dict[str, Any]:
-    return look(str(root))
+    return scan_directory(str(root))
 
 
 def newest(store: Store, target: Path, task: str = "worker:0") -> dict[str, bytes]:
     """The newest whole snapshot of a task, restored to ``target``; nothing while it changes."""
     try:
         found = snapshots_of(store, "", task, "checkpoints")
-        put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+        replace_directory(Fetcher(store, 5.0), str(target), found[0].files if found else [])
     except StoreError:
         return {}
     return contents(target)
@@ -76,8 +82,8 @@ def newest(store: Store, target: Path, task: str = "worker:0") -> dict[str, byte
 
 def at_path(store: Store, base: str, target: Path) -> dict[str, bytes]:
     """What a new job would restore from a checkpoint path."""
-    found = from_path(store, base)
-    put_back(Fetching(store, 5.0), str(target), found[0].files if found else [])
+    found = files_at_path(store, base)
+    replace_directory(Fetcher(store, 5.0), str(target), found[0].files if found else [])
     return contents(target)
 
 

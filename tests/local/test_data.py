@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync import Syncing
+from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.snapshots import assemble, forget, restore
+from submarine_runtime.snapshots import assemble, delete_snapshots, restore
 from submarine_runtime.storage import Scratch, StoreError
 from submarine_runtime.storage.local import LocalStore
 from tests.local.data_rig import (
@@ -82,8 +82,8 @@ class Quiet:
 
 def sync(
     store: LocalStore, scratch: Scratch, config: AgentConfig, epoch: int, said: Quiet
-) -> Syncing:
-    syncing = Syncing(store, scratch, config, "worker:0", epoch, 1, said)
+) -> SyncThread:
+    syncing = SyncThread(store, scratch, config, "worker:0", epoch, 1, said)
     syncing.start()
     return syncing
 
@@ -110,7 +110,7 @@ def test_killed_again_and_again_it_goes_on_from_whole_checkpoints(
     for epoch in range(1, 5):
         # Each epoch in another container: all that it has is what was synced.
         scratch = make_scratch(tmp_path / f"container-{epoch}", config)
-        assert restore(store, scratch, config, "worker:0", "worker:0").passed_over == []
+        assert restore(store, scratch, config, "worker:0", "worker:0").skipped == []
         syncing = sync(store, scratch, config, epoch, said)
         process = start(scratch, 1000)
         assert process.stdout is not None
@@ -141,7 +141,7 @@ def test_killed_again_and_again_it_goes_on_from_whole_checkpoints(
     assert contents(tmp_path / "board") == contents(scratch.outputs["tensorboard"])
     assert {kind for kind, _ in said.events} == {"snapshot"}
     syncing.discard()
-    forget(store)
+    delete_snapshots(store)
     assert contents(tmp_path / "job") == {}
 
 
@@ -263,7 +263,7 @@ def test_other_tasks_have_their_own_place_at_the_path(store: LocalStore, tmp_pat
     config = make_config(sync_interval=0.2, checkpoint_path=str(tmp_path / "path"))
     for task, chief in (("worker:0", True), ("worker:1", False)):
         scratch = make_scratch(tmp_path / task.replace(":", "-"), config)
-        syncing = Syncing(store, scratch, config, task, 1, 1, Quiet(), chief=chief)
+        syncing = SyncThread(store, scratch, config, task, 1, 1, Quiet(), chief=chief)
         syncing.start()
         write(scratch.outputs["checkpoints"], {"shard.pt": task.encode()})
         assert syncing.stop(60.0)

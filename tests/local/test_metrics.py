@@ -19,7 +19,7 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.outputs import Row, read_metrics
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.gpus import device_numbers
-from submarine_runtime.gpus.device_locks import Places
+from submarine_runtime.gpus.device_locks import LockDirectories
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent_rig import Rig, wait_for
@@ -120,7 +120,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("FAKE_NVML", str(file))
     monkeypatch.setenv("LD_LIBRARY_PATH", str(library.parent))
     yield file
-    for directory in (*Places.sticky, Places.shared):
+    for directory in (*LockDirectories.sticky, LockDirectories.shared):
         for lock in Path(directory).glob(f"*{name}-*"):
             lock.unlink()
 

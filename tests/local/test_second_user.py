@@ -24,7 +24,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards.process import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
-from submarine_runtime.gpus.device_locks import DeviceLocks, Places
+from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server_rig import API, Server
@@ -302,7 +302,7 @@ def test_files_that_a_second_user_plants_are_refused(world: World) -> None:
     print(f"a project's file of another user: {refused.value}")
     assert "submarine.toml" in str(refused.value)
     with pytest.raises(Exception, match="no directory that all users of this node share") as said:
-        DeviceLocks(Places((), str(shared / "submarine-devices")))
+        DeviceLocks(LockDirectories((), str(shared / "submarine-devices")))
     print(f"a link in place of the device locks: {said.value}")
 
 
@@ -311,7 +311,9 @@ def test_a_device_of_the_first_user_stays_the_first_users(world: World) -> None:
     sticky.mkdir()
     sticky.chmod(0o1777)
     device.touch(0o666)
-    locks = DeviceLocks(Places((str(sticky),), str(world.top / "devices")), {"a": str(device)})
+    locks = DeviceLocks(
+        LockDirectories((str(sticky),), str(world.top / "devices")), {"a": str(device)}
+    )
     assert locks.take(["a"], 1)
     observed = as_user(
         f"""

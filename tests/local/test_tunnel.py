@@ -14,7 +14,7 @@ from dataclasses import replace
 import pytest
 
 from submarine_jobs.access import AgentAddress, TunnelError, TunnelPorts, open_tunnel
-from submarine_runtime.protocol.tunnels import Target, declared
+from submarine_runtime.protocol.tunnels import Target, declared_target
 from tests.local.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 
 #: Echoes, and ends where it is told to; on a Unix socket and on a port.
@@ -185,19 +185,19 @@ def test_a_connection_accepted_while_its_port_is_closed_ends(steps: int) -> None
 def test_what_a_program_declares_is_not_believed(rig: Rig, content: str) -> None:
     (rig.root / "tunnels.json").write_text(content)
     with pytest.raises(ValueError):
-        declared(str(rig.root), "a")
+        declared_target(str(rig.root), "a")
 
 
 def test_a_declaration_that_is_a_link_is_not_followed(rig: Rig) -> None:
     (rig.root / "real").write_text('{"a": {"port": 80}}')
     (rig.root / "tunnels.json").symlink_to("real")
     with pytest.raises(ValueError, match="cannot be read"):
-        declared(str(rig.root), "a")
+        declared_target(str(rig.root), "a")
     (rig.root / "tunnels.json").unlink()
-    assert declared(str(rig.root), "a") is None
+    assert declared_target(str(rig.root), "a") is None
     (rig.root / "tunnels.json").write_text('{"a": {"port": 80}}')
-    assert declared(str(rig.root), "a") == Target(port=80)
-    assert wait_for(lambda: declared(str(rig.root), "b") is None)
+    assert declared_target(str(rig.root), "a") == Target(port=80)
+    assert wait_for(lambda: declared_target(str(rig.root), "b") is None)
 
 
 def test_accepted_connections_send_small_messages_at_once() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from submarine_runtime.gpus import device_numbers, look
+from submarine_runtime.gpus import device_numbers, visible_devices
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Overview:
 def this_machine() -> Overview:
     """One node without queues."""
     memory, cores = psutil.virtual_memory(), psutil.cpu_count() or 1
-    seen = look(device_numbers())
+    seen = visible_devices(device_numbers())
     node = NodeUse(
         host=socket.gethostname(),
         memory_total=memory.total >> 20,

@@ -9,7 +9,13 @@ from submarine_jobs.errors import ClusterError, StorageError, UsageError
 from submarine_jobs.outputs import ModelVersion
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
-from submarine_runtime.snapshots import Draft, Piece, VersionError, check_name, snapshots_of
+from submarine_runtime.snapshots import (
+    StoredFile,
+    VersionDraft,
+    VersionError,
+    check_name,
+    snapshots_of,
+)
 from submarine_runtime.storage import Store, StoreError, open_store
 
 if TYPE_CHECKING:
@@ -60,9 +66,9 @@ def _after_the_end(job: Job, name: str) -> ModelVersion:
         files = found[0].files if found else []
     if not files:
         raise VersionError(f"{job.id} left no model.")
-    draft = Draft(store)
+    draft = VersionDraft(store)
 
-    def add(file: Piece) -> dict[str, Any]:
+    def add(file: StoredFile) -> dict[str, Any]:
         return draft.add(
             file.path, file.size, lambda: store.stream(file.source, file.offset, file.size)
         )
@@ -70,11 +76,11 @@ def _after_the_end(job: Job, name: str) -> ModelVersion:
     try:
         return ModelVersion.from_json(draft.publish(name, [add(file) for file in files], []))
     except BaseException:
-        draft.drop()
+        draft.delete()
         raise
 
 
-def _final(store: Store) -> Iterator[Piece]:
+def _final(store: Store) -> Iterator[StoredFile]:
     pending = [""]
     while pending:
         folder = pending.pop()
@@ -85,4 +91,4 @@ def _final(store: Store) -> Iterator[Piece]:
             if entry.is_directory:
                 pending.append(path)
             else:
-                yield Piece(path, f"{layout.MODEL}/{path}", entry.size)
+                yield StoredFile(path, f"{layout.MODEL}/{path}", entry.size)

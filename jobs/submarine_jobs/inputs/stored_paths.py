@@ -14,7 +14,14 @@ from typing import NamedTuple
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.model import JobSpec, NamedInput, fetched_input, gang_of, is_tensorboard
 from submarine_jobs.storage import Storage
-from submarine_runtime.agent.preparation import WHOLE, InputError, SourceFile, look, part_of, parts
+from submarine_runtime.agent.preparation import (
+    WHOLE,
+    InputError,
+    SourceFile,
+    divide,
+    list_input,
+    part_of,
+)
 from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import Input
@@ -137,7 +144,7 @@ def inputs_of_tasks(
     found: list[TaskInput] = []
     for one in fetch:
         try:
-            files, single = look(store, one)
+            files, single = list_input(store, one)
         except InputError as error:
             raise UsageError(str(error)) from None
         except StoreError as error:
@@ -149,7 +156,7 @@ def inputs_of_tasks(
                 continue
             part = part_of(member.task, sharing) if sharing else WHOLE
             if part.count not in parts_of_input:
-                parts_of_input[part.count] = [files] if single else parts(files, part.count)
+                parts_of_input[part.count] = [files] if single else divide(files, part.count)
             mine = parts_of_input[part.count][part.index]
             found.append(TaskInput(member.task, one.name, len(mine), sum(f.size for f in mine)))
     return found

@@ -172,9 +172,11 @@ def _framework(options: RunOptions, bundle: Program | None) -> str:
 def _check_collective(framework: str, roles: Sequence[Role]) -> None:
     """Refuse ``--require-collective`` where no tasks can meet."""
     from submarine_runtime.frameworks import trait
-    from submarine_runtime.frameworks.ranks import BESIDE
+    from submarine_runtime.frameworks.ranks import NOT_COLLECTIVE_ROLES
 
-    crew = [role for role in roles if role.kind == "tracked" and role.name not in BESIDE]
+    crew = [
+        role for role in roles if role.kind == "tracked" and role.name not in NOT_COLLECTIVE_ROLES
+    ]
     processes = sum(role.instances * max(1, role.processes) for role in crew)
     if processes < 2 and not any(role.instances > 1 for role in crew):
         raise UsageError(

@@ -12,7 +12,7 @@ from submarine_jobs.concurrency import call_with_timeout, current_timeout, fail_
 from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage import NotThereError
+from submarine_runtime.storage import NotFoundError
 
 T = TypeVar("T")
 CHUNK = 4 << 20
@@ -54,7 +54,7 @@ class ClientStorage(Storage):
                 f"HDFS at {self.prefix} did not answer in time to {operation} {path}: {exc}.",
                 "Check that the NameNode is up: `submarine doctor`.",
             ) from exc
-        except (FileNotFoundError, NotThereError) as exc:
+        except (FileNotFoundError, NotFoundError) as exc:
             raise FileNotFoundError(f"{self.prefix}{path}") from exc
         except (FileExistsError, StorageError):
             raise

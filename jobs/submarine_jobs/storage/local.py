@@ -15,7 +15,7 @@ from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-from submarine_runtime.storage import NO_ROOM
+from submarine_runtime.storage import NO_SPACE
 
 
 @contextmanager
@@ -25,7 +25,7 @@ def _translated(operation: str, path: str) -> Iterator[None]:
     except FileNotFoundError:
         raise
     except OSError as exc:
-        kind = NoRoomError if exc.errno in NO_ROOM else StorageError
+        kind = NoRoomError if exc.errno in NO_SPACE else StorageError
         if isinstance(exc, PermissionError):
             kind = NoAccessError
         raise kind(f"Cannot {operation} {path}: {exc.strerror or exc}.") from exc

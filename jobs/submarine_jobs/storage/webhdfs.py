@@ -22,7 +22,7 @@ from submarine_jobs.storage.client_calls import (
     visible_entries,
 )
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.storage import NotThereError, WebHdfsStore, patiently
+from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
 
 T = TypeVar("T")
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
@@ -69,7 +69,7 @@ class WebHdfsStorage(ClientStorage):
         """Retry while a NameNode restarts, as hdfs-native does: all operations are repeatable."""
         until = time.monotonic() + _PATIENCE * factor * self._timeout
         return super()._call(
-            operation, path, lambda client: patiently(lambda: work(client), until), factor
+            operation, path, lambda client: retry(lambda: work(client), until), factor
         )
 
     def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
@@ -78,7 +78,7 @@ class WebHdfsStorage(ClientStorage):
         def work(client: WebHdfsStore) -> bytes:
             found = client.stat(path)
             if found is None:
-                raise NotThereError(path)
+                raise NotFoundError(path)
             end = found.size if length is None else min(found.size, offset + length)
             return b"".join(client.stream(path, offset, end - offset)) if end > offset else b""
 
@@ -104,7 +104,7 @@ class WebHdfsStorage(ClientStorage):
         def work(client: WebHdfsStore) -> list[Entry]:
             found = client.entries(path)
             if not found and client.stat(path) is None:
-                raise NotThereError(path)
+                raise NotFoundError(path)
             return [Entry(*entry) for entry in found]
 
         return visible_entries(self._call("list", path, work))

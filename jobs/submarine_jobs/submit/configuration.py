@@ -18,7 +18,7 @@ from submarine_jobs.storage import Storage
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
-from submarine_runtime.protocol.quicklinks import settled
+from submarine_runtime.protocol.quicklinks import fixed_links
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
 
@@ -122,7 +122,7 @@ def first_record(
         workflow_run=spec.workflow_run or "",
         workflow_node=spec.workflow_node or "",
         phases=list(phases),
-        links=settled(spec.quicklinks, [role.name for role in spec.roles]),
+        links=fixed_links(spec.quicklinks, [role.name for role in spec.roles]),
         resources={"requested": _requested(spec, plan)},
         notes=notes_of(spec, directory.storage),
     )

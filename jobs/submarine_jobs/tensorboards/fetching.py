@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import EVENT_FILE, assemble, is_below
-from submarine_runtime.storage import Entry, NotThereError, Store, make_directories, open_store
+from submarine_runtime.storage import Entry, NotFoundError, Store, make_directories, open_store
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -131,7 +131,7 @@ class JobFiles:
             here = target / path
             make_directories(str(here.parent))
             size = here.stat().st_size if here.exists() else 0
-            with suppress(NotThereError):
+            with suppress(NotFoundError):
                 if EVENT_FILE in entry.name and size <= entry.size:
                     # The pieces that came before are the beginning of it.
                     self._write(here, f"{place}/{path}", size)

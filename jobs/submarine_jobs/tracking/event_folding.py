@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State, may_follow
 
@@ -33,7 +33,7 @@ def _merge_phases(record: JobRecord, raw: Any) -> None:
     for item in raw if isinstance(raw, list) else ():
         if not isinstance(item, Mapping) or "name" not in item or "start" not in item:
             continue
-        phase = Phase(**known(Phase, item))
+        phase = Phase(**known_fields(Phase, item))
         record.phases = [old for old in record.phases if old.name != phase.name]
         record.phases.append(phase)
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.access import AgentAddress, AgentClient
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import pause_of
+from submarine_runtime.storage import renewal_interval
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
@@ -76,7 +76,7 @@ class Leases:
         seconds = job.directory.spec().lease if first else seconds
         if not seconds:
             return
-        every = pause_of(seconds)
+        every = renewal_interval(seconds)
         with self._condition:
             due = time.monotonic() + (0.0 if first else every)
             self._held[job.id] = _LeasedJob(job, every, due)

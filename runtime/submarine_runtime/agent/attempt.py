@@ -13,18 +13,18 @@ from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper
 from submarine_runtime.agent.program import (
-    Beside,
     Ending,
-    Found,
     HelperError,
+    HelperProcesses,
     Program,
+    ProgramResources,
     Wakeup,
     helper_ending,
     setup_of,
     start_program,
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
-from submarine_runtime.agent.sync import ChiefCheckpoints, Syncing
+from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
 from submarine_runtime.frameworks import trait
 from submarine_runtime.frameworks.ranks import EVALUATOR, crew_of, first_rank
 from submarine_runtime.network import PortUse, Reservation
@@ -34,8 +34,8 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member, chief_of
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
-from submarine_runtime.snapshots import restore, restore_as_told
-from submarine_runtime.storage import DamagedError, NotThereError, Scratch, Store, StoreError
+from submarine_runtime.snapshots import restore, restore_chosen
+from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError
 
 
 class Attempt:
@@ -54,7 +54,7 @@ class Attempt:
     on_meeting
         Called once, when the program has used the port of its gang's rendezvous.
     report
-        See ``Syncing``.
+        See ``SyncThread``.
 
     Attributes
     ----------
@@ -91,9 +91,9 @@ class Attempt:
         self._status = status
         self._logs = logs
         self._program: Program | None = None
-        self._beside: Beside | None = None
+        self._helpers: HelperProcesses | None = None
         self._guard: Guard | None = None
-        self._silent = self._syncing_began = self._synced = False
+        self._fenced = self._syncing_began = self._synced = False
         self._lock = threading.Lock()
         self.network = ""
         self.started: float | None = None
@@ -118,7 +118,7 @@ class Attempt:
                 config.save_grace,
                 status.event,
             )
-        self._syncing = Syncing(
+        self._syncing = SyncThread(
             store,
             scratch,
             config,
@@ -127,19 +127,19 @@ class Attempt:
             attempt,
             lambda kind, detail, data: status.event(kind, detail, data=data),
             chief=self.chief == self.task,
-            onlookers=status.onlookers,
+            tensorboard_clients=status.tensorboard_clients,
             copies=self.copies,
             report=report,
-            undisturbed=self._is_undisturbed,
+            is_running=self._program_is_running,
         )
 
-    def _is_undisturbed(self) -> bool:
+    def _program_is_running(self) -> bool:
         """Return whether the program runs and was not told to end; from any thread."""
         program = self._program
         if program is None:
             return True
-        told = program.sent(signal.SIGTERM) or program.sent(signal.SIGKILL)
-        return not told and program.poll() is None
+        signalled = program.sent(signal.SIGTERM) or program.sent(signal.SIGKILL)
+        return not signalled and program.poll() is None
 
     @property
     def prefix(self) -> str:
@@ -182,7 +182,7 @@ class Attempt:
         """Execute a ``snapshot`` or ``keep`` line of the coordinator."""
         self._syncing.order(order)
 
-    def start(self, ports: Reservation, found: Found, wakeup: Wakeup) -> Ending | None:
+    def start(self, ports: Reservation, found: ProgramResources, wakeup: Wakeup) -> Ending | None:
         """Start helpers and program; return the ending if they could not be started."""
         config = self.config
         setup = setup_of(config, self._members, self._scratch)
@@ -197,10 +197,10 @@ class Attempt:
             self._guard = Guard()
             if setup.helpers:
                 log = self._scratch.path("helpers.log")
-                self._beside = Beside(self._guard, config.python, self._scratch.root, log)
-                self._beside.start(setup.helpers, wakeup.wait)
+                self._helpers = HelperProcesses(self._guard, config.python, self._scratch.root, log)
+                self._helpers.start(setup.helpers, wakeup.wait)
         except (HelperError, OSError) as exc:
-            self._end_beside()
+            self._end_helpers()
             return helper_ending(str(exc), config.framework)
         if self.copies is not None:
             self.copies.start()
@@ -215,48 +215,52 @@ class Attempt:
             config, self._scratch, self._logs, wakeup, self._hold, setup, found, self._guard
         )
         if failed is not None:
-            self._end_beside()
+            self._end_helpers()
         return failed
 
     def _hold(self, program: Program) -> None:
         with self._lock:
             self._program = program
-            if self._silent:
+            if self._fenced:
                 program.signal(signal.SIGKILL)
         self.started = program.started
 
     def watch(
-        self, wakeup: Wakeup, asked: Callable[[], dict[str, str] | None], *, alone: bool = False
+        self,
+        wakeup: Wakeup,
+        end_request: Callable[[], dict[str, str] | None],
+        *,
+        alone: bool = False,
     ) -> Ending:
         """Monitor the program until it ends.
 
         Parameters
         ----------
-        asked
+        end_request
             Returns a request to end the program, or None; called after every event.
         alone
             There is no gang: a port that is taken is not an error of the gang's setup.
         """
-        from submarine_runtime.agent.program import watch_to_end
+        from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
         words = () if alone else tuple(trait(self.config.framework, "ADDRESS_IN_USE"))
         try:
-            ending = watch_to_end(
+            ending = monitor_program(
                 self.config,
                 self._program,
                 self._status,
                 wakeup,
                 self._scratch,
                 self._logs,
-                asked,
+                end_request,
                 self._samples,
-                port_words=words,
+                port_messages=words,
                 meeting=self.meeting,
             )
         finally:
-            self._end_beside()
-        if self._silent:
+            self._end_helpers()
+        if self._fenced:
             detail = (
                 "The coordinator was silent for too long; the program was ended, so that no other "
                 "attempt writes beside it."
@@ -279,7 +283,7 @@ class Attempt:
         self._synced = True
         if self.copies is not None:
             self.copies.stop()
-        if self._silent:
+        if self._fenced:
             self._syncing.stop(0.0, whole=False)
         else:
             # A signal can end a program during a write; libraries abort when they do not write.
@@ -289,7 +293,7 @@ class Attempt:
     def fence(self) -> None:
         """End the program at once and stop all writes; from any thread."""
         with self._lock:
-            self._silent = True
+            self._fenced = True
             if self._program is not None and self._program.poll() is None:
                 self._program.signal(signal.SIGKILL)
         if self.copies is not None:
@@ -311,9 +315,9 @@ class Attempt:
         """Return stream -> length of the local log."""
         return {stream: log.length() for stream, log in self.log_shippers.items()}
 
-    def _end_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.end()
+    def _end_helpers(self) -> None:
+        if self._helpers is not None:
+            self._helpers.end()
         if self._guard is not None:
             self._guard.release()
 
@@ -337,13 +341,13 @@ def put_checkpoints_back(
         if order is None:
             done = restore(store, scratch, config, task, task)
         else:
-            done = restore_as_told(store, scratch, config, task, order)
-    except (DamagedError, NotThereError) as exc:
+            done = restore_chosen(store, scratch, config, task, order)
+    except (DamagedError, NotFoundError) as exc:
         detail = f"The restore point could not be restored: {exc}."
         return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
     except (StoreError, OSError) as exc:
         return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be restored: {exc}.")
-    for sentence in done.passed_over:
+    for sentence in done.skipped:
         status.event("warning", sentence)
     if done.source:
         detail = f"{done.files} files were restored from {done.source}."

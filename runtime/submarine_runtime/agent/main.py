@@ -49,6 +49,6 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"submarine agent: the environment is invalid: {exc!r}\n")
             return 2
         return agent.run()
-    from submarine_runtime.agent.single_task import Supervisor
+    from submarine_runtime.agent.single_task import SingleTaskAgent
 
-    return Supervisor(config, secret, directory).run()
+    return SingleTaskAgent(config, secret, directory).run()

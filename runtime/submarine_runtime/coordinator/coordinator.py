@@ -48,9 +48,9 @@ from submarine_runtime.storage import (
     StoreError,
     WriteGate,
     application_id,
-    asked_to_cancel,
+    cancel_request,
+    is_superseded,
     open_store,
-    replaced,
 )
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
@@ -292,7 +292,7 @@ class Coordinator:
 
     def _holds_claim(self, store: Store, inbox: Inbox) -> bool:
         """Return whether this attempt still holds the job; if not, make the event loop end."""
-        if not replaced(store, self._attempt):
+        if not is_superseded(store, self._attempt):
             return True
         inbox.post({"type": "superseded"})
         return False
@@ -300,7 +300,7 @@ class Coordinator:
     def _begin(self, loop: EventLoop, store: Store, fences: dict[str, float]) -> None:
         """Request the gang, unless the job was cancelled or its lease has expired."""
         cancelled = self._storage_wait.retry(
-            lambda: asked_to_cancel(store), loop.server.poll, loop.show_storage_wait
+            lambda: cancel_request(store), loop.server.poll, loop.show_storage_wait
         )
         loop.show_storage_wait("")
         loop.status.add_event("claimed", data={"pid": os.getpid(), "attempt": self._attempt})

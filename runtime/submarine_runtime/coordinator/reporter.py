@@ -10,8 +10,8 @@ from submarine_runtime.coordinator.job_directory import EarlierAttempts
 from submarine_runtime.coordinator.machine import JobState, RecordEvent, Stage, Task
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.fields import known
-from submarine_runtime.protocol.quicklinks import resolved, settled
+from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
@@ -70,11 +70,11 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
         workflow=config.workflow,
         workflow_run=config.workflow_run,
         workflow_node=config.workflow_node,
-        phases=[Phase(**known(Phase, phase)) for phase in config.phases],
+        phases=[Phase(**known_fields(Phase, phase)) for phase in config.phases],
         tasks=tasks,
         resources={"requested": requested, "used": {}},
         notes=list(config.notes),
-        links=settled(config.links, [role.name for role in config.roles]),
+        links=fixed_links(config.links, [role.name for role in config.roles]),
         logs=dict(earlier.logs),
         events=list(earlier.events),
         warnings=list(dict.fromkeys(warnings))[:MAX_WARNINGS],
@@ -92,7 +92,7 @@ class Reporter:
     def __init__(self, job: JobState, status: JobStatus) -> None:
         self._job, self._status = job, status
         config = job.config
-        self._settled = settled(config.links, [role.name for role in config.roles])
+        self._settled = fixed_links(config.links, [role.name for role in config.roles])
         self._links = {k: v for k, v in config.links.items() if k not in self._settled}
         self._restarts = {name: status.task_record(name).restarts for name in job.tasks}
 
@@ -127,7 +127,9 @@ class Reporter:
             self.update_task(task)
         if self._links:
             members = [task.member for task in self._job.tasks.values() if task.member is not None]
-            found = {k: v for k, v in resolved(self._links, members).items() if v != self._links[k]}
+            found = {
+                k: v for k, v in resolve_links(self._links, members).items() if v != self._links[k]
+            }
             self._status.set_record(links={**self._settled, **found})
         progress = self._status.task_record(self._job.chief.name).progress
         self._status.set_record(epoch=self._job.epoch, progress=progress)

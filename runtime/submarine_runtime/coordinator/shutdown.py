@@ -20,8 +20,8 @@ from submarine_runtime.coordinator.supervision import ProcessIdentity
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
-from submarine_runtime.snapshots import forget
-from submarine_runtime.storage import Store, StoreError, asked_to_cancel, open_store, patiently
+from submarine_runtime.snapshots import delete_snapshots
+from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.yarn import application_is_over, application_was_killed, write_error
 
 #: Timeout in seconds of one storage call when the coordinator is stopped from outside. YARN sends
@@ -62,8 +62,8 @@ class Shutdown:
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
         wait = loop.server.poll  # Clients are answered meanwhile.
         try:
-            patiently(self._publisher.flush, deadline, wait=wait, store=self._store)
-            if not patiently(
+            retry(self._publisher.flush, deadline, wait=wait, store=self._store)
+            if not retry(
                 lambda: self._publish(self._store), deadline, wait=wait, store=self._store
             ):
                 _log(f"{self._config.job_id} was closed by another process")
@@ -130,7 +130,7 @@ class Shutdown:
         if stop_reason == "parent" and self._attempt > 1:
             sentence = f"The application master died {self._attempt} times."
         outcome = Outcome(_END_REASONS[stop_reason], sentence)
-        cancelled = asked_to_cancel(store)
+        cancelled = cancel_request(store)
         if job.verdict is not None and not job.verdict.outcome.succeeded:
             outcome = job.verdict.outcome
         elif cancelled is not None:
@@ -182,7 +182,7 @@ class Shutdown:
         unsaved = [task.name for task in job.tasks.values() if task.epoch and not task.saved]
         writers = [task for task, snapshots in job.restore.reports.items() if snapshots]
         if not unsaved and job.epoch == 1 and len(writers) < 2:
-            forget(self._store)
+            delete_snapshots(self._store)
         else:
             delete_superfluous_snapshots(
                 self._store, self._config.store.path, restore_query(job), unsaved

@@ -11,7 +11,7 @@ import socket
 _DEVICES = "/sys/class/net/{}/device/infiniband"
 
 
-def interface_for(address: str, asked: str | None) -> str:
+def interface_for(address: str, requested: str | None) -> str:
     """Return the requested interface, else the one with the task's address; empty: none.
 
     Raises
@@ -21,23 +21,23 @@ def interface_for(address: str, asked: str | None) -> str:
     """
     from submarine_runtime.network import address_of, interface_of
 
-    if asked is None:
+    if requested is None:
         return interface_of(address)
-    if address_of(asked) is None:
+    if address_of(requested) is None:
         names = ", ".join(name for _, name in socket.if_nameindex())
         raise ValueError(
-            f"--network-interface {asked}: this node has no such interface with an IPv4 address; "
-            f"it has {names}"
+            f"--network-interface {requested}: this node has no such interface with an IPv4 "
+            f"address; it has {names}"
         )
-    return asked
+    return requested
 
 
-def variables(interface: str, asked: bool, devices: str = _DEVICES) -> dict[str, str]:
+def variables(interface: str, requested: bool, devices: str = _DEVICES) -> dict[str, str]:
     """Return the variables that name ``interface``.
 
     Parameters
     ----------
-    asked
+    requested
         The user has named it: NCCL then uses InfiniBand only if it is an InfiniBand interface.
     devices
         Where the kernel lists the InfiniBand devices of an interface ``{}``.
@@ -50,7 +50,7 @@ def variables(interface: str, asked: bool, devices: str = _DEVICES) -> dict[str,
         "NCCL_SOCKET_IFNAME": f"={interface}",  # Exactly this one: a bare name is a prefix.
         "TP_SOCKET_IFNAME": interface,
     }
-    if not asked:
+    if not requested:
         return names
     try:
         adapters = sorted(os.listdir(devices.format(interface)))

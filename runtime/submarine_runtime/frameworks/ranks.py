@@ -14,12 +14,14 @@ from submarine_runtime.protocol.link import Member, chief_of
 #: Role that reads the checkpoints of the other tasks and does not take part in their training.
 EVALUATOR = "evaluator"
 #: Roles that never take part in a collective operation.
-BESIDE = ("ps", "scheduler", "server", EVALUATOR, "tensorboard")
+NOT_COLLECTIVE_ROLES = ("ps", "scheduler", "server", EVALUATOR, "tensorboard")
 
 
 def crew_of(members: Sequence[Member]) -> list[Member]:
     """Return the tasks in collective operations: the chief, then in the order of ``members``."""
-    crew = [one for one in members if one.kind == "tracked" and one.role not in BESIDE]
+    crew = [
+        one for one in members if one.kind == "tracked" and one.role not in NOT_COLLECTIVE_ROLES
+    ]
     if crew:
         chief = chief_of(crew)
         crew.remove(chief)

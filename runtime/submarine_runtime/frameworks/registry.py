@@ -48,7 +48,7 @@ KNOWN = {
 #: roles that a job needs besides the requested ones. POLICY: the success policy. SHIMS: files of
 #: this package that the launcher applies once the program imports the framework. ADDRESS_IN_USE:
 #: texts in stderr that mean a taken port. PROCESSES: processes of the program in one container:
-#: ``one`` always, ``asked`` (one unless more are requested) or ``gpu`` (in a gang, one for each
+#: ``one`` always, ``requested`` (one unless more are requested) or ``gpu`` (in a gang, one for each
 #: device unless requested otherwise). RENDEZVOUS: what opens the first port of a task when tasks
 #: connect: the ``program``, or a ``helper`` that the program connects to; empty: nothing. MEETS:
 #: the call or argument by which a program joins its gang, with ``{tasks}`` for the number of tasks;
@@ -136,7 +136,7 @@ def module_of(framework: str) -> ModuleType:
 
 def trait(framework: str, name: str) -> Any:
     """Return a capital name of the framework's module, or its default."""
-    return _said(module_of(framework), name)
+    return _trait_of(module_of(framework), name)
 
 
 def framework_of(imports: Iterable[str]) -> str:
@@ -175,18 +175,18 @@ def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> st
     return "" if alone else str(module.complaint(roles))
 
 
-def process_count(framework: str, asked: int, gpus: int, gang: bool) -> int:
+def process_count(framework: str, requested: int, gpus: int, gang: bool) -> int:
     """Return the number of processes of the program in one container.
 
     Parameters
     ----------
-    asked
+    requested
         Number that the role requests; 0: none.
     gang
         Whether the job has more than one task; a single program uses its devices as it likes.
     """
-    if asked:
-        return asked
+    if requested:
+        return requested
     return max(1, gpus) if gang and trait(framework, "PROCESSES") == "gpu" else 1
 
 
@@ -253,13 +253,13 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     network = ""
     if len(gang) > 1:
         network = _network(env, me, config.network_interface)
-    shims = tuple(name for module in modules for name in _said(module, "SHIMS"))
+    shims = tuple(name for module in modules for name in _trait_of(module, "SHIMS"))
     return Setup(
         env=env,
         processes=processes,
         helpers=helpers,
         shims=("shims.py", *shims) if shims else (),
-        hold_ports=all(_said(module, "HOLD_PORTS") for module in modules),
+        hold_ports=all(_trait_of(module, "HOLD_PORTS") for module in modules),
         network=network,
         rendezvous=_rendezvous(modules, members),
     )
@@ -271,10 +271,10 @@ def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str
 
     if world_size(crew_of(members)) < 2:
         return ""
-    return next((str(said) for one in modules if (said := _said(one, "RENDEZVOUS"))), "")
+    return next((str(said) for one in modules if (said := _trait_of(one, "RENDEZVOUS"))), "")
 
 
-def apart_sentence(framework: str, tasks: int, required: bool) -> str:
+def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
     """Say that the processes of a gang did not train together, and what the program lacks.
 
     Empty if the framework's programs need not join, unless that is ``required``.
@@ -291,15 +291,15 @@ def apart_sentence(framework: str, tasks: int, required: bool) -> str:
     )
 
 
-def _network(env: dict[str, str], me: Member, asked: str | None) -> str:
+def _network(env: dict[str, str], me: Member, requested: str | None) -> str:
     """Add the variables that name the interface; return its description for the record."""
     # Function-level, because only tasks of a gang need it.
     from submarine_runtime.frameworks.interfaces import interface_for, variables
 
-    interface = interface_for(me.address, asked)
-    env.update(variables(interface, asked is not None))
+    interface = interface_for(me.address, requested)
+    env.update(variables(interface, requested is not None))
     return f"{interface} {me.address}" if interface else ""
 
 
-def _said(module: ModuleType, name: str) -> Any:
+def _trait_of(module: ModuleType, name: str) -> Any:
     return getattr(module, name, DEFAULTS[name])

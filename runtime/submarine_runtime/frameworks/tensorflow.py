@@ -31,7 +31,7 @@ def policy(roles: Iterable[str]) -> str:
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return ``TF_CONFIG`` for more than one task; without it TensorFlow runs alone."""
-    renamed = {one.task: one for one in in_tensorflows_words(members)}
+    renamed = {one.task: one for one in tensorflow_members(members)}
     cluster = cluster_of([one for one in renamed.values() if one.role in CLUSTER_ROLES])
     mine = renamed.get(me.task)
     if mine is None or sum(len(addresses) for addresses in cluster.values()) < 2:
@@ -45,11 +45,11 @@ def training(members: Sequence[Member]) -> list[Member]:
     crew = crew_of(members)
     if not any(one.role == "ps" and one.kind != "sidecar" for one in members):
         return crew
-    directing = {one.task for one in in_tensorflows_words(members) if one.role == "chief"}
+    directing = {one.task for one in tensorflow_members(members) if one.role == "chief"}
     return [one for one in crew if one.task not in directing]
 
 
-def in_tensorflows_words(members: Sequence[Member]) -> list[Member]:
+def tensorflow_members(members: Sequence[Member]) -> list[Member]:
     """Return the members whose roles TensorFlow has, with TensorFlow's role and index."""
     known = [
         replace(one, role="chief") if one.role == "master" else one

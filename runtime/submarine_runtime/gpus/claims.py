@@ -14,11 +14,16 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
-from submarine_runtime.gpus.visibility import VISIBLE, Seen, device_numbers, look
+from submarine_runtime.gpus.visibility import (
+    VISIBLE,
+    VisibleDevices,
+    device_numbers,
+    visible_devices,
+)
 from submarine_runtime.protocol.agent_config import AgentConfig
 
 if TYPE_CHECKING:
-    from submarine_runtime.gpus.device_locks import Places
+    from submarine_runtime.gpus.device_locks import LockDirectories
 
 #: Seconds to wait for a device of a container that is ending.
 PATIENCE = 60.0
@@ -37,7 +42,7 @@ class NoDeviceError(ValueError):
 
 
 @dataclass
-class Claim:
+class GpuClaim:
     """The devices of one task; held until ``release`` or the end of this process.
 
     Parameters
@@ -68,15 +73,15 @@ class Claim:
             give_back()
 
 
-def claim(
+def claim_gpus(
     config: AgentConfig,
     environ: Mapping[str, str] | None = None,
     *,
     wait: Callable[[float], object] = time.sleep,
     patience: float = PATIENCE,
-    places: Places | None = None,
-    tell: Callable[[str], object] = lambda sentence: None,
-) -> Claim:
+    places: LockDirectories | None = None,
+    report: Callable[[str], object] = lambda sentence: None,
+) -> GpuClaim:
     """Return the devices of this task.
 
     Parameters
@@ -89,7 +94,7 @@ def claim(
         Seconds to wait for a device of a container that is ending.
     places
         Lock directories; None: the default ones.
-    tell
+    report
         Called with a sentence when the task has to wait.
 
     Raises
@@ -100,41 +105,41 @@ def claim(
     variables = os.environ if environ is None else environ
     numbers = device_numbers()
     if not config.gpus and not numbers:
-        return Claim()
+        return GpuClaim()
     if not config.gpus:
-        return _hidden(config, variables)
-    seen = look(numbers)
+        return _hide(config, variables)
+    seen = visible_devices(numbers)
     # On the local backend the container, if there is one, is the notebook's: all of its jobs share
     # the devices that were chosen for it.
     isolated = config.backend != "local" and seen.isolated(variables)
     if config.claim_gpus is False or (config.claim_gpus is None and isolated):
-        return _given(config, seen)
-    locks = _Locks(config.gpus, wait, patience, places, tell)
+        return _assigned(config, seen)
+    locks = _Locks(config.gpus, wait, patience, places, report)
     if not numbers and not seen.devices:
         return _counted(config, variables, locks)
-    return _taken(config, seen.allowed(variables), locks)
+    return _claim_free(config, seen.allowed(variables), locks)
 
 
-def _given(config: AgentConfig, seen: Seen) -> Claim:
+def _assigned(config: AgentConfig, seen: VisibleDevices) -> GpuClaim:
     note = ""
     if len(seen.devices) != config.gpus:
         note = f"{_count(config.gpus)} asked for, and the container shows {len(seen.devices)}."
-    return Claim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
+    return GpuClaim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
 
 
-def _hidden(config: AgentConfig, environ: Mapping[str, str]) -> Claim:
+def _hide(config: AgentConfig, environ: Mapping[str, str]) -> GpuClaim:
     """Hide the devices from a task that requested none, except on a local machine.
 
     Whether the cluster isolates devices is not checked: if it does, hiding them has no effect.
     """
     if VISIBLE in environ or config.claim_gpus is False:
-        return Claim()
+        return GpuClaim()
     if config.backend == "local" and not config.claim_gpus:
-        return Claim()
-    return Claim(variables={VISIBLE: ""})
+        return GpuClaim()
+    return GpuClaim(variables={VISIBLE: ""})
 
 
-def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
+def _claim_free(config: AgentConfig, seen: VisibleDevices, locks: _Locks) -> GpuClaim:
     if len(seen.devices) < config.gpus:
         raise NoDeviceError(
             f"The task asks for {_count(config.gpus)} and this node shows "
@@ -154,7 +159,7 @@ def _taken(config: AgentConfig, seen: Seen, locks: _Locks) -> Claim:
     return claimed
 
 
-def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> Claim:
+def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> GpuClaim:
     """Claim numbers if the cluster counts GPUs on a node that shows none."""
     # NodeManagers that share a machine, as in a minicluster, count separately.
     node = f"counted-{environ.get('NM_PORT', 'local')}-"
@@ -177,53 +182,53 @@ class _Locks:
         count: int,
         wait: Callable[[float], object],
         patience: float,
-        places: Places | None,
-        tell: Callable[[str], object] = lambda sentence: None,
+        places: LockDirectories | None,
+        report: Callable[[str], object] = lambda sentence: None,
     ) -> None:
         self._count = count
         self._wait = wait
         self._patience = patience
         self._places = places
-        self._tell = tell
+        self._report = report
 
-    def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> Claim:
+    def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> GpuClaim:
         """Take the first free ones of ``names``; ``files`` are their device files."""
         from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError
 
-        by_file = {_file(name): name for name in names}
-        told = False
+        by_file = {_lock_name(name): name for name in names}
+        reported = False
 
         def wait(seconds: float) -> None:
-            nonlocal told
-            if not told:
-                told = True
-                self._tell(
+            nonlocal reported
+            if not reported:
+                reported = True
+                self._report(
                     f"Waits for {_count(self._count)}: this node has {len(names)}"
-                    f"{_by(locks.holders(by_file))}."
+                    f"{_holders_text(locks.holders(by_file))}."
                 )
             self._wait(seconds)
 
         try:
-            paths = {_file(name): path for name, path in (files or {}).items()}
+            paths = {_lock_name(name): path for name, path in (files or {}).items()}
             locks = DeviceLocks(self._places, paths)
             if locks.take_within(list(by_file), self._count, self._patience, wait):
                 held = [by_file[name] for name in locks.held]
-                return Claim(held, warning=WEAK if locks.weak else "", _give_back=locks.release)
+                return GpuClaim(held, warning=WEAK if locks.weak else "", _give_back=locks.release)
             holders = locks.holders(by_file)
             locks.release()
         except LocksError as exc:
             raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
         raise NoDeviceError(
             f"The task asks for {_count(self._count)}, and of {len(names)} on this node too few "
-            f"became free within {self._patience:g} s{_by(holders)}."
+            f"became free within {self._patience:g} s{_holders_text(holders)}."
         )
 
 
-def _by(holders: Sequence[str]) -> str:
+def _holders_text(holders: Sequence[str]) -> str:
     return ", held by " + ", ".join(holders[:8]) if holders else ""
 
 
-def _file(device: str) -> str:
+def _lock_name(device: str) -> str:
     """Return a file name for a device; the driver's text may not be a valid name."""
     return re.sub("[^0-9A-Za-z-]", "_", device)[:128]
 

@@ -34,7 +34,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
-class Places:
+class LockDirectories:
     """The directories of a node that hold locks.
 
     Parameters
@@ -82,9 +82,9 @@ class DeviceLocks:
     """
 
     def __init__(
-        self, places: Places | None = None, files: Mapping[str, str] | None = None
+        self, places: LockDirectories | None = None, files: Mapping[str, str] | None = None
     ) -> None:
-        places = places or Places()
+        places = places or LockDirectories()
         self._files = dict(files or {})
         self._held: dict[str, list[int]] = {}
         self.weak = False

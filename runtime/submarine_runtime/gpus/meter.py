@@ -14,7 +14,7 @@ STALE = 10.0
 _NOTHING = Reading(None, None, None)
 
 
-class Idleness(NamedTuple):
+class DeviceUtilization(NamedTuple):
     """Mean utilization of one device in percent, and for how many seconds it was measured."""
 
     device: str
@@ -54,10 +54,10 @@ class GpuMeter:
             round(sum(used), 1) if used else None,
         )
 
-    def idleness(self) -> list[Idleness]:
+    def idleness(self) -> list[DeviceUtilization]:
         """Return the mean utilization of each measured device."""
         return [
-            Idleness(name, total / count, count * self._every)
+            DeviceUtilization(name, total / count, count * self._every)
             for name, (total, count) in zip(self._names, self._sums)
             if count
         ]

@@ -18,7 +18,7 @@ DRIVER_PATIENCE = 20.0
 
 
 @dataclass
-class Seen:
+class VisibleDevices:
     """The GPUs that are visible in this container.
 
     Parameters
@@ -46,7 +46,7 @@ class Seen:
         chosen = environ.get("NVIDIA_VISIBLE_DEVICES", "all")
         return self.denied > 0 or chosen != "all"
 
-    def allowed(self, environ: Mapping[str, str]) -> Seen:
+    def allowed(self, environ: Mapping[str, str]) -> VisibleDevices:
         """Apply an inherited CUDA_VISIBLE_DEVICES: numbers, or prefixes of UUIDs."""
         if VISIBLE not in environ:
             return self
@@ -59,7 +59,9 @@ class Seen:
                 devices += [device for device in self.devices if device.startswith(name)]
             else:
                 break  # As in CUDA, the first invalid entry ends the list.
-        return Seen(list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml, self.files)
+        return VisibleDevices(
+            list(dict.fromkeys(devices)), self.busy, self.denied, self.nvml, self.files
+        )
 
 
 def device_numbers() -> list[str]:
@@ -68,11 +70,11 @@ def device_numbers() -> list[str]:
     return sorted((name for name in names if name.isdigit()), key=int)
 
 
-def look(numbers: Sequence[str]) -> Seen:
+def visible_devices(numbers: Sequence[str]) -> VisibleDevices:
     """Query the driver; without its library, try the device files ``numbers``."""
     from submarine_runtime.gpus.nvml import Nvml, within  # ctypes: only for tasks with GPUs
 
-    def ask() -> Seen | None:
+    def ask() -> VisibleDevices | None:
         driver = Nvml.open()
         if driver is None:
             return None
@@ -82,12 +84,12 @@ def look(numbers: Sequence[str]) -> Seen:
         minors = {device.uuid: driver.minor(device) for device in found}
         files = {uuid: f"{FILE}{minor}" for uuid, minor in minors.items() if minor is not None}
         driver.close()
-        return Seen([device.uuid for device in found], busy, denied, True, files)
+        return VisibleDevices([device.uuid for device in found], busy, denied, True, files)
 
     told = within(DRIVER_PATIENCE, ask, None)
     if told is not None and (told.devices or told.denied):
         return told
-    seen = Seen()
+    seen = VisibleDevices()
     for number in numbers:
         path = f"{FILE}{number}"
         allowed = _may_open(path)

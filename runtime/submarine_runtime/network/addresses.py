@@ -28,14 +28,14 @@ def interface_of(address: str) -> str:
     return ""
 
 
-def own_address(seen: str, wanted: str | None, local: bool) -> tuple[str, str]:
+def own_address(local_address: str, interface: str | None, local: bool) -> tuple[str, str]:
     """Return the address and interface of this task.
 
     Parameters
     ----------
-    seen
+    local_address
         The local address of the connection to the coordinator.
-    wanted
+    interface
         An interface by name, if the user named one.
     local
         Whether all tasks of the job are on this machine.
@@ -45,21 +45,21 @@ def own_address(seen: str, wanted: str | None, local: bool) -> tuple[str, str]:
     ValueError
         If there is no such interface, or it has no IPv4 address.
     """
-    if wanted:
-        address = address_of(wanted)
+    if interface:
+        address = address_of(interface)
         if address is None:
             names = ", ".join(name for _, name in socket.if_nameindex())
             raise ValueError(
-                f"--network-interface {wanted}: this node has no such interface with an IPv4 "
+                f"--network-interface {interface}: this node has no such interface with an IPv4 "
                 f"address; it has {names}"
             )
-        return address, wanted
-    if seen.startswith("127.") and not local:
+        return address, interface
+    if local_address.startswith("127.") and not local:
         # The coordinator is on this node, but other tasks may be on other nodes.
         try:
             resolved = socket.gethostbyname(socket.gethostname())
         except OSError:
-            resolved = seen
+            resolved = local_address
         if not resolved.startswith("127."):
-            seen = resolved
-    return seen, interface_of(seen)
+            local_address = resolved
+    return local_address, interface_of(local_address)

@@ -86,7 +86,7 @@ _LISTEN = "0A"
 #: Established, FIN-WAIT-1 and -2, TIME-WAIT, CLOSE-WAIT, LAST-ACK, CLOSING.
 _CONNECTED = frozenset({"01", "04", "05", "06", "08", "09", "0B"})
 #: Seconds between two checks: at first, and at most.
-_FIRST_LOOK, _LAST_LOOK = 0.5, 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 
 
 class PortUse:
@@ -101,27 +101,27 @@ class PortUse:
         Address of this task for the other tasks.
     served
         A helper of the agent listens at the port: only connections count.
-    tell
+    report
         Called once, when a use is detected.
     """
 
-    def __init__(self, address: str, port: int, served: bool, tell: Callable[[], None]) -> None:
-        self._address, self._port, self._tell = address, port, tell
+    def __init__(self, address: str, port: int, served: bool, report: Callable[[], None]) -> None:
+        self._address, self._port, self._report = address, port, report
         self._states = _CONNECTED if served else _CONNECTED | {_LISTEN}
         self._began = time.monotonic()
         self._next = 0.0
         self.noticed = False
 
-    def look(self, *, last: bool = False) -> None:
+    def check(self, *, last: bool = False) -> None:
         """Check if it is time, or in any case for the ``last`` check."""
         now = time.monotonic()
         if self.noticed or (now < self._next and not last):
             return
         pause = (now - self._began) / 20
-        self._next = now + min(max(pause, _FIRST_LOOK), _LAST_LOOK)
+        self._next = now + min(max(pause, _FIRST_PAUSE), _LONGEST_PAUSE)
         if port_states(self._address, self._port) & self._states:
             self.noticed = True
-            self._tell()
+            self._report()
 
 
 def port_states(address: str, port: int, tables: Sequence[str] = _TABLES) -> set[str]:

@@ -14,7 +14,7 @@ import ssl
 import threading
 from contextlib import suppress
 
-from submarine_runtime.protocol.tunnels import Target, declared
+from submarine_runtime.protocol.tunnels import Target, declared_target
 
 #: Maximum number of tunnels of one job; each client of a kernel uses five.
 MAX_TUNNELS = 128
@@ -53,7 +53,7 @@ class Tunnels:
         OSError
             If the target does not accept, or there are too many tunnels.
         """
-        target = declared(self._root, name)
+        target = declared_target(self._root, name)
         if target is None:
             return None
         if not self._slots.acquire(blocking=False):

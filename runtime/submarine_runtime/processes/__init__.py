@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_runtime.processes.guard import Guard as Guard, shell_on_a_pipe as shell_on_a_pipe
     from submarine_runtime.processes.usage import (
-        Tree as Tree,
+        ProcessTree as ProcessTree,
         Usage as Usage,
         family as family,
         kernel_memory_kills as kernel_memory_kills,
@@ -20,6 +20,6 @@ else:
         __name__,
         {
             "guard": ("Guard", "shell_on_a_pipe"),
-            "usage": ("Tree", "Usage", "family", "kernel_memory_kills", "read_process"),
+            "usage": ("ProcessTree", "Usage", "family", "kernel_memory_kills", "read_process"),
         },
     )

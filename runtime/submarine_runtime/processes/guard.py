@@ -62,27 +62,27 @@ class Guard:
     """
 
     def __init__(self) -> None:
-        self._told: frozenset[int] = frozenset()
+        self._watched: frozenset[int] = frozenset()
         self._always: frozenset[int] = frozenset()
         self._shell, self._pipe = shell_on_a_pipe(_SCRIPT)
 
     def always(self, group: int) -> None:
         """Guard this group in addition to those of ``watch``."""
         self._always |= {group}
-        self.watch(self._told)
+        self.watch(self._watched)
 
     def watch(self, groups: Iterable[int]) -> None:
         """Set the process groups to kill when this process has ended."""
         wanted = frozenset(groups) | self._always
-        if wanted != self._told:
-            self._told = wanted
-            self._tell(" ".join(map(str, sorted(wanted)[:_MAX_GROUPS])))
+        if wanted != self._watched:
+            self._watched = wanted
+            self._send(" ".join(map(str, sorted(wanted)[:_MAX_GROUPS])))
 
     def release(self) -> None:
         """End the guard: there is nothing left to kill. May be called repeatedly."""
         if self._pipe < 0:
             return
-        self._tell("")
+        self._send("")
         os.close(self._pipe)
         self._pipe = -1
         try:
@@ -91,7 +91,7 @@ class Guard:
             self._shell.kill()
             self._shell.wait()
 
-    def _tell(self, groups: str) -> None:
+    def _send(self, groups: str) -> None:
         # If the guard was killed, the job continues without it.
         with suppress(OSError):
             os.write(self._pipe, f"{groups}\n".encode())

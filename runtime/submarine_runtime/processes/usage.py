@@ -109,7 +109,7 @@ def family(root: int) -> dict[int, Process]:
     return {pid: everything[pid] for pid in members}
 
 
-class Tree:
+class ProcessTree:
     """Samples one program's processes; all of /proc is read only now and then.
 
     Attributes

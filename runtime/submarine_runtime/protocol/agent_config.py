@@ -11,11 +11,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 
 #: Exit code of an agent or coordinator that could not write claim or record because the job
 #: directory is full; the exit code is the only way to report it to the cluster.
-NO_ROOM_CODE = 73
+NO_SPACE_CODE = 73
 #: The same if the job directory's file system was not available during the whole wait.
 STORE_AWAY_CODE = 74
 #: Prefix of the names under which YARN localizes directories of HDFS, in a container; they may hold
@@ -216,7 +216,7 @@ class AgentConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> AgentConfig:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
-        values["store"] = JobStore(**known(JobStore, data["store"]))
-        values["fetch"] = [Input(**known(Input, item)) for item in data.get("fetch") or []]
+        values = known_fields(cls, data)
+        values["store"] = JobStore(**known_fields(JobStore, data["store"]))
+        values["fetch"] = [Input(**known_fields(Input, item)) for item in data.get("fetch") or []]
         return cls(**values)

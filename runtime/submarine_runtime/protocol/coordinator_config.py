@@ -10,7 +10,7 @@ from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 
 
 @dataclass
@@ -161,7 +161,9 @@ class CoordinatorConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> CoordinatorConfig:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
-        values["store"] = JobStore(**known(JobStore, data["store"]))
-        values["roles"] = [RoleOrders(**known(RoleOrders, r)) for r in data.get("roles") or []]
+        values = known_fields(cls, data)
+        values["store"] = JobStore(**known_fields(JobStore, data["store"]))
+        values["roles"] = [
+            RoleOrders(**known_fields(RoleOrders, r)) for r in data.get("roles") or []
+        ]
         return cls(**values)

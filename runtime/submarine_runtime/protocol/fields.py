@@ -8,7 +8,7 @@ from typing import Any, Mapping, TypeVar
 T = TypeVar("T")
 
 
-def known(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
+def known_fields(cls: type[T], data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entries of ``data`` that are fields of the dataclass ``cls``."""
     names = {f.name for f in fields(cls)}  # type: ignore[arg-type]
     return {key: value for key, value in data.items() if key in names}

@@ -57,7 +57,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 
 PROTOCOL = "submarine-link"
 MAX_LINE = 1 << 20
@@ -97,7 +97,7 @@ class Member:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Member:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
+        values = known_fields(cls, data)
         values["ports"] = tuple(int(port) for port in data.get("ports") or ())
         return cls(**values)
 

@@ -14,12 +14,12 @@ from submarine_runtime.protocol.link import Member, chief_of
 _TASK = re.compile(r"^(https?://)([a-z][a-z0-9_]{0,31})-(\d{1,5})(?::(\d{1,5}))?(?=[/?#]|$)")
 
 
-def resolved(links: Mapping[str, str], members: Sequence[Member]) -> dict[str, str]:
+def resolve_links(links: Mapping[str, str], members: Sequence[Member]) -> dict[str, str]:
     """Return the links with hosts and ports of ``members``; links of other tasks are unchanged."""
     return {label: _resolved(url, members) for label, url in links.items()}
 
 
-def settled(links: Mapping[str, str], roles: Iterable[str]) -> dict[str, str]:
+def fixed_links(links: Mapping[str, str], roles: Iterable[str]) -> dict[str, str]:
     """Return the links that need no resolution: those that name no task of ``roles``."""
     names = {*roles, "master"}
     return {label: url for label, url in links.items() if _role(url) not in names}

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
@@ -60,7 +60,7 @@ class Event:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Event:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
+        values = known_fields(cls, data)
         values["state"] = _state(data.get("state"))
         values["reason"] = _reason(data.get("reason"))
         return cls(**values)
@@ -113,7 +113,7 @@ class TaskRecord:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TaskRecord:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
+        values = known_fields(cls, data)
         values["state"] = _state(data.get("state")) or State.PENDING
         values["reason"] = _reason(data.get("reason"))
         return cls(**values)
@@ -218,14 +218,16 @@ class JobRecord:
                 f"job record version {version} is newer than this Submarine reads "
                 f"({PROTOCOL_VERSION}); upgrade jupyter-submarine"
             )
-        values = known(cls, data)
+        values = known_fields(cls, data)
         try:
             values["state"] = State(data["state"])
             values["reason"] = _reason(data.get("reason"))
-            values["phases"] = [Phase(**known(Phase, p)) for p in data.get("phases") or []]
+            values["phases"] = [Phase(**known_fields(Phase, p)) for p in data.get("phases") or []]
             values["tasks"] = [TaskRecord.from_json(t) for t in data.get("tasks") or []]
             values["events"] = [Event.from_json(e) for e in data.get("events") or []]
-            values["outputs"] = [Output(**known(Output, o)) for o in data.get("outputs") or []]
+            values["outputs"] = [
+                Output(**known_fields(Output, o)) for o in data.get("outputs") or []
+            ]
             failure = data.get("failure")
             values["failure"] = Failure.from_json(failure) if failure else None
             return cls(**values)
@@ -282,8 +284,8 @@ class Failure:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Failure:
         """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known(cls, data)
+        values = known_fields(cls, data)
         values["frames"] = [
-            TracebackFrame(**known(TracebackFrame, f)) for f in data.get("frames") or []
+            TracebackFrame(**known_fields(TracebackFrame, f)) for f in data.get("frames") or []
         ]
         return cls(**values)

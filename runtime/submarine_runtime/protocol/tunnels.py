@@ -30,7 +30,7 @@ class Target(NamedTuple):
     port: int = 0
 
 
-def declared(root: str, name: str) -> Target | None:
+def declared_target(root: str, name: str) -> Target | None:
     """Return the target of the tunnel ``name``; None if the program has not declared it.
 
     Parameters

@@ -7,8 +7,8 @@ import socket
 from typing import Mapping
 
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.fields import known
-from submarine_runtime.protocol.quicklinks import settled
+from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.protocol.quicklinks import fixed_links
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.storage import application_id, container_id
@@ -31,7 +31,7 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
         workflow=config.workflow,
         workflow_run=config.workflow_run,
         workflow_node=config.workflow_node,
-        phases=[Phase(**known(Phase, phase)) for phase in config.phases],
+        phases=[Phase(**known_fields(Phase, phase)) for phase in config.phases],
         tasks=[
             TaskRecord(
                 task,
@@ -47,7 +47,7 @@ def new_record(config: AgentConfig, task: str) -> JobRecord:
         ],
         resources={"requested": requested, "used": {}},
         notes=list(config.notes),
-        links=settled(config.links, [config.role]),
+        links=fixed_links(config.links, [config.role]),
         written_by="agent",
     )
 

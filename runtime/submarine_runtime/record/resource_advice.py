@@ -6,16 +6,16 @@ import re
 from typing import TYPE_CHECKING, Sequence
 
 if TYPE_CHECKING:
-    from submarine_runtime.gpus import Idleness
+    from submarine_runtime.gpus import DeviceUtilization
     from submarine_runtime.protocol.record import Failure
 
 #: A shorter run, in seconds, gives no advice.
-TELLING = 30.0
+MIN_SECONDS = 30.0
 #: Too much memory was requested if less than this share of it was ever used ...
-OVER_ASKED = 0.4
-#: ... and at least this many MiB would be saved; the advice is the peak multiplied by ``ROOM``.
+OVER_REQUESTED = 0.4
+#: ... and at least this many MiB would be saved; the advice is the peak multiplied by ``MARGIN``.
 WORTH_SAVING = 1024
-ROOM = 1.4
+MARGIN = 1.4
 #: A GPU is idle below this mean percentage over at least this many seconds.
 IDLE_PERCENT = 5.0
 IDLE_SECONDS = 180.0
@@ -26,20 +26,20 @@ _DEVICE_FULL = re.compile(
 )
 
 
-def hints(
+def resource_hints(
     *,
-    asked: float | None,
+    requested: float | None,
     peak: float,
     seconds: float,
     succeeded: bool,
-    gpus: Sequence[Idleness] = (),
+    gpus: Sequence[DeviceUtilization] = (),
     failure: Failure | None = None,
 ) -> list[str]:
     """Return the sentences for one task that has ended.
 
     Parameters
     ----------
-    asked, peak
+    requested, peak
         MiB requested (None: no limit) and the largest amount used.
     seconds
         Run time of the program.
@@ -52,10 +52,10 @@ def hints(
             "The GPU's own memory was full, which --memory does not change: make batches smaller, "
             "or compute in half precision."
         )
-    if asked and succeeded and seconds >= TELLING and peak < OVER_ASKED * asked:
+    if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = advised(peak)
-        if asked - advice >= WORTH_SAVING:
-            found.append(f"Memory: used {_of(peak, asked)}: ask for {_size(advice)}.")
+        if requested - advice >= WORTH_SAVING:
+            found.append(f"Memory: used {_of(peak, requested)}: ask for {_size(advice)}.")
     found += [
         f"{_name(gpu.device)} was {gpu.percent:.0f} % busy on average over "
         f"{gpu.seconds / 60:.0f} min: let the program use it, or ask for fewer GPUs."
@@ -65,26 +65,28 @@ def hints(
     return found
 
 
-def memory_sentence(used: float, asked: float) -> str:
+def memory_sentence(used: float, requested: float) -> str:
     """Return ``The program used 4.1 of 4 GB: ask for 6 GB.`` for memory that did not suffice."""
-    return f"The program used {_of(used, asked)}: ask for {_size(advised(max(used, asked)))}."
+    return (
+        f"The program used {_of(used, requested)}: ask for {_size(advised(max(used, requested)))}."
+    )
 
 
 def advised(peak: float) -> int:
     """Return the MiB to request for a peak of ``peak`` MiB: 40 % more, in round steps."""
-    wanted = peak * ROOM
+    wanted = peak * MARGIN
     step = 64
     while step * 6 < wanted:
         step *= 2
     return max(128, int(-(-wanted // step)) * step)
 
 
-def _of(used: float, asked: float) -> str:
+def _of(used: float, requested: float) -> str:
     """Return ``4.1 of 4 GB``; in MiB if GB would hide the difference or be a fraction."""
-    if asked < 1024:
-        return f"{used:.0f} of {asked:.0f} MiB"
-    digits = 1 if abs(used - asked) >= 52 else 2
-    return f"{used / 1024:.{digits}f} of {_number(asked / 1024)} GB"
+    if requested < 1024:
+        return f"{used:.0f} of {requested:.0f} MiB"
+    digits = 1 if abs(used - requested) >= 52 else 2
+    return f"{used / 1024:.{digits}f} of {_number(requested / 1024)} GB"
 
 
 def _size(mib: float) -> str:

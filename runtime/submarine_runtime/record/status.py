@@ -27,7 +27,7 @@ MAX_EVENTS = 500
 MAX_MISSING = 50
 MAX_WARNINGS = 50
 #: Seconds for which one request is valid; the clients repeat it.
-HOLDS = 60.0
+VALID_SECONDS = 60.0
 
 
 class Status:
@@ -37,7 +37,7 @@ class Status:
     ----------
     version
         Incremented by every change of the record; read without the lock.
-    onlookers
+    tensorboard_clients
         Clients that display the TensorBoard files.
     """
 
@@ -45,7 +45,7 @@ class Status:
         self._record = record
         self._lock = threading.Lock()
         self.version = 0
-        self.onlookers = Onlookers()
+        self.tensorboard_clients = TensorBoardClients()
 
     @property
     def state(self) -> State:
@@ -211,7 +211,7 @@ class Status:
         return len(self._record.events)
 
 
-class Onlookers:
+class TensorBoardClients:
     """The clients of one task.
 
     Attributes
@@ -221,17 +221,17 @@ class Onlookers:
     """
 
     def __init__(self) -> None:
-        self._until = float("-inf")
+        self._valid_until = float("-inf")
         self.wake: Callable[[], None] = lambda: None
 
     @property
     def present(self) -> bool:
-        """Whether there was a request within ``HOLDS`` seconds."""
-        return time.monotonic() < self._until
+        """Whether there was a request within ``VALID_SECONDS`` seconds."""
+        return time.monotonic() < self._valid_until
 
-    def note(self) -> None:
+    def request(self) -> None:
         """Record a request."""
         begins = not self.present
-        self._until = time.monotonic() + HOLDS
+        self._valid_until = time.monotonic() + VALID_SECONDS
         if begins:
             self.wake()

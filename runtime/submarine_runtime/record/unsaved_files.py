@@ -10,7 +10,7 @@ MAX_UNSAVED = 20
 
 
 @dataclass
-class Unsaved:
+class UnsavedFiles:
     """Files in the working directory that the program wrote and that no pattern keeps."""
 
     files: list[tuple[str, int]] = field(default_factory=list)
@@ -30,7 +30,7 @@ class Unsaved:
 
 
 def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
-    """Return a sentence for each named file of ``Unsaved.to_json``, and one for the others."""
+    """Return a sentence for each named file of ``UnsavedFiles.to_json``, and one for the others."""
     files = found["files"][:MAX_UNSAVED]
     whose = f"{task}: " if task else ""
     sentences = [

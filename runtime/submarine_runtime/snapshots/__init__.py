@@ -6,41 +6,44 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_runtime.snapshots.catalog import (
-        Found as Found,
-        Piece as Piece,
+        StoredFile as StoredFile,
+        StoredFiles as StoredFiles,
         chosen_snapshot as chosen_snapshot,
-        final_of as final_of,
-        from_path as from_path,
+        files_at_path as files_at_path,
+        final_checkpoints as final_checkpoints,
         snapshots_of as snapshots_of,
     )
-    from submarine_runtime.snapshots.checkpoint_path import Mirror as Mirror, base_of as base_of
+    from submarine_runtime.snapshots.checkpoint_path import (
+        CheckpointPathWriter as CheckpointPathWriter,
+        base_of as base_of,
+    )
     from submarine_runtime.snapshots.event_pieces import (
         EVENT_FILE as EVENT_FILE,
-        Growing as Growing,
+        PieceWriter as PieceWriter,
         assemble as assemble,
         shipped_lengths as shipped_lengths,
         task_directory as task_directory,
     )
     from submarine_runtime.snapshots.manifest import is_below as is_below
     from submarine_runtime.snapshots.restoration import (
-        forget as forget,
-        put_back as put_back,
+        delete_snapshots as delete_snapshots,
+        replace_directory as replace_directory,
         restore as restore,
-        restore_as_told as restore_as_told,
+        restore_chosen as restore_chosen,
     )
     from submarine_runtime.snapshots.scan import (
         STATE_FILE as STATE_FILE,
-        Seen as Seen,
+        FileState as FileState,
         is_coherent as is_coherent,
+        is_complete as is_complete,
         is_metadata as is_metadata,
-        is_whole as is_whole,
-        look as look,
+        scan_directory as scan_directory,
         step_of as step_of,
     )
     from submarine_runtime.snapshots.versions import (
         NAME as NAME,
         VERSION_FILE as VERSION_FILE,
-        Draft as Draft,
+        VersionDraft as VersionDraft,
         VersionError as VersionError,
         check_name as check_name,
         save_version as save_version,
@@ -48,8 +51,8 @@ if TYPE_CHECKING:
     from submarine_runtime.snapshots.writer import (
         KEEP as KEEP,
         ChangedError as ChangedError,
-        Reader as Reader,
-        Snapshots as Snapshots,
+        FileReader as FileReader,
+        SnapshotWriter as SnapshotWriter,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -58,40 +61,40 @@ else:
         __name__,
         {
             "catalog": (
-                "Found",
-                "Piece",
+                "StoredFile",
+                "StoredFiles",
                 "chosen_snapshot",
-                "final_of",
-                "from_path",
+                "files_at_path",
+                "final_checkpoints",
                 "snapshots_of",
             ),
-            "checkpoint_path": ("Mirror", "base_of"),
+            "checkpoint_path": ("CheckpointPathWriter", "base_of"),
             "event_pieces": (
                 "EVENT_FILE",
-                "Growing",
+                "PieceWriter",
                 "assemble",
                 "shipped_lengths",
                 "task_directory",
             ),
             "manifest": ("is_below",),
-            "restoration": ("forget", "put_back", "restore", "restore_as_told"),
+            "restoration": ("delete_snapshots", "replace_directory", "restore", "restore_chosen"),
             "scan": (
+                "FileState",
                 "STATE_FILE",
-                "Seen",
                 "is_coherent",
+                "is_complete",
                 "is_metadata",
-                "is_whole",
-                "look",
+                "scan_directory",
                 "step_of",
             ),
             "versions": (
-                "Draft",
                 "NAME",
                 "VERSION_FILE",
+                "VersionDraft",
                 "VersionError",
                 "check_name",
                 "save_version",
             ),
-            "writer": ("ChangedError", "KEEP", "Reader", "Snapshots"),
+            "writer": ("ChangedError", "FileReader", "KEEP", "SnapshotWriter"),
         },
     )

@@ -13,7 +13,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.link import CHIEF_ROLES
 from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
-from submarine_runtime.storage import Entry, NotThereError, Store, StoreError
+from submarine_runtime.storage import Entry, NotFoundError, Store, StoreError
 
 #: Maximum number of snapshots that are considered.
 MOST_CANDIDATES = 8
@@ -21,7 +21,7 @@ MOST_CANDIDATES = 8
 MAX_FILES = 20_000
 
 
-class Piece(NamedTuple):
+class StoredFile(NamedTuple):
     """A file to restore: its path, the location of its bytes, and its known attributes."""
 
     path: str
@@ -32,14 +32,14 @@ class Piece(NamedTuple):
     modified_ns: int | None = None
 
 
-class Found(NamedTuple):
+class StoredFiles(NamedTuple):
     """A set of files that can be restored; ``name`` is displayed to users.
 
     A snapshot has its manifest, and epoch and attempt of the program that wrote it.
     """
 
     name: str
-    files: list[Piece]
+    files: list[StoredFile]
     manifest: Manifest | None = None
     attempt: tuple[int, int] | None = None
 
@@ -49,16 +49,16 @@ def snapshots_of(
     job: str,
     task: str,
     part: str,
-    passed_over: list[str] | None = None,
+    skipped: list[str] | None = None,
     since: int = 0,
-) -> list[Found]:
+) -> list[StoredFiles]:
     """Return the complete snapshots of a task over all its attempts, the newest first.
 
     Parameters
     ----------
     job
         Job directory; empty: the store's own.
-    passed_over
+    skipped
         Receives one sentence for each incomplete snapshot.
     since
         Omit attempts of earlier epochs.
@@ -68,7 +68,7 @@ def snapshots_of(
     if job:
         directory = f"{job}/{directory}"
     attempts = [(layout.parse_attempt(entry.name), entry) for entry in store.entries(directory)]
-    found: list[Found] = []
+    found: list[StoredFiles] = []
     for numbers, attempt in sorted(item for item in attempts if item[0] is not None)[::-1]:
         if numbers is not None and numbers[0] < since:
             break
@@ -82,40 +82,46 @@ def snapshots_of(
             shown = f"snapshot {name[len(part) + 1 : -5].lstrip('0')} of {task} {attempt.name}"
             try:
                 manifest = Manifest.from_bytes(store.read(f"{place}/{name}") or b"")
-                found.append(Found(shown, _pieces(place, manifest, entries), manifest, numbers))
+                found.append(
+                    StoredFiles(shown, _pieces(place, manifest, entries), manifest, numbers)
+                )
             except ValueError as exc:
-                if passed_over is not None:
-                    passed_over.append(f"The {shown} was skipped: {exc}.")
+                if skipped is not None:
+                    skipped.append(f"The {shown} was skipped: {exc}.")
     return found
 
 
-def _pieces(place: str, manifest: Manifest, entries: dict[str, Entry]) -> list[Piece]:
+def _pieces(place: str, manifest: Manifest, entries: dict[str, Entry]) -> list[StoredFile]:
     pieces = []
     for file in manifest.files:
         entry = entries.get(file.data)
         if entry is None or entry.size < file.offset + file.size:
             raise ValueError(f"the bytes of {file.path!r} are missing")
         source = f"{place}/{file.data}"
-        pieces.append(Piece(file.path, source, file.size, file.offset, file.crc, file.modified_ns))
+        pieces.append(
+            StoredFile(file.path, source, file.size, file.offset, file.crc, file.modified_ns)
+        )
     return pieces
 
 
-def from_job(store: Store, job: str, tasks: list[str], passed_over: list[str]) -> list[Found]:
+def checkpoints_of_job(
+    store: Store, job: str, tasks: list[str], skipped: list[str]
+) -> list[StoredFiles]:
     """Return the newest checkpoints of another job: final ones if recorded, or snapshots."""
-    found: list[Found] = []
+    found: list[StoredFiles] = []
     data = store.read(f"{job}/{layout.RECORD}")
     with suppress(ValueError, RecursionError):  # The record cannot be read.
         record = json.loads(data or b"{}")
         for task in tasks:
             found += _final(store, job, task, record, last=task == tasks[-1])
     for task in tasks:
-        found += snapshots_of(store, job, task, layout.CHECKPOINTS, passed_over)
+        found += snapshots_of(store, job, task, layout.CHECKPOINTS, skipped)
     return found
 
 
 def _final(
     store: Store, job: str, task: str, record: dict[str, object], *, last: bool
-) -> Iterator[Found]:
+) -> Iterator[StoredFiles]:
     """Yield final checkpoints: ``checkpoints/`` for the last task (chief), else ``tasks/NAME/``."""
     outputs = record.get("outputs")
     missing = record.get("missing")
@@ -129,23 +135,23 @@ def _final(
         saved = any(str(output["path"]).startswith(prefix) for output in outputs)
         pieces = list(_walk(store, f"{job}/{prefix}".rstrip("/"))) if saved else []
         if pieces:
-            yield Found(f"{prefix.rstrip('/')} of {job.rpartition('/')[2]}", pieces)
+            yield StoredFiles(f"{prefix.rstrip('/')} of {job.rpartition('/')[2]}", pieces)
             return
 
 
-def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
+def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> StoredFiles:
     """Return the snapshot that the coordinator has chosen, a ``restore_point.Snapshot`` in JSON.
 
     Raises
     ------
-    NotThereError
+    NotFoundError
         If it does not exist any more, or its manifest cannot be read.
     """
     job, task, origin = str(chosen.get("job") or ""), str(chosen["task"]), chosen.get("origin")
     if origin == "path":
-        found = from_path(store, job)
+        found = files_at_path(store, job)
     elif origin == "final":
-        found = final_of(store, job, task)
+        found = final_checkpoints(store, job, task)
     else:
         role, index = layout.split_task(task)
         attempt = layout.attempt_name(int(chosen["epoch"]), int(chosen["attempt"]))
@@ -157,18 +163,18 @@ def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> Found:
             data = store.read(f"{place}/{layout.CHECKPOINTS}-{number:06d}.json")
             manifest = Manifest.from_bytes(data or b"")
         except ValueError as exc:
-            raise NotThereError(f"{shown}: {exc}") from exc
+            raise NotFoundError(f"{shown}: {exc}") from exc
         pieces = [
-            Piece(f.path, f"{place}/{f.data}", f.size, f.offset, f.crc, f.modified_ns)
+            StoredFile(f.path, f"{place}/{f.data}", f.size, f.offset, f.crc, f.modified_ns)
             for f in manifest.files
         ]
-        found = [Found(shown, pieces)]
+        found = [StoredFiles(shown, pieces)]
     if not found:
-        raise NotThereError(f"there is nothing at {job} for {task}")
+        raise NotFoundError(f"there is nothing at {job} for {task}")
     return found[0]
 
 
-def final_of(store: Store, job: str, task: str) -> list[Found]:
+def final_checkpoints(store: Store, job: str, task: str) -> list[StoredFiles]:
     """Return the final checkpoints of one task of a job, as its record lists them."""
     try:
         record = json.loads(store.read(f"{job}/{layout.RECORD}") or b"{}")
@@ -183,24 +189,24 @@ def _chief(tasks: list[str]) -> str:
     return next((name for name in names if name in tasks), tasks[0] if tasks else "")
 
 
-def from_path(store: Store, base: str) -> list[Found]:
+def files_at_path(store: Store, base: str) -> list[StoredFiles]:
     """Return all files at a checkpoint path, with those that its newest manifest will rename."""
     pieces = {piece.path: piece for piece in _walk(store, base)}
     for _, manifest in manifests(store, base):
         for file in manifest.files:
             staged = f"{base}/{file.data}"
             if file.data and store.stat(staged) is not None:
-                pieces[file.path] = Piece(
+                pieces[file.path] = StoredFile(
                     file.path, staged, file.size, 0, file.crc, file.modified_ns
                 )
             elif file.path in pieces and pieces[file.path].size == file.size:
                 # The recorded time, so that the file is recognised and not uploaded again.
                 pieces[file.path] = pieces[file.path]._replace(modified_ns=file.modified_ns)
         break
-    return [Found(f"checkpoint path {base}", list(pieces.values()))] if pieces else []
+    return [StoredFiles(f"checkpoint path {base}", list(pieces.values()))] if pieces else []
 
 
-def _walk(store: Store, base: str) -> Iterator[Piece]:
+def _walk(store: Store, base: str) -> Iterator[StoredFile]:
     pending = [""]
     count = 0
     while pending:
@@ -215,4 +221,4 @@ def _walk(store: Store, base: str) -> Iterator[Piece]:
             if entry.is_directory:
                 pending.append(path)
             else:
-                yield Piece(path, f"{base}/{path}", entry.size)
+                yield StoredFile(path, f"{base}/{path}", entry.size)

@@ -11,10 +11,10 @@ import time
 from dataclasses import replace
 from typing import Iterator, Mapping
 
-from submarine_runtime.snapshots.manifest import Manifest, Saved
-from submarine_runtime.snapshots.scan import Seen
-from submarine_runtime.snapshots.writer import Reader
-from submarine_runtime.storage import NotThereError, Store
+from submarine_runtime.snapshots.manifest import Manifest, ManifestEntry
+from submarine_runtime.snapshots.scan import FileState
+from submarine_runtime.snapshots.writer import FileReader
+from submarine_runtime.storage import NotFoundError, Store
 
 #: Control directory below the checkpoint path.
 CONTROL = ".submarine"
@@ -39,7 +39,7 @@ def manifests(store: Store, base: str) -> Iterator[tuple[str, Manifest]]:
             continue  # Another program's file.
 
 
-class Mirror:
+class CheckpointPathWriter:
     """The writer for one attempt of one task.
 
     Parameters
@@ -50,17 +50,17 @@ class Mirror:
         Unique to job and attempt: ``digits-20261120-7f3a-e1-a1``.
     """
 
-    def __init__(self, store: Store, base: str, writer: str, reader: Reader) -> None:
+    def __init__(self, store: Store, base: str, writer: str, reader: FileReader) -> None:
         self._store = store
         self._base = base
         self._writer = writer
         self._reader = reader
         self._newest: Manifest | None = None
-        self._settled = False
-        self._staged: dict[Seen, Saved] = {}
+        self._is_complete = False
+        self._staged: dict[FileState, ManifestEntry] = {}
         self._directories: set[str] = set()
 
-    def publish(self, files: Mapping[str, Seen]) -> int:
+    def publish(self, files: Mapping[str, FileState]) -> int:
         """Update the path; return the number of bytes uploaded.
 
         Raises
@@ -70,30 +70,30 @@ class Mirror:
         StoreError
             If the store failed; a further call continues.
         """
-        if not self._settled:
-            self._settle()
+        if not self._is_complete:
+            self._complete_manifest()
         there = {file.path: file for file in self._newest.files} if self._newest else {}
         number = self._newest.number + 1 if self._newest else 0
-        listed: list[Saved] = []
+        listed: list[ManifestEntry] = []
         sent = 0
-        for path, seen in sorted(files.items()):
+        for path, state in sorted(files.items()):
             old = there.get(path)
-            if old is not None and (old.size, old.modified_ns) == (seen.size, seen.modified_ns):
+            if old is not None and (old.size, old.modified_ns) == (state.size, state.modified_ns):
                 listed.append(replace(old, data=""))
                 continue
-            if seen not in self._staged:
-                self._staged[seen] = self._upload(path, seen, number)
-                sent += seen.size
-            listed.append(replace(self._staged[seen], path=path))
+            if state not in self._staged:
+                self._staged[state] = self._upload(path, state, number)
+                sent += state.size
+            listed.append(replace(self._staged[state], path=path))
         if any(file.data for file in listed) or len(listed) != len(there):
             manifest = Manifest(number, time.time(), tuple(listed))
             name = f"{MANIFEST}{number:09d}-{self._writer}.json"
-            self._settled = False
+            self._is_complete = False
             self._store.publish(f"{self._base}/{CONTROL}/{name}", manifest.to_bytes())
-            self._settle()
+            self._complete_manifest()
         return sent
 
-    def _settle(self) -> None:
+    def _complete_manifest(self) -> None:
         """Complete the newest manifest, whose writer may have died before the renames."""
         self._newest = None
         now: set[str] = set()
@@ -110,26 +110,26 @@ class Mirror:
                     self._store.delete(f"{self._base}/{file.path}")
             self._store.delete(f"{self._base}/{CONTROL}/{name}")
         self._staged = {}
-        self._settled = True
+        self._is_complete = True
 
-    def _upload(self, path: str, seen: Seen, number: int) -> Saved:
+    def _upload(self, path: str, state: FileState, number: int) -> ManifestEntry:
         staged = f"{CONTROL}/new-{self._writer}/{number:09d}-{len(self._staged):05d}"
-        saved: list[Saved] = []
-        blocks = self._reader.blocks([(path, seen)], saved)
-        self._store.put(f"{self._base}/{staged}", blocks, seen.size)
+        saved: list[ManifestEntry] = []
+        blocks = self._reader.blocks([(path, state)], saved)
+        self._store.put(f"{self._base}/{staged}", blocks, state.size)
         return replace(saved[0], data=staged)
 
-    def _place(self, file: Saved) -> None:
+    def _place(self, file: ManifestEntry) -> None:
         directory = file.path.rpartition("/")[0]
         if directory and directory not in self._directories:
             self._store.make_directory(f"{self._base}/{directory}")
             self._directories.add(directory)
         try:
             self._store.move(f"{self._base}/{file.data}", f"{self._base}/{file.path}")
-        except NotThereError:
+        except NotFoundError:
             pass  # It has been renamed already.
 
     def close(self) -> None:
         """Remove the directory of temporary names."""
-        if self._settled:
+        if self._is_complete:
             self._store.delete(f"{self._base}/{CONTROL}/new-{self._writer}", recursive=True)

@@ -13,9 +13,9 @@ from typing import Callable, Iterator, Mapping, NamedTuple
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots.manifest import is_below
-from submarine_runtime.snapshots.scan import Seen
-from submarine_runtime.snapshots.writer import ChangedError, Reader
-from submarine_runtime.storage import Entry, NotThereError, Store, make_directories
+from submarine_runtime.snapshots.scan import FileState
+from submarine_runtime.snapshots.writer import ChangedError, FileReader
+from submarine_runtime.storage import Entry, NotFoundError, Store, make_directories
 
 EVENT_FILE = "tfevents"
 LARGEST_PIECE = 16 << 20
@@ -37,7 +37,7 @@ class _Piece(NamedTuple):
     level: int
 
 
-class Growing:
+class PieceWriter:
     """Ships the pieces of one attempt.
 
     Parameters
@@ -53,7 +53,7 @@ class Growing:
         store: Store,
         directory: str,
         root: str,
-        reader: Reader,
+        reader: FileReader,
         shipped: Mapping[str, int],
     ) -> None:
         self._store = store
@@ -62,9 +62,9 @@ class Growing:
         self._reader = reader
         self._shipped = dict(shipped)
         self._pieces: dict[str, list[_Piece]] = {}
-        self._others: dict[str, Seen] = {}
+        self._others: dict[str, FileState] = {}
 
-    def ship(self, files: Mapping[str, Seen], before: Mapping[str, Seen]) -> None:
+    def ship(self, files: Mapping[str, FileState], before: Mapping[str, FileState]) -> None:
         """Ship what is new; ``before`` is the result of the previous scan.
 
         Raises
@@ -72,11 +72,11 @@ class Growing:
         StoreError
             If the store failed; a further call continues.
         """
-        for path, seen in sorted(files.items()):
+        for path, state in sorted(files.items()):
             if _grows(path):
-                self._grow(path, seen.size)
-            elif seen == before.get(path):
-                self._replace(path, seen)
+                self._grow(path, state.size)
+            elif state == before.get(path):
+                self._replace(path, state)
 
     def _grow(self, path: str, size: int) -> None:
         shipped = self._shipped.get(path, 0)
@@ -108,16 +108,16 @@ class Growing:
             for piece in last[1:]:
                 self._store.delete(self._name(path, piece.offset))
 
-    def _replace(self, path: str, seen: Seen) -> None:
-        if self._others.get(path) == seen or seen.size > LARGEST_OTHER:
+    def _replace(self, path: str, state: FileState) -> None:
+        if self._others.get(path) == state or state.size > LARGEST_OTHER:
             return
         if path in self._shipped and path not in self._others:
-            self._others[path] = seen  # Restored from an earlier attempt.
+            self._others[path] = state  # Restored from an earlier attempt.
             return
         with suppress(ChangedError):
-            blocks = self._reader.blocks([(path, seen)], [])
-            self._store.put(self._name(path, 0), blocks, seen.size)
-            self._others[path] = seen
+            blocks = self._reader.blocks([(path, state)], [])
+            self._store.put(self._name(path, 0), blocks, state.size)
+            self._others[path] = state
 
     def _upload(self, path: str, offset: int, length: int) -> None:
         source = os.path.join(self._root, path)
@@ -160,12 +160,12 @@ def assemble(
     directory: str,
     target: str,
     check: Callable[[], None] = lambda: None,
-    room: Callable[[int], None] = lambda _: None,
+    check_space: Callable[[int], None] = lambda _: None,
 ) -> dict[str, int]:
     """Assemble the files of a task in a local directory; return path -> local length.
 
     Call it again to update the files: only what is new is read. A file that is longer than its
-    pieces is not changed. ``room`` is called with the number of bytes to be written next and
+    pieces is not changed. ``check_space`` is called with the number of bytes to be written next and
     raises if there is no space for them.
 
     Raises
@@ -182,11 +182,11 @@ def assemble(
         check()
         if not _grows(path):
             pieces = [max(pieces, key=lambda piece: piece[0].modified)]
-        with open(place, "ab") as file, suppress(NotThereError):  # Merged in the meantime: retry.
+        with open(place, "ab") as file, suppress(NotFoundError):  # Merged in the meantime: retry.
             if not _grows(path) and os.stat(place).st_mtime < pieces[0][0].modified:
                 file.truncate(0)
             for block in _missing(store, pieces, os.stat(place).st_size):
-                room(len(block))
+                check_space(len(block))
                 file.write(block)
                 check()
         lengths[path] = os.stat(place).st_size

@@ -9,13 +9,13 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 
 MANIFEST_VERSION = 1
 
 
 @dataclass(frozen=True)
-class Saved:
+class ManifestEntry:
     """One file of a snapshot.
 
     Parameters
@@ -55,7 +55,7 @@ class Manifest:
 
     number: int
     time: float
-    files: tuple[Saved, ...] = field(default=())
+    files: tuple[ManifestEntry, ...] = field(default=())
     version: int = MANIFEST_VERSION
     round: int = 0
     answered: int = 0
@@ -76,8 +76,10 @@ class Manifest:
         """
         try:
             raw: dict[str, Any] = json.loads(data)
-            values = known(cls, raw)
-            values["files"] = tuple(Saved(**known(Saved, item)) for item in raw["files"])
+            values = known_fields(cls, raw)
+            values["files"] = tuple(
+                ManifestEntry(**known_fields(ManifestEntry, item)) for item in raw["files"]
+            )
             steps = dict(raw.get("steps") or {})
             values["steps"] = {str(name): [int(n) for n in step] for name, step in steps.items()}
             values["round"] = int(raw.get("round") or 0)

@@ -15,11 +15,11 @@ from typing import Any, Iterator, Mapping, Sequence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.snapshots.catalog import (
-    Found,
-    Piece,
+    StoredFile,
+    StoredFiles,
+    checkpoints_of_job,
     chosen_snapshot,
-    from_job,
-    from_path,
+    files_at_path,
     snapshots_of,
 )
 from submarine_runtime.snapshots.checkpoint_path import base_of
@@ -27,12 +27,12 @@ from submarine_runtime.snapshots.event_pieces import assemble, task_directory
 from submarine_runtime.snapshots.scan import STATE_FILE
 from submarine_runtime.storage import (
     DamagedError,
-    Fetching,
-    NotThereError,
+    Fetcher,
+    FileRequest,
+    NotFoundError,
     Scratch,
     Store,
     StoreError,
-    Wanted,
     make_directories,
 )
 
@@ -41,7 +41,7 @@ TRIES = 3
 
 
 @dataclass
-class Restored:
+class Restoration:
     """What was restored.
 
     Parameters
@@ -50,19 +50,19 @@ class Restored:
         Its name, displayed to users (``snapshot 7 of worker:0 e1-a1``); empty: nothing was found.
     files, bytes
         Number of files and bytes.
-    passed_over
+    skipped
         One sentence for each incomplete snapshot.
     """
 
     source: str = ""
     files: int = 0
     bytes: int = 0
-    passed_over: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
 
 
 def restore(
     store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str | None
-) -> Restored:
+) -> Restoration:
     """Restore checkpoints, model and TensorBoard files of earlier attempts.
 
     The task's own newest snapshot of any epoch, else the chief's, else (a first start)
@@ -82,9 +82,9 @@ def restore(
 
 def _restore(
     store: Store, scratch: Scratch, config: AgentConfig, task: str, chief: str | None
-) -> Restored:
-    fetching = Fetching(store, config.save_grace)
-    restored = Restored()
+) -> Restoration:
+    fetching = Fetcher(store, config.save_grace)
+    restored = Restoration()
     tasks = [task] if chief in (None, task) else [task, str(chief)]
     for candidate in _newest(store, fetching, config, tasks, restored):
         if _put(fetching, scratch, layout.CHECKPOINTS, candidate, restored):
@@ -95,13 +95,13 @@ def _restore(
 
 
 def _newest(
-    store: Store, fetching: Fetching, config: AgentConfig, tasks: list[str], restored: Restored
-) -> Iterator[Found]:
+    store: Store, fetching: Fetcher, config: AgentConfig, tasks: list[str], restored: Restoration
+) -> Iterator[StoredFiles]:
     """Yield what can be restored, the best first: only sources of one kind."""
-    over = restored.passed_over
+    over = restored.skipped
     own = False
     for task in tasks:
-        for found in fetching.patiently(
+        for found in fetching.retry(
             lambda task=task: snapshots_of(store, "", task, layout.CHECKPOINTS, over)  # type: ignore[misc]
         ):
             own = True
@@ -110,19 +110,19 @@ def _newest(
         return
     if config.restore_from:
         source = config.restore_from.rstrip("/")
-        yield from fetching.patiently(lambda: from_job(store, source, tasks, over))
+        yield from fetching.retry(lambda: checkpoints_of_job(store, source, tasks, over))
     if config.checkpoint_path:
         path = config.checkpoint_path
         bases = [base_of(path, tasks[0], len(tasks) == 1), base_of(path, tasks[-1], True)]
         for base in dict.fromkeys(bases):
             # Another job may still write there: a file that has disappeared has a successor.
             for _ in range(TRIES):
-                yield from fetching.patiently(lambda base=base: from_path(store, base))  # type: ignore[misc]
+                yield from fetching.retry(lambda base=base: files_at_path(store, base))  # type: ignore[misc]
 
 
-def restore_as_told(
+def restore_chosen(
     store: Store, scratch: Scratch, config: AgentConfig, task: str, order: Mapping[str, Any]
-) -> Restored:
+) -> Restoration:
     """Restore what the coordinator has chosen for this start of the program.
 
     Parameters
@@ -134,20 +134,20 @@ def restore_as_told(
 
     Raises
     ------
-    DamagedError, NotThereError
+    DamagedError, NotFoundError
         If the chosen snapshot is incomplete.
     StoreError
         If the store fails for longer than ``config.save_grace``, or the local disk fails.
     """
-    fetching = Fetching(store, config.save_grace)
-    restored = Restored()
+    fetching = Fetcher(store, config.save_grace)
+    restored = Restoration()
     try:
         own, part = order.get("own"), order.get("part")
         if own is None or not _put_own(store, fetching, scratch, task, int(own), restored):
             if isinstance(part, Mapping):
                 _put_part(store, fetching, scratch, part, restored)
             elif own is None:
-                put_back(fetching, scratch.outputs[layout.CHECKPOINTS], [])
+                replace_directory(fetching, scratch.outputs[layout.CHECKPOINTS], [])
         if (config.epoch, config.attempt) > (1, 1):
             _put_outputs(store, fetching, scratch, task, restored)
     except OSError as exc:
@@ -156,12 +156,10 @@ def restore_as_told(
 
 
 def _put_own(
-    store: Store, fetching: Fetching, scratch: Scratch, task: str, since: int, restored: Restored
+    store: Store, fetching: Fetcher, scratch: Scratch, task: str, since: int, restored: Restoration
 ) -> bool:
-    over = restored.passed_over
-    found = fetching.patiently(
-        lambda: snapshots_of(store, "", task, layout.CHECKPOINTS, over, since)
-    )
+    over = restored.skipped
+    found = fetching.retry(lambda: snapshots_of(store, "", task, layout.CHECKPOINTS, over, since))
     for candidate in found:
         if _put(fetching, scratch, layout.CHECKPOINTS, candidate, restored):
             restored.source = candidate.name
@@ -171,15 +169,15 @@ def _put_own(
 
 def _put_part(
     store: Store,
-    fetching: Fetching,
+    fetching: Fetcher,
     scratch: Scratch,
     part: Mapping[str, Any],
-    restored: Restored,
+    restored: Restoration,
 ) -> None:
     """Restore exactly one snapshot, without the files of later steps."""
     chosen, left_out = part["snapshot"], [str(name) for name in part.get("left_out") or ()]
     for attempt in range(TRIES):
-        found = fetching.patiently(lambda: chosen_snapshot(store, chosen))
+        found = fetching.retry(lambda: chosen_snapshot(store, chosen))
         files = [
             piece
             for piece in found.files
@@ -187,8 +185,8 @@ def _put_part(
         ]
         root = scratch.outputs[layout.CHECKPOINTS]
         try:
-            put_back(fetching, root, files)
-        except (DamagedError, NotThereError):
+            replace_directory(fetching, root, files)
+        except (DamagedError, NotFoundError):
             # Another job may still write to a checkpoint path: the files have a successor.
             if chosen.get("origin") != "path" or attempt + 1 == TRIES:
                 raise
@@ -201,7 +199,7 @@ def _put_part(
     restored.bytes += sum(piece.size for piece in files)
 
 
-def _name_remaining(root: str, files: Sequence[Piece]) -> None:
+def _name_remaining(root: str, files: Sequence[StoredFile]) -> None:
     """Remove checkpoints that were not restored from TensorFlow's state files."""
     for piece in files:
         directory, _, name = piece.path.rpartition("/")
@@ -231,31 +229,31 @@ def _name_remaining(root: str, files: Sequence[Piece]) -> None:
 
 
 def _put_outputs(
-    store: Store, fetching: Fetching, scratch: Scratch, task: str, restored: Restored
+    store: Store, fetching: Fetcher, scratch: Scratch, task: str, restored: Restoration
 ) -> None:
     """Restore model and TensorBoard files of earlier attempts."""
-    for candidate in fetching.patiently(lambda: snapshots_of(store, "", task, layout.MODEL)):
+    for candidate in fetching.retry(lambda: snapshots_of(store, "", task, layout.MODEL)):
         if _put(fetching, scratch, layout.MODEL, candidate, restored):
             break
     directory = task_directory(task)
     target = scratch.outputs[layout.TENSORBOARD]
-    fetching.patiently(lambda: assemble(store, directory, target))
+    fetching.retry(lambda: assemble(store, directory, target))
 
 
 def _put(
-    fetching: Fetching, scratch: Scratch, part: str, candidate: Found, restored: Restored
+    fetching: Fetcher, scratch: Scratch, part: str, candidate: StoredFiles, restored: Restoration
 ) -> bool:
     try:
-        put_back(fetching, scratch.outputs[part], candidate.files)
-    except (DamagedError, NotThereError) as exc:
-        restored.passed_over.append(f"The {candidate.name} was skipped: {exc}.")
+        replace_directory(fetching, scratch.outputs[part], candidate.files)
+    except (DamagedError, NotFoundError) as exc:
+        restored.skipped.append(f"The {candidate.name} was skipped: {exc}.")
         return False
     restored.files += len(candidate.files)
     restored.bytes += sum(file.size for file in candidate.files)
     return True
 
 
-def forget(store: Store) -> None:
+def delete_snapshots(store: Store) -> None:
     """Delete all snapshots and pieces: the job has ended and all of its outputs are saved.
 
     Raises
@@ -267,7 +265,7 @@ def forget(store: Store) -> None:
         store.delete(name, recursive=True)
 
 
-def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
+def replace_directory(fetching: Fetcher, root: str, pieces: Sequence[StoredFile]) -> None:
     """Make ``root`` hold ``pieces`` and nothing else.
 
     Raises
@@ -277,21 +275,21 @@ def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
     StoreError, OSError
         If the store or the local disk failed.
     """
-    aside, old = f"{root}.restoring", f"{root}.old"
-    for leftover in (aside, old):
+    temporary, old = f"{root}.restoring", f"{root}.old"
+    for leftover in (temporary, old):
         shutil.rmtree(leftover, ignore_errors=True)
-    make_directories(aside)
+    make_directories(temporary)
     wanted = []
     kept = []
     try:
         for piece in pieces:
             here = os.path.join(root, piece.path)
-            there = os.path.join(aside, piece.path)
+            there = os.path.join(temporary, piece.path)
             if _same(here, piece):
                 kept.append((here, there))
             else:
                 wanted.append(
-                    Wanted(
+                    FileRequest(
                         piece.source, there, piece.size, piece.offset, piece.crc, piece.modified_ns
                     )
                 )
@@ -301,13 +299,13 @@ def put_back(fetching: Fetching, root: str, pieces: Sequence[Piece]) -> None:
             os.link(here, there)
         if os.path.isdir(root):
             os.rename(root, old)
-        os.rename(aside, root)
+        os.rename(temporary, root)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _same(here: str, piece: Piece) -> bool:
+def _same(here: str, piece: StoredFile) -> bool:
     """Return whether the file was restored or saved from there, and has not changed since."""
     if piece.modified_ns is None or os.path.islink(here):
         return False

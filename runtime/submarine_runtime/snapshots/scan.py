@@ -40,7 +40,7 @@ _METADATA: dict[str, tuple[str, ...]] = {
 _STATE_LINE = re.compile(rb'^model_checkpoint_path:\s*"([^"\n]+)"', re.MULTILINE)
 
 
-class Seen(NamedTuple):
+class FileState(NamedTuple):
     """The state of a file in one scan: the file has changed if any of these differ."""
 
     inode: int
@@ -48,7 +48,7 @@ class Seen(NamedTuple):
     modified_ns: int
 
 
-def look(root: str) -> dict[str, Seen]:
+def scan_directory(root: str) -> dict[str, FileState]:
     """Return all regular files with a final name: path below ``root`` -> state.
 
     Links, hidden and temporary names are omitted.
@@ -58,7 +58,7 @@ def look(root: str) -> dict[str, Seen]:
     OSError
         ``EFBIG`` if there are more than ``MAX_FILES`` files.
     """
-    found: dict[str, Seen] = {}
+    found: dict[str, FileState] = {}
     pending = [""]
     while pending:
         directory = pending.pop()
@@ -71,7 +71,7 @@ def look(root: str) -> dict[str, Seen]:
                 with suppress(FileNotFoundError):
                     info = entry.stat(follow_symlinks=False)
                     if stat.S_ISREG(info.st_mode):
-                        found[path] = Seen(info.st_ino, info.st_size, info.st_mtime_ns)
+                        found[path] = FileState(info.st_ino, info.st_size, info.st_mtime_ns)
         if len(found) + len(pending) > MAX_FILES:
             raise OSError(errno.EFBIG, f"more than {MAX_FILES} files", root)
     return found
@@ -95,7 +95,7 @@ def _speakable(name: str) -> bool:
     return not any(ord(character) < 32 or character == "\x7f" for character in name)
 
 
-def is_whole(path: str, size: int) -> bool:
+def is_complete(path: str, size: int) -> bool:
     """Return whether no process writes to a file and an archive has its end.
 
     PyTorch, Keras and NumPy write zip archives. On a file system without leases writers are not
@@ -132,7 +132,7 @@ def _has_end(descriptor: int, size: int) -> bool:
     return _ZIP_END in os.pread(descriptor, tail, size - tail)
 
 
-def step_in(path: str, name: str, seen: Seen) -> list[int] | None:
+def step_in_file(path: str, name: str, seen: FileState) -> list[int] | None:
     """Return the step in a metadata file of a library; empty: there is none.
 
     Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files whose names
@@ -177,7 +177,7 @@ def step_of(path: str, text: bytes) -> list[int]:
         return []
 
 
-def is_coherent(root: str, files: Mapping[str, Seen]) -> bool:
+def is_coherent(root: str, files: Mapping[str, FileState]) -> bool:
     """Return whether every TensorFlow ``checkpoint`` file in ``files`` names an existing one."""
     for path in files:
         directory, _, name = path.rpartition("/")

@@ -14,14 +14,14 @@ import time
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots.scan import Seen, is_coherent, is_whole, look
+from submarine_runtime.snapshots.scan import FileState, is_coherent, is_complete, scan_directory
 from submarine_runtime.snapshots.writer import COPY_BYTES, ChangedError
-from submarine_runtime.storage import Scratch, Store, StoreError, patiently, temporary_name
+from submarine_runtime.storage import Scratch, Store, StoreError, retry, temporary_name
 
 VERSION_FILE = "version.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
 #: Seconds to wait until the directory no longer changes, between two scans, and for the store.
-REST_SECONDS = 20.0
+STABLE_SECONDS = 20.0
 GAP = 0.5
 GRACE = 60.0
 TRIES = 3
@@ -68,13 +68,13 @@ def save_version(store: Store, scratch: Scratch, name: str = "") -> dict[str, An
     """
     check_name(name)
     if name:
-        patiently(lambda: _check_free(store, name), time.monotonic() + GRACE)
+        retry(lambda: _check_free(store, name), time.monotonic() + GRACE)
     root = scratch.outputs[layout.MODEL]
-    draft = Draft(store)
-    uploaded: dict[tuple[str, Seen], dict[str, Any]] = {}
+    draft = VersionDraft(store)
+    uploaded: dict[tuple[str, FileState], dict[str, Any]] = {}
     try:
         for attempt in range(TRIES):
-            files, left_out = _at_rest(root)
+            files, left_out = _stable_files(root)
             changed = _upload(draft, root, files, uploaded)
             if not changed or attempt == TRIES - 1:
                 break
@@ -87,22 +87,22 @@ def save_version(store: Store, scratch: Scratch, name: str = "") -> dict[str, An
         left_out += [path for path, _ in changed]
         return draft.publish(name, whole, sorted(left_out))
     except BaseException:
-        draft.drop()
+        draft.delete()
         raise
 
 
-def _at_rest(root: str) -> tuple[dict[str, Seen], list[str]]:
+def _stable_files(root: str) -> tuple[dict[str, FileState], list[str]]:
     """Return the files once they no longer change, and those that still change."""
-    deadline = time.monotonic() + REST_SECONDS
+    deadline = time.monotonic() + STABLE_SECONDS
     try:
-        before = look(root)
+        before = scan_directory(root)
         while True:
             time.sleep(GAP)
-            files = look(root)
+            files = scan_directory(root)
             whole = {
-                path: seen
-                for path, seen in files.items()
-                if before.get(path) == seen and is_whole(os.path.join(root, path), seen.size)
+                path: state
+                for path, state in files.items()
+                if before.get(path) == state and is_complete(os.path.join(root, path), state.size)
             }
             if len(whole) == len(files) and is_coherent(root, whole):
                 return whole, []
@@ -114,25 +114,25 @@ def _at_rest(root: str) -> tuple[dict[str, Seen], list[str]]:
 
 
 def _upload(
-    draft: Draft,
+    draft: VersionDraft,
     root: str,
-    files: Mapping[str, Seen],
-    uploaded: dict[tuple[str, Seen], dict[str, Any]],
-) -> list[tuple[str, Seen]]:
+    files: Mapping[str, FileState],
+    uploaded: dict[tuple[str, FileState], dict[str, Any]],
+) -> list[tuple[str, FileState]]:
     """Upload missing files; return those that changed before the upload was complete."""
     for item in files.items():
         if item not in uploaded:
-            path, seen = item
+            path, state = item
             try:
-                uploaded[item] = draft.add(path, seen.size, lambda: _blocks(root, *item))  # noqa: B023
+                uploaded[item] = draft.add(path, state.size, lambda: _blocks(root, *item))  # noqa: B023
             except ChangedError:
                 break
-    now = look(root)
+    now = scan_directory(root)
     return [item for item in files.items() if now.get(item[0]) != item[1] or item not in uploaded]
 
 
-def _blocks(root: str, path: str, seen: Seen) -> Iterator[bytes]:
-    left = seen.size
+def _blocks(root: str, path: str, state: FileState) -> Iterator[bytes]:
+    left = state.size
     try:
         with open(os.path.join(root, path), "rb") as file:
             while left > 0:
@@ -145,7 +145,7 @@ def _blocks(root: str, path: str, seen: Seen) -> Iterator[bytes]:
         raise ChangedError(path) from exc
 
 
-class Draft:
+class VersionDraft:
     """A version that is not published yet."""
 
     def __init__(self, store: Store) -> None:
@@ -166,7 +166,7 @@ class Draft:
 
         self._added.add(path)
         target = f"{self._place}/{layout.MODEL}/{path}"
-        patiently(lambda: self._store.put(target, hashed(), size), time.monotonic() + GRACE)
+        retry(lambda: self._store.put(target, hashed(), size), time.monotonic() + GRACE)
         return {"path": path, "size": size, "sha256": digest.hexdigest()}
 
     def publish(
@@ -199,12 +199,12 @@ class Draft:
 
         for path in self._added.difference(str(file["path"]) for file in listed):
             self._store.delete(f"{self._place}/{layout.MODEL}/{path}")
-        patiently(appear, time.monotonic() + GRACE)
+        retry(appear, time.monotonic() + GRACE)
         # The answer must fit on one line of the link, however many files there are.
         left = left_out[:MOST_NAMED]
         return {**{k: v for k, v in version.items() if k != "files"}, "left_out": left}
 
-    def drop(self) -> None:
+    def delete(self) -> None:
         """Delete the draft."""
         try:
             self._store.delete(self._place, recursive=True)

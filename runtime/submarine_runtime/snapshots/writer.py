@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Callable, Iterable, Iterator, Mapping, Sequence
 from zlib import crc32
 
-from submarine_runtime.snapshots.manifest import Manifest, Saved
-from submarine_runtime.snapshots.scan import Seen, is_metadata, step_in
+from submarine_runtime.snapshots.manifest import Manifest, ManifestEntry
+from submarine_runtime.snapshots.scan import FileState, is_metadata, step_in_file
 from submarine_runtime.storage import Store, StoreError
 
 COPY_BYTES = 1 << 18
@@ -29,7 +29,7 @@ class ChangedError(Exception):
     """A file changed while it was read: the snapshot would be inconsistent."""
 
 
-class Reader:
+class FileReader:
     """Reads local files for an upload and computes the CRC-32 of each.
 
     Parameters
@@ -44,7 +44,9 @@ class Reader:
         self.where = where
         self._check = check
 
-    def blocks(self, files: Sequence[tuple[str, Seen]], into: list[Saved]) -> Iterator[bytes]:
+    def blocks(
+        self, files: Sequence[tuple[str, FileState]], into: list[ManifestEntry]
+    ) -> Iterator[bytes]:
         """Yield the bytes of all files in sequence; their entries are added to ``into``.
 
         Raises
@@ -53,8 +55,8 @@ class Reader:
             If a file has changed since the scan.
         """
         offset = 0
-        for path, seen in files:
-            crc, left = 0, seen.size
+        for path, state in files:
+            crc, left = 0, state.size
             try:
                 with open(self.where(path), "rb") as file:
                     while left > 0:
@@ -68,13 +70,13 @@ class Reader:
                     info = os.fstat(file.fileno())
             except OSError as exc:
                 raise ChangedError(path) from exc
-            if (info.st_size, info.st_mtime_ns) != (seen.size, seen.modified_ns):
+            if (info.st_size, info.st_mtime_ns) != (state.size, state.modified_ns):
                 raise ChangedError(path)
-            into.append(Saved(path, seen.size, seen.modified_ns, crc, offset=offset))
-            offset += seen.size
+            into.append(ManifestEntry(path, state.size, state.modified_ns, crc, offset=offset))
+            offset += state.size
 
 
-class Snapshots:
+class SnapshotWriter:
     """The snapshots of one directory of one attempt.
 
     Parameters
@@ -85,12 +87,12 @@ class Snapshots:
         ``checkpoints`` or ``model``; the names of all files begin with it.
     """
 
-    def __init__(self, store: Store, directory: str, part: str, reader: Reader) -> None:
+    def __init__(self, store: Store, directory: str, part: str, reader: FileReader) -> None:
         self._store = store
         self._directory = directory
         self._part = part
         self._reader = reader
-        self._saved: dict[Seen, Saved] = {}
+        self._saved: dict[FileState, ManifestEntry] = {}
         self._data: set[str] = set()
         self._kept: list[tuple[int, frozenset[str]]] = []
         self._held: frozenset[int] = frozenset()
@@ -98,7 +100,7 @@ class Snapshots:
         self.round = 0
         self.newest: Manifest | None = None
 
-    def publish(self, files: Mapping[str, Seen]) -> int:
+    def publish(self, files: Mapping[str, FileState]) -> int:
         """Take a snapshot of ``files``, path below the root -> state; return bytes uploaded.
 
         Raises
@@ -114,23 +116,23 @@ class Snapshots:
         for name, group in self._groups(new):
             # Recorded first, because the result of a failed upload is unknown.
             self._data.add(name)
-            for (_, seen), saved in zip(group, self._upload(name, group)):
-                self._saved[seen] = saved
-        entries = {seen: self._saved[seen] for seen in files.values()}
-        listed = tuple(replace(entries[seen], path=path) for path, seen in sorted(files.items()))
+            for (_, state), saved in zip(group, self._upload(name, group)):
+                self._saved[state] = saved
+        entries = {state: self._saved[state] for state in files.values()}
+        listed = tuple(replace(entries[state], path=path) for path, state in sorted(files.items()))
         steps = self._steps(files)
         manifest = Manifest(self.number, time.time(), listed, round=self.round, steps=steps)
         self._store.publish(self._name(self.number), manifest.to_bytes())
         self._saved, self.newest = entries, manifest
         self._kept.append((self.number, frozenset(saved.data for saved in listed)))
         self._prune()
-        return sum(seen.size for _, seen in new)
+        return sum(state.size for _, state in new)
 
-    def _steps(self, files: Mapping[str, Seen]) -> dict[str, list[int]]:
+    def _steps(self, files: Mapping[str, FileState]) -> dict[str, list[int]]:
         """Return metadata file -> the step in it at the time of the snapshot."""
         found = {}
         for path in filter(is_metadata, files):
-            step = step_in(self._reader.where(path), path, files[path])
+            step = step_in_file(self._reader.where(path), path, files[path])
             if step is None:
                 raise ChangedError(path)
             if step:
@@ -165,14 +167,14 @@ class Snapshots:
     def _name(self, number: int) -> str:
         return f"{self._directory}/{self._part}-{number:06d}.json"
 
-    def _old(self, seen: Seen, again: frozenset[str]) -> Saved | None:
+    def _old(self, state: FileState, again: frozenset[str]) -> ManifestEntry | None:
         """Return the entry of bytes that are stored already; a renamed file counts as the same."""
-        saved = self._saved.get(seen)
+        saved = self._saved.get(state)
         return None if saved is None or saved.data in again else saved
 
     def _groups(
-        self, new: Sequence[tuple[str, Seen]]
-    ) -> Iterator[tuple[str, list[tuple[str, Seen]]]]:
+        self, new: Sequence[tuple[str, FileState]]
+    ) -> Iterator[tuple[str, list[tuple[str, FileState]]]]:
         stem = f"{self._part}-{self.number:06d}"
         small = [item for item in new if item[1].size < PACKED_BELOW]
         if small:
@@ -181,17 +183,17 @@ class Snapshots:
         for number, item in enumerate(large):
             yield f"{stem}.{number:04d}", [item]
 
-    def _upload(self, name: str, group: Sequence[tuple[str, Seen]]) -> list[Saved]:
-        saved: list[Saved] = []
-        length = sum(seen.size for _, seen in group)
+    def _upload(self, name: str, group: Sequence[tuple[str, FileState]]) -> list[ManifestEntry]:
+        saved: list[ManifestEntry] = []
+        length = sum(state.size for _, state in group)
         self._store.put(f"{self._directory}/{name}", self._reader.blocks(group, saved), length)
-        return [Saved(s.path, s.size, s.modified_ns, s.crc, name, s.offset) for s in saved]
+        return [ManifestEntry(s.path, s.size, s.modified_ns, s.crc, name, s.offset) for s in saved]
 
-    def _crowded(self, files: Mapping[str, Seen]) -> frozenset[str]:
+    def _crowded(self, files: Mapping[str, FileState]) -> frozenset[str]:
         """Return the packs to be packed again if there are too many."""
         live: dict[str, int] = {}
-        for seen in set(files.values()):
-            saved = self._saved.get(seen)
+        for state in set(files.values()):
+            saved = self._saved.get(state)
             if saved is not None and saved.data.endswith(".pack"):
                 live[saved.data] = live.get(saved.data, 0) + saved.size
         if len(live) < MAX_PACKS:

@@ -7,32 +7,32 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_runtime.storage.claims import (
         application_id as application_id,
-        asked_to_cancel as asked_to_cancel,
+        cancel_request as cancel_request,
         claim as claim,
         claimed_by_closer as claimed_by_closer,
         container_id as container_id,
-        replaced as replaced,
+        is_superseded as is_superseded,
     )
     from submarine_runtime.storage.fetching import (
         DamagedError as DamagedError,
-        Fetching as Fetching,
-        Wanted as Wanted,
+        Fetcher as Fetcher,
+        FileRequest as FileRequest,
     )
-    from submarine_runtime.storage.leases import LeaseWatch as LeaseWatch, pause_of as pause_of
+    from submarine_runtime.storage.leases import (
+        LeaseWatch as LeaseWatch,
+        renewal_interval as renewal_interval,
+    )
     from submarine_runtime.storage.local import (
-        NO_ROOM as NO_ROOM,
+        NO_SPACE as NO_SPACE,
         make_directories as make_directories,
     )
     from submarine_runtime.storage.opening import open_store as open_store
-    from submarine_runtime.storage.retries import (
-        patiently as patiently,
-        wait_sentence as wait_sentence,
-    )
+    from submarine_runtime.storage.retries import retry as retry, wait_sentence as wait_sentence
     from submarine_runtime.storage.scratch import Scratch as Scratch
     from submarine_runtime.storage.store import (
         Appender as Appender,
         Entry as Entry,
-        NotThereError as NotThereError,
+        NotFoundError as NotFoundError,
         Store as Store,
         StoreError as StoreError,
         UnconfirmedError as UnconfirmedError,
@@ -48,22 +48,22 @@ else:
         {
             "claims": (
                 "application_id",
-                "asked_to_cancel",
+                "cancel_request",
                 "claim",
                 "claimed_by_closer",
                 "container_id",
-                "replaced",
+                "is_superseded",
             ),
-            "fetching": ("DamagedError", "Fetching", "Wanted"),
-            "leases": ("LeaseWatch", "pause_of"),
-            "local": ("NO_ROOM", "make_directories"),
+            "fetching": ("DamagedError", "Fetcher", "FileRequest"),
+            "leases": ("LeaseWatch", "renewal_interval"),
+            "local": ("NO_SPACE", "make_directories"),
             "opening": ("open_store",),
-            "retries": ("patiently", "wait_sentence"),
+            "retries": ("retry", "wait_sentence"),
             "scratch": ("Scratch",),
             "store": (
                 "Appender",
                 "Entry",
-                "NotThereError",
+                "NotFoundError",
                 "Store",
                 "StoreError",
                 "UnconfirmedError",

@@ -13,7 +13,7 @@ from typing import Callable, Mapping
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage.retries import patiently
+from submarine_runtime.storage.retries import retry
 from submarine_runtime.storage.store import Store
 
 
@@ -58,7 +58,7 @@ def claim(
     }
     data = json.dumps(content, sort_keys=True).encode()
     deadline = time.monotonic() + config.save_grace
-    if not patiently(
+    if not retry(
         lambda: store.publish_exclusive(layout.CLAIM, data),
         deadline,
         wait=wait,
@@ -66,7 +66,7 @@ def claim(
         store=store,
     ):
         return False
-    return not patiently(
+    return not retry(
         lambda: store.exists(layout.RECORD), deadline, wait=wait, longest=5.0, store=store
     )
 
@@ -84,7 +84,7 @@ def claimed_by_closer(store: Store) -> bool:
     return isinstance(content, dict) and bool(content.get(layout.CLOSER))
 
 
-def replaced(store: Store, attempt: int = 1) -> bool:
+def is_superseded(store: Store, attempt: int = 1) -> bool:
     """Return whether a later attempt of the application has a claim, or the job a record.
 
     Raises
@@ -96,7 +96,7 @@ def replaced(store: Store, attempt: int = 1) -> bool:
     return layout.newest_claim(names) > attempt or layout.RECORD in names
 
 
-def asked_to_cancel(store: Store) -> dict[str, str] | None:
+def cancel_request(store: Store) -> dict[str, str] | None:
     """Return ``by`` and ``why`` of ``cancel.json``; None without a request to cancel."""
     data = store.read(layout.CANCEL)
     if data is None:

@@ -14,7 +14,7 @@ from typing import Callable, Iterator, NamedTuple, Sequence, TypeVar
 from zlib import crc32
 
 from submarine_runtime.storage.local import make_directories
-from submarine_runtime.storage.retries import patiently, wait_sentence
+from submarine_runtime.storage.retries import retry, wait_sentence
 from submarine_runtime.storage.store import Store, StoreError
 
 T = TypeVar("T")
@@ -23,7 +23,7 @@ REPORT_SECONDS = 0.5
 PARTIAL = ".submarine-part"
 
 
-class Wanted(NamedTuple):
+class FileRequest(NamedTuple):
     """A file to fetch: source, target and size; offset and CRC-32 if known."""
 
     source: str
@@ -33,7 +33,7 @@ class Wanted(NamedTuple):
     crc: int | None = None
     modified_ns: int | None = None
 
-    def there(self) -> int:
+    def local_size(self) -> int:
         """Return the size of the target if it is complete, else 0."""
         try:
             size = os.stat(self.target).st_size
@@ -50,7 +50,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
-class Fetching:
+class Fetcher:
     """Fetches from ``store``; ``grace``: seconds that it may be unavailable before an error.
 
     With ``quiet`` the job does not display the wait, because no program waits for the files.
@@ -68,12 +68,12 @@ class Fetching:
         self._done = 0
         self._failure: BaseException | None = None
 
-    def patiently(self, action: Callable[[], T]) -> T:
+    def retry(self, action: Callable[[], T]) -> T:
         """Retry ``action`` while the store is unavailable, for ``grace`` seconds."""
         store = None if self._quiet else self._store
-        return patiently(action, time.monotonic() + self._grace, store=store)
+        return retry(action, time.monotonic() + self._grace, store=store)
 
-    def _say_wait(self, sentence: str) -> None:
+    def _report_wait(self, sentence: str) -> None:
         if not self._quiet:
             self._store.on_wait(sentence)
 
@@ -83,7 +83,7 @@ class Fetching:
 
     def fetch(
         self,
-        wanted: Sequence[Wanted],
+        requests: Sequence[FileRequest],
         on_progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> None:
         """Fetch all files; return when every file is complete.
@@ -94,14 +94,14 @@ class Fetching:
             The first error of a source or of the local disk; the other transfers are stopped.
         """
         self._begin()
-        total = sum(file.size for file in wanted)
-        queue: SimpleQueue[Wanted] = SimpleQueue()
+        total = sum(file.size for file in requests)
+        queue: SimpleQueue[FileRequest] = SimpleQueue()
         # The largest first, so that it is not the only one left at the end.
-        for file in sorted(wanted, key=lambda file: -file.size):
+        for file in sorted(requests, key=lambda file: -file.size):
             queue.put(file)
         threads = [
             threading.Thread(target=self._work, args=(queue,), name=f"fetch-{n}", daemon=True)
-            for n in range(min(THREADS, len(wanted)))
+            for n in range(min(THREADS, len(requests)))
         ]
         on_progress(0, total)
         try:
@@ -113,12 +113,12 @@ class Fetching:
                     on_progress(min(self._done, total), total)
         finally:
             self._stop.set()
-            self._say_wait("")
+            self._report_wait("")
         if self._failure is not None:
             raise self._failure
         on_progress(total, total)
 
-    def _work(self, queue: SimpleQueue[Wanted]) -> None:
+    def _work(self, queue: SimpleQueue[FileRequest]) -> None:
         try:
             while not self._stop.is_set():
                 self._one(queue.get_nowait())
@@ -129,8 +129,8 @@ class Fetching:
                 self._failure = self._failure or exc
             self._stop.set()
 
-    def _one(self, file: Wanted) -> None:
-        if file.there() and file.crc is None:
+    def _one(self, file: FileRequest) -> None:
+        if file.local_size() and file.crc is None:
             self._count(file.size)
             return
         make_directories(os.path.dirname(file.target))
@@ -152,7 +152,7 @@ class Fetching:
             os.utime(partial, ns=(file.modified_ns, file.modified_ns))
         os.replace(partial, file.target)
 
-    def _blocks(self, file: Wanted) -> Iterator[bytes]:
+    def _blocks(self, file: FileRequest) -> Iterator[bytes]:
         """Yield all bytes of a file; resume after an error, with a new grace after progress."""
         got = 0
         last = time.monotonic()
@@ -164,7 +164,7 @@ class Fetching:
                     got += len(block)
                     if waiting:
                         waiting = False
-                        self._say_wait("")
+                        self._report_wait("")
                     yield block
                     if self._stop.is_set():
                         raise _Stopped
@@ -180,7 +180,7 @@ class Fetching:
                 left = self._grace - (now - last)
                 if not exc.transient or left < 0:
                     raise
-                self._say_wait(wait_sentence(self._store.label, left, exc))
+                self._report_wait(wait_sentence(self._store.label, left, exc))
                 waiting = True
                 self._wait(min(5.0, 0.2 + (now - last) / 4))
 

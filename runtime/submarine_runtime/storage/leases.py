@@ -11,11 +11,11 @@ import time
 from typing import Callable
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage.retries import patiently
+from submarine_runtime.storage.retries import retry
 from submarine_runtime.storage.store import Store, StoreError
 
 #: Renewals within one lease; all but one of them may be lost.
-SIGNS = 4
+RENEWALS = 4
 LONGEST_PAUSE = 60.0
 #: Maximum number of seconds between two checks of a job that must not start yet.
 HOLD_STEP = 10.0
@@ -23,9 +23,9 @@ HOLD_STEP = 10.0
 BEGIN_GRACE = 120.0
 
 
-def pause_of(seconds: float) -> float:
+def renewal_interval(seconds: float) -> float:
     """Return the seconds between two renewals, and between two checks for them."""
-    return min(seconds / SIGNS, LONGEST_PAUSE)
+    return min(seconds / RENEWALS, LONGEST_PAUSE)
 
 
 class Lease:
@@ -49,7 +49,7 @@ class Lease:
 
     def __init__(self, seconds: float, now: float, spent: float = 0.0) -> None:
         self.seconds = seconds
-        self.every = pause_of(seconds)
+        self.every = renewal_interval(seconds)
         self.left = seconds - max(0.0, spent)
         self._counted = now
         self._readable = True
@@ -63,12 +63,12 @@ class Lease:
         """Record a renewal."""
         self.left, self._counted, self._readable = self.seconds, now, True
 
-    def looked(self, now: float, sign: bool | None) -> None:
+    def checked(self, now: float, renewal: bool | None) -> None:
         """Record a check for a renewal; None: the job directory could not be read."""
         passed, self._counted = min(now - self._counted, 2 * self.every), now
-        if sign:
+        if renewal:
             self.renewed(now)
-        elif sign is None:
+        elif renewal is None:
             self._readable = False
         elif self._readable:
             self.left -= passed
@@ -99,7 +99,7 @@ class LeaseWatch:
         self._on_expired = on_expired
         self._lock = threading.Lock()
         self._lease: Lease | None = None
-        self._seen: float | None = None
+        self._last_renewal: float | None = None
         self._wake = threading.Event()
         self._stopping = False
 
@@ -142,9 +142,7 @@ class LeaseWatch:
             return ""
         deadline = time.monotonic() + (grace if hold else 0.0)
         try:
-            spent = patiently(
-                lambda: self._spent(published), deadline, wait=wait, store=self._store
-            )
+            spent = retry(lambda: self._spent(published), deadline, wait=wait, store=self._store)
         except StoreError:
             if hold:
                 raise
@@ -172,9 +170,9 @@ class LeaseWatch:
     def _spent(self, published: str) -> float:
         """Return the seconds between the last renewal in the job directory and now."""
         now = self._store.stat(published)
-        sign = self._store.stat(layout.LEASE)
-        self._seen = sign.modified if sign else None
-        began = sign or self._store.stat(layout.INTENT)
+        renewal = self._store.stat(layout.LEASE)
+        self._last_renewal = renewal.modified if renewal else None
+        began = renewal or self._store.stat(layout.INTENT)
         return now.modified - began.modified if now and began else 0.0
 
     def _found(
@@ -188,20 +186,20 @@ class LeaseWatch:
                 wait(left)
             if given_up():
                 return True
-            sign = self._look()
-            if sign:
+            renewal = self._check()
+            if renewal:
                 return True
-            lease.looked(time.monotonic(), sign)
+            lease.checked(time.monotonic(), renewal)
         return False
 
-    def _look(self) -> bool | None:
+    def _check(self) -> bool | None:
         """Return whether the job directory has a new renewal; None if it cannot be read."""
         try:
             found = self._store.stat(layout.LEASE)
         except StoreError:
             return None
-        seen, self._seen = self._seen, found.modified if found else None
-        return found is not None and self._seen != seen
+        before, self._last_renewal = self._last_renewal, found.modified if found else None
+        return found is not None and self._last_renewal != before
 
     def _run(self) -> None:
         lease = self._lease
@@ -212,9 +210,9 @@ class LeaseWatch:
             if pause > 0:
                 self._wake.wait(pause)
                 continue
-            sign = self._look()
+            renewal = self._check()
             with self._lock:
-                lease.looked(time.monotonic(), sign)
+                lease.checked(time.monotonic(), renewal)
                 over = lease.expired
             if over and not self._stopping:
                 self._on_expired(self._sentence())

@@ -12,7 +12,7 @@ from typing import BinaryIO, Callable, Iterable, Iterator
 from submarine_runtime.storage.store import (
     Appender,
     Entry,
-    NotThereError,
+    NotFoundError,
     Store,
     StoreError,
     temporary_name,
@@ -22,7 +22,7 @@ COPY_BYTES = 1 << 18
 #: Maximum number of bytes of a file that is read whole.
 MAX_READ_BYTES = 64 << 20
 #: Errors of a full disk or an exceeded quota.
-NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 _PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
 
 
@@ -137,7 +137,7 @@ class LocalStore(Store):
                     length = None if length is None else length - len(block)
                     yield block
         except FileNotFoundError as exc:
-            raise NotThereError(f"there is no file {path}") from exc
+            raise NotFoundError(f"there is no file {path}") from exc
         except OSError as exc:
             raise _error("read", path, exc) from exc
 
@@ -147,7 +147,7 @@ class LocalStore(Store):
         try:
             os.rename(self._full(path), self._full(to))
         except FileNotFoundError as exc:
-            raise NotThereError(f"there is no file {path}") from exc
+            raise NotFoundError(f"there is no file {path}") from exc
         except OSError as exc:
             raise _error("rename", path, exc) from exc
 
@@ -286,5 +286,5 @@ def _remove(path: str) -> None:
 def _error(action: str, path: str, exc: OSError) -> StoreError:
     reason = os.strerror(exc.errno) if exc.errno else str(exc)
     return StoreError(
-        f"cannot {action} {path}: {reason}", exc.errno in _PASSING, full=exc.errno in NO_ROOM
+        f"cannot {action} {path}: {reason}", exc.errno in _PASSING, full=exc.errno in NO_SPACE
     )

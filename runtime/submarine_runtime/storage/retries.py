@@ -11,7 +11,7 @@ from submarine_runtime.storage.store import Store, StoreError, UnconfirmedError
 T = TypeVar("T")
 
 
-def patiently(
+def retry(
     action: Callable[[], T],
     deadline: float | Callable[[], float],
     *,

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.agent_config import NO_ROOM_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class StoreError(Exception):
     def exit_code(self) -> int:
         """Exit code of an agent or coordinator that failed because of this error."""
         if self.full:
-            return NO_ROOM_CODE
+            return NO_SPACE_CODE
         return STORE_AWAY_CODE if self.transient else 1
 
 
@@ -44,7 +44,7 @@ class UnconfirmedError(StoreError):
     """The write gate rejected a change after a suspend; the file system was not accessed."""
 
 
-class NotThereError(StoreError):
+class NotFoundError(StoreError):
     """There is no file at the path."""
 
 
@@ -97,7 +97,7 @@ class Store(ABC):
     gate
         Called before each change. A StoreError that it raises prevents the change (``suspend``).
     on_wait
-        Called by ``patiently`` with the text that the job displays during the wait, and with an
+        Called by ``retry`` with the text that the job displays during the wait, and with an
         empty text at its end; in any thread.
     label
         Name of the file system for users.
@@ -150,7 +150,7 @@ class Store(ABC):
 
     @abstractmethod
     def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
-        """Yield bytes of a file from ``offset`` in blocks; raise NotThereError if there is none."""
+        """Yield bytes of a file from ``offset`` in blocks; raise NotFoundError if there is none."""
 
     @abstractmethod
     def move(self, path: str, to: str) -> None:

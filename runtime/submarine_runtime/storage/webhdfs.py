@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, quote, urlencode, urlsplit
 from submarine_runtime.storage.store import (
     Appender,
     Entry,
-    NotThereError,
+    NotFoundError,
     Store,
     StoreError,
     temporary_name,
@@ -86,7 +86,7 @@ class WebHdfsStore(Store):
         """See ``Store.read``."""
         try:
             return b"".join(self.stream(path, 0, MAX_READ_BYTES))
-        except NotThereError:
+        except NotFoundError:
             return None
 
     def stream(self, path: str, offset: int = 0, length: int | None = None) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ class WebHdfsStore(Store):
         """See ``Store.stat``."""
         try:
             _, _, body = self._namenode("GET", path, "GETFILESTATUS")
-        except NotThereError:
+        except NotFoundError:
             return None
         status = json_of(body).get("FileStatus") or {}
         return _entry(status, path.rstrip("/").rpartition("/")[2])
@@ -132,7 +132,7 @@ class WebHdfsStore(Store):
         """See ``Store.entries``."""
         try:
             _, _, body = self._namenode("GET", path, "LISTSTATUS", limit=MAX_READ_BYTES)
-        except NotThereError:
+        except NotFoundError:
             return []
         found = (json_of(body).get("FileStatuses") or {}).get("FileStatus") or []
         return [_entry(status) for status in found if status.get("pathSuffix")]
@@ -315,7 +315,7 @@ def request(
 
     Raises
     ------
-    NotThereError, StandbyError, StoreError
+    NotFoundError, StandbyError, StoreError
         For an error response, or an error of the connection.
     """
     parts = _parts_of(url)
@@ -421,7 +421,7 @@ def _refusal(status: int, body: bytes, path: str) -> StoreError:
     sentence = message[0][:300] if message else f"status {status}"
     text = f"HDFS refused {path[len('/webhdfs/v1') :]}: {sentence}"
     if name == "FileNotFoundException":
-        return NotThereError(text)
+        return NotFoundError(text)
     if name == "StandbyException":
         return StandbyError(text, True)
     lasting = name in _LASTING if name else status in _LASTING_STATUS

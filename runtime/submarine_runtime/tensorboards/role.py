@@ -24,7 +24,7 @@ from submarine_runtime.agent.program import runtime_path
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.storage import NotThereError, Store, StoreError, open_store
+from submarine_runtime.storage import NotFoundError, Store, StoreError, open_store
 
 #: Seconds between two updates, and between two listings of a user's jobs.
 UPDATE_SECONDS, LIST_SECONDS = 5.0, 30.0
@@ -94,7 +94,7 @@ class Mirror:
 
     def _fetch(self, path: str, here: str) -> None:
         os.makedirs(os.path.dirname(here), 0o700, exist_ok=True)
-        with suppress(NotThereError), open(here + ".part", "wb") as file:
+        with suppress(NotFoundError), open(here + ".part", "wb") as file:
             for block in self._store.stream(path):
                 file.write(block)
         os.replace(here + ".part", here)

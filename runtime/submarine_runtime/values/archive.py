@@ -166,8 +166,8 @@ def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
     except (ValuesError, RecursionError):
         raise
     except Exception as error:
-        said = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise ValuesError(f"The file does not hold values that can be read ({said}).") from None
+        message = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise ValuesError(f"The file does not hold values that can be read ({message}).") from None
 
 
 def _check_count(content: bytes) -> None:

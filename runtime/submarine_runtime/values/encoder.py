@@ -144,10 +144,10 @@ class Encoder:
         except ValuesError:
             raise
         except Exception as error:
-            said = " ".join(str(error).split())[:200]
+            message = " ".join(str(error).split())[:200]
             raise ValuesError(
                 f"{self.name} holds {_type_name(value)}, which could not be converted "
-                f"({type(error).__name__}: {said})."
+                f"({type(error).__name__}: {message})."
             ) from None
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(array, numpy.ndarray):

@@ -20,14 +20,14 @@ from hypothesis import given, strategies as st
 from submarine_runtime.agent.outputs.files import find_outputs, written_files
 from submarine_runtime.agent.preparation.bundle import copy_writable
 from submarine_runtime.agent.program import Ending
-from submarine_runtime.agent.program.ending import Facts, judge
+from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
 from submarine_runtime.agent.shipping import LogShipper
 from submarine_runtime.agent.shipping.log_shipper import (
     GROWING_INTERVAL,
     LARGEST_SEGMENT,
     MAX_FAILURES,
 )
-from submarine_runtime.agent.single_task.closing import Closing
+from submarine_runtime.agent.single_task.closing import Finalization
 from submarine_runtime.agent.single_task.supervisor import note_beginning
 from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
@@ -38,7 +38,7 @@ from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import Failure, JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import MAX_EVENTS, Status, Unsaved
+from submarine_runtime.record import MAX_EVENTS, Status, UnsavedFiles
 from submarine_runtime.storage import (
     Appender,
     Scratch,
@@ -46,7 +46,7 @@ from submarine_runtime.storage import (
     UnconfirmedError,
     application_id,
     claim,
-    patiently,
+    retry,
 )
 from submarine_runtime.storage.local import LocalStore
 from tests.waiting import until
@@ -121,44 +121,44 @@ def test_localizing_begins_when_yarn_granted_the_container(
 @pytest.mark.parametrize(
     ("facts", "reason"),
     [
-        (Facts(0), EndReason.SUCCEEDED),
-        (Facts(0, stopped=EndReason.CANCELLED), EndReason.CANCELLED),
-        (Facts(-15, stopped=EndReason.TIMED_OUT), EndReason.TIMED_OUT),
-        (Facts(1, started=True), EndReason.PROGRAM_ERROR),
-        (Facts(1, started=False), EndReason.LAUNCH_FAILED),
-        (Facts(127, shell=True), EndReason.LAUNCH_FAILED),
-        (Facts(127, started=True), EndReason.PROGRAM_ERROR),
-        (Facts(-11), EndReason.KILLED_BY_SIGNAL),
-        (Facts(139, shell=True), EndReason.KILLED_BY_SIGNAL),
-        (Facts(139, started=True), EndReason.PROGRAM_ERROR),
-        (Facts(134, shell=True), EndReason.KILLED_BY_SIGNAL),
-        (Facts(192, shell=True), EndReason.KILLED_BY_SIGNAL),
-        (Facts(193, shell=True), EndReason.PROGRAM_ERROR),
-        (Facts(-6), EndReason.KILLED_BY_SIGNAL),
-        (Facts(-6, kind="exit"), EndReason.KILLED_BY_SIGNAL),
-        (Facts(-6, kind="error", failure=Failure("E", "")), EndReason.PROGRAM_ERROR),
-        (Facts(-9, peak=10, limit=100), EndReason.KILLED_BY_SIGNAL),
-        (Facts(-9, peak=95, limit=100), EndReason.OUT_OF_MEMORY),
-        (Facts(137, shell=True, peak=95, limit=100), EndReason.OUT_OF_MEMORY),
-        (Facts(-9, kernel_kills=1), EndReason.OUT_OF_MEMORY),
-        (Facts(1, kind="memory"), EndReason.OUT_OF_MEMORY),
-        (Facts(1, kind="import"), EndReason.IMPORT_ERROR),
-        (Facts(1, kind="disk_full"), EndReason.DISK_FULL),
-        (Facts(1, disk_full=True), EndReason.DISK_FULL),
-        (Facts(1, kind="error", disk_full=True, started=True), EndReason.PROGRAM_ERROR),
-        (Facts(1, shell=True, failure=Failure("ImportError", "x")), EndReason.IMPORT_ERROR),
-        (Facts(1, shell=True, failure=Failure("MemoryError", "")), EndReason.OUT_OF_MEMORY),
+        (ProgramFacts(0), EndReason.SUCCEEDED),
+        (ProgramFacts(0, stopped=EndReason.CANCELLED), EndReason.CANCELLED),
+        (ProgramFacts(-15, stopped=EndReason.TIMED_OUT), EndReason.TIMED_OUT),
+        (ProgramFacts(1, started=True), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(1, started=False), EndReason.LAUNCH_FAILED),
+        (ProgramFacts(127, shell=True), EndReason.LAUNCH_FAILED),
+        (ProgramFacts(127, started=True), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(-11), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(139, shell=True), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(139, started=True), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(134, shell=True), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(192, shell=True), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(193, shell=True), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(-6), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(-6, kind="exit"), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(-6, kind="error", failure=Failure("E", "")), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(-9, peak=10, limit=100), EndReason.KILLED_BY_SIGNAL),
+        (ProgramFacts(-9, peak=95, limit=100), EndReason.OUT_OF_MEMORY),
+        (ProgramFacts(137, shell=True, peak=95, limit=100), EndReason.OUT_OF_MEMORY),
+        (ProgramFacts(-9, kernel_kills=1), EndReason.OUT_OF_MEMORY),
+        (ProgramFacts(1, kind="memory"), EndReason.OUT_OF_MEMORY),
+        (ProgramFacts(1, kind="import"), EndReason.IMPORT_ERROR),
+        (ProgramFacts(1, kind="disk_full"), EndReason.DISK_FULL),
+        (ProgramFacts(1, disk_full=True), EndReason.DISK_FULL),
+        (ProgramFacts(1, kind="error", disk_full=True, started=True), EndReason.PROGRAM_ERROR),
+        (ProgramFacts(1, shell=True, failure=Failure("ImportError", "x")), EndReason.IMPORT_ERROR),
+        (ProgramFacts(1, shell=True, failure=Failure("MemoryError", "")), EndReason.OUT_OF_MEMORY),
     ],
 )
-def test_judgement(facts: Facts, reason: EndReason) -> None:
-    assert judge(facts).reason is reason
+def test_judgement(facts: ProgramFacts, reason: EndReason) -> None:
+    assert determine_ending(facts).reason is reason
 
 
 @given(
     st.integers(-64, 255), st.booleans(), st.sampled_from([None, True, False]), st.integers(0, 2)
 )
 def test_every_ending_has_a_state(code: int, shell: bool, started: bool | None, kills: int) -> None:
-    ending = judge(Facts(code, shell, started=started, kernel_kills=kills))
+    ending = determine_ending(ProgramFacts(code, shell, started=started, kernel_kills=kills))
     assert meaning_of(ending.reason).state.ended
     assert (ending.reason is EndReason.SUCCEEDED) == (code == 0)
 
@@ -197,7 +197,7 @@ def test_patience_ends() -> None:
         raise StoreError("away", transient=True)
 
     with pytest.raises(StoreError):
-        patiently(fail, time.monotonic() + 4, wait=pauses.append)
+        retry(fail, time.monotonic() + 4, wait=pauses.append)
     assert attempts > 3
     assert all(pause <= 10 for pause in pauses)
     attempts = 0
@@ -208,7 +208,7 @@ def test_patience_ends() -> None:
         raise StoreError("no")
 
     with pytest.raises(StoreError):
-        patiently(refuse, time.monotonic() + 60, wait=pauses.append)
+        retry(refuse, time.monotonic() + 60, wait=pauses.append)
     assert attempts == 1
 
 
@@ -346,11 +346,11 @@ def test_a_memory_kill_is_recorded_after_a_short_outage(tmp_path: Path) -> None:
     status.event("state", state=State.RUNNING)
     deadline = time.monotonic() + 0.5
     store = AwayForSeconds(str(tmp_path))
-    closing = Closing(
+    closing = Finalization(
         make_config(), store, status, {}, "worker:0/e1-a1", lambda: deadline, time.sleep
     )
     ending = Ending(EndReason.OUT_OF_MEMORY, "It used 900 MiB of 512 MiB.")
-    closing.last_words(ending, record_first=True)
+    closing.publish_terminated(ending, record_first=True)
     record = json.loads((tmp_path / "record.json").read_text())
     assert (record["state"], record["reason"]) == ("FAILED", "out_of_memory")
 
@@ -360,7 +360,7 @@ def test_a_wait_for_the_store_is_reported_with_the_time_left(tmp_path: Path) -> 
     store = AwayForSeconds(str(tmp_path))
     store.on_wait = said.append
     end = time.monotonic() + 60
-    assert patiently(lambda: store.publish_exclusive("x", b""), end, longest=0.5, store=store)
+    assert retry(lambda: store.publish_exclusive("x", b""), end, longest=0.5, store=store)
     pattern = r"waiting for the file system of the job directory \((59|60) s left\): it does not"
     assert said[-1] == ""
     assert re.match(pattern, said[0])
@@ -370,7 +370,7 @@ def test_a_wait_for_the_store_is_reported_with_the_time_left(tmp_path: Path) -> 
         raise UnconfirmedError("the machine was suspended", True)
 
     with pytest.raises(UnconfirmedError):
-        patiently(suspended, time.monotonic() + 0.5, store=store)
+        retry(suspended, time.monotonic() + 0.5, store=store)
     assert not said  # the file system was not asked
 
 
@@ -442,7 +442,7 @@ def test_files_added_to_localised_directories_are_listed_and_kept(tmp_path: Path
     time.sleep(0.02)
     (cached / "added.csv").write_text("22")
     (program / "mine" / "input.csv").write_text("333")
-    unsaved = Unsaved()
+    unsaved = UnsavedFiles()
     kept = written_files(str(program), began, ["data/*"], "", unsaved)
     assert [(item.path, item.size) for item in kept] == [("files/data/added.csv", 2)]
     assert unsaved.files == [("mine/input.csv", 3)]
@@ -498,11 +498,11 @@ def test_the_use_of_a_port_is_noticed_while_it_lasts_and_after_it() -> None:
     use = PortUse("127.0.0.1", port, False, lambda: told.append("program"))
     helped = PortUse("127.0.0.1", port, True, lambda: told.append("helper"))
     for one in (use, helped):
-        one.look(last=True)
+        one.check(last=True)
     assert not told, "a port that is only reserved is not in use"
     server = socket.create_server(("127.0.0.1", port))
-    use.look(last=True)
-    helped.look(last=True)
+    use.check(last=True)
+    helped.check(last=True)
     assert told == ["program"], "where a helper listens, only a connection counts"
     client = socket.create_connection(("127.0.0.1", port))
     accepted = server.accept()[0]
@@ -511,8 +511,8 @@ def test_the_use_of_a_port_is_noticed_while_it_lasts_and_after_it() -> None:
     server.close()
     late = PortUse("127.0.0.1", port, False, lambda: told.append("late"))
     for one in (helped, late):
-        one.look(last=True)
-        one.look(last=True)
+        one.check(last=True)
+        one.check(last=True)
     assert told == ["program", "helper", "late"]
     ports.release()
 

@@ -41,7 +41,7 @@ def test_progress(tmp_path: Path, texts: list[str], value: float | None) -> None
     for text in texts:
         with log.open("a") as file:
             file.write(text)
-        progress.look()
+        progress.update()
     assert progress.value == value
 
 
@@ -50,7 +50,7 @@ def test_progress_reads_little_of_much(tmp_path: Path) -> None:
     log.write_bytes(b"Epoch 1/2\n" + b"\r1/9 " * 10_000_000)
     progress = Progress((str(log),))
     began = time.process_time()
-    progress.look()
+    progress.update()
     assert time.process_time() - began < 0.1
 
 
@@ -58,7 +58,7 @@ def test_progress_reads_little_of_much(tmp_path: Path) -> None:
 def test_progress_survives_anything(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     log = tmp_path_factory.mktemp("p") / "log"
     log.write_bytes(b"Epoch 1/3\n" + data)
-    value = Progress((str(log),)).look()
+    value = Progress((str(log),)).update()
     assert value is None or 0 <= value <= 1
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from submarine_jobs.model import default_kind
 from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
-from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch, share
+from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch_inputs, share
 from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.link import expected_members
@@ -57,7 +57,7 @@ def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) ->
         scratch = make_scratch(tmp_path / f"s{index}", config)
         heard: list[int] = []
         shares = {"TRAIN": Share(index, 3)}
-        where = fetch(config, store, scratch, shares, lambda *step: heard.extend(step))  # noqa: B023
+        where = fetch_inputs(config, store, scratch, shares, lambda *step: heard.extend(step))  # noqa: B023
         assert heard[-2] == heard[-1] > 0
         assert contents(where["ALL"]) == contents(tmp_path / "set")
         assert Path(where["ONE"]).read_bytes() == b"single"
@@ -82,7 +82,7 @@ def test_an_input_that_cannot_be_fetched(
     wish.source = wish.source.replace("{file}", str(tmp_path / "file"))
     config = make_config(fetch=[wish])
     with pytest.raises(InputError, match=words) as refused:
-        fetch(config, store, make_scratch(tmp_path / "s", config), {"A": Share(0, 2)})
+        fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {"A": Share(0, 2)})
     assert refused.value.reason is EndReason.INPUT_MISSING
 
 
@@ -93,7 +93,7 @@ def test_an_input_larger_than_the_disk(
         file.truncate(1 << 43)
     config = make_config(fetch=[Input("A", str(tmp_path / "huge"))])
     with pytest.raises(InputError, match="GiB free") as refused:
-        fetch(config, store, make_scratch(tmp_path / "s", config), {})
+        fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {})
     assert refused.value.reason is EndReason.DISK_FULL
 
 
@@ -116,7 +116,7 @@ def test_a_file_is_taken_up_where_it_broke_off(tmp_path: Path) -> None:
     store = BreakingStore(str(tmp_path))
     store.reads = []
     config = make_config(fetch=[Input("A", str(tmp_path / "big"))])
-    where = fetch(config, store, make_scratch(tmp_path / "s", config), {})
+    where = fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert store.reads == [0, 2 << 18, 4 << 18]
 

@@ -16,10 +16,10 @@ import pytest
 
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
-from submarine_runtime.agent.link.deadman import DeadMan
+from submarine_runtime.agent.link.deadman import SilenceWatchdog
 from submarine_runtime.agent.link.outbox import MAX_KEPT, Outbox, encoded
 from submarine_runtime.agent.program import Ending
-from submarine_runtime.agent.program.ending import Facts, judge
+from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
 from submarine_runtime.network import Reservation, address_of, interface_of, own_address
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol.link import MAX_LINE
@@ -81,15 +81,15 @@ def test_nobody_waits_for_a_reader_that_will_never_come() -> None:
 
 def test_the_dead_man_counts_from_the_sending() -> None:
     fired: list[float] = []
-    deadman = DeadMan(lambda: fired.append(time.monotonic()))
+    deadman = SilenceWatchdog(lambda: fired.append(time.monotonic()))
     now, hour = time.monotonic(), 3600.0
     # Heard now, and sent an hour ago: that is what counts.
-    deadman.heard(now - hour, hour + 1.5)
-    deadman.heard(now - hour + 0.2, hour + 1.5)
+    deadman.acknowledged(now - hour, hour + 1.5)
+    deadman.acknowledged(now - hour + 0.2, hour + 1.5)
     until(lambda: fired, "the dead man counts from the hearing")
     assert fired[0] - now >= 1.7
     assert deadman.fired
-    deadman.heard(time.monotonic(), hour)
+    deadman.acknowledged(time.monotonic(), hour)
     still_fired = deadman.fired
     deadman.stop()
     assert (still_fired, len(fired)) == (False, 1)
@@ -171,7 +171,10 @@ def test_a_huge_failure_fits_on_the_line() -> None:
     ],
 )
 def test_a_taken_port_explains_a_failure_only(status: int, reason: EndReason) -> None:
-    assert judge(Facts(status, port_taken="bind: Address already in use")).reason is reason
+    assert (
+        determine_ending(ProgramFacts(status, port_taken="bind: Address already in use")).reason
+        is reason
+    )
 
 
 def test_what_is_guarded_dies_with_the_agent(tmp_path: Path) -> None:

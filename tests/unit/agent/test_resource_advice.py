@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from submarine_runtime.coordinator.record.resource_hints import job_hints
-from submarine_runtime.gpus import Idleness
+from submarine_runtime.gpus import DeviceUtilization
 from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.resource_advice import hints, memory_sentence
+from submarine_runtime.record.resource_advice import memory_sentence, resource_hints
 
 
 def test_hints_say_what_to_ask_for() -> None:
     def of(**numbers: object) -> list[str]:
         usual = {"asked": 8192.0, "peak": 1229.0, "seconds": 600.0, "succeeded": True}
-        return hints(**{**usual, **numbers})  # type: ignore[arg-type]
+        return resource_hints(**{**usual, **numbers})  # type: ignore[arg-type]
 
     assert of() == ["Memory: used 1.2 of 8 GB: ask for 2 GB."]
     assert of(peak=5000.0) == of(seconds=5.0) == of(succeeded=False) == of(asked=None) == []
     assert of(asked=512.0, peak=100.0) == []
-    idle = Idleness("GPU-3f", 2.1, 600.0)
-    assert of(peak=5000.0, gpus=[idle, Idleness("GPU-b", 60.0, 600.0)]) == [
+    idle = DeviceUtilization("GPU-3f", 2.1, 600.0)
+    assert of(peak=5000.0, gpus=[idle, DeviceUtilization("GPU-b", 60.0, 600.0)]) == [
         "GPU-3f was 2 % busy on average over 10 min: let the program use it, or ask for fewer GPUs."
     ]
-    assert of(peak=5000.0, gpus=[Idleness("GPU-3f", 0.0, 60.0)]) == []
+    assert of(peak=5000.0, gpus=[DeviceUtilization("GPU-3f", 0.0, 60.0)]) == []
     full = Failure(
         "torch.OutOfMemoryError",
         "CUDA out of memory. Tried to allocate 1024.00 MiB. GPU 0 has a total capacity of 79.18 "

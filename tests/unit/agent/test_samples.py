@@ -23,7 +23,7 @@ from submarine_jobs.outputs.data_frame import COLUMNS, frame_of
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper, samples
 from submarine_runtime.agent.shipping import LogShipper
-from submarine_runtime.processes import Tree, usage as processes
+from submarine_runtime.processes import ProcessTree, usage as processes
 from submarine_runtime.storage.local import LocalStore
 
 WEEK = 7 * 24 * 3600
@@ -200,7 +200,7 @@ def test_a_glance_finds_memory_of_new_children() -> None:
     ) as parent:
         assert parent.stdin is not None
         assert parent.stdout is not None
-        tree = Tree(parent.pid)
+        tree = ProcessTree(parent.pid)
         before = tree.sample().memory
         parent.stdin.write(b"\n")
         parent.stdin.flush()
@@ -228,7 +228,7 @@ def test_memory_that_was_taken_and_given_back_just_now_is_known(
     ) as program:
         assert program.stdin is not None
         assert program.stdout is not None
-        tree = Tree(program.pid)
+        tree = ProcessTree(program.pid)
         assert program.stdout.readline()
         assert tree.sample().memory < 100
         program.stdin.write("\n")

@@ -21,9 +21,9 @@ def test_scalars_of_both_tensorflows(tmp_path: Path) -> None:
     (tmp_path / "train/events.out.tfevents.1.host.v2").write_bytes(TF2)
     (tmp_path / "events.out.tfevents.2.host").write_bytes(TF1)
     (tmp_path / "other.txt").write_bytes(TF1)
-    found = EventFiles(str(tmp_path)).look()
+    found = EventFiles(str(tmp_path)).update()
     assert found == pytest.approx({"train/epoch_loss": 0.3, "train/lr": 0.001, "accuracy": 0.75})
-    assert EventFiles(str(tmp_path / "missing")).look() == {}
+    assert EventFiles(str(tmp_path / "missing")).update() == {}
 
 
 def test_an_event_file_that_grows_byte_by_byte(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ def test_an_event_file_that_grows_byte_by_byte(tmp_path: Path) -> None:
     seen: list[float] = []
     for end in range(0, len(TF2) + 1, 7):
         path.write_bytes(TF2[:end])
-        value = files.look().get("epoch_loss")
+        value = files.update().get("epoch_loss")
         if value is not None and (not seen or seen[-1] != value):
             seen.append(value)
     assert seen == pytest.approx([0.5, 0.4, 0.3])
@@ -47,13 +47,13 @@ def test_pictures_are_passed_over_and_damage_ends_one_file(tmp_path: Path) -> No
     path.write_bytes(record(b"\x2a" + os.urandom(3 << 20)) + record(b"\xff" * 40) + TF1)
     files = EventFiles(str(tmp_path))
     for _ in range(3):
-        files.look()
+        files.update()
     assert files.values == {"accuracy": 0.75}
     path.write_bytes(path.read_bytes() + b"\xff" * 64 + TF2)
     (tmp_path / "events.out.tfevents.2").write_bytes(TF2)
     other = EventFiles(str(tmp_path))
     for _ in range(5):
-        other.look()
+        other.update()
     assert set(other.values) == {"accuracy", "epoch_loss", "lr"}
     os.mkfifo(tmp_path / "events.out.tfevents.3")
     (tmp_path / "events.out.tfevents.4").symlink_to("/dev/zero")
@@ -81,7 +81,7 @@ def test_a_flood_of_scalars_is_read_within_a_budget(tmp_path: Path) -> None:
     for _ in range(5):  # the best of some: a busy machine's caches are cold
         files = EventFiles(str(tmp_path))
         began = time.thread_time()
-        files.look()
+        files.update()
         took.append(time.thread_time() - began)
     assert min(took) < 0.2
     assert files.values == {"validation_accuracy": 0.5, "batch_loss": 14999.0}
@@ -91,7 +91,7 @@ def test_scalars_in_what_keras_prints(tmp_path: Path) -> None:
     log = tmp_path / "stdout"
     log.write_bytes(KERAS)
     progress = Progress((str(log),))
-    assert progress.look() == 1.0
+    assert progress.update() == 1.0
     assert progress.scalars == {
         "accuracy": 0.5625,
         "loss": 0.6739,
@@ -125,9 +125,9 @@ def test_a_line_cut_anywhere_by_a_look_names_no_other_scalar(tmp_path: Path) -> 
         log = tmp_path / str(cut)
         log.write_bytes(text[:cut])
         progress = Progress((str(log),))
-        progress.look()
+        progress.update()
         log.write_bytes(text)
-        progress.look()
+        progress.update()
         assert progress.scalars == {"loss": 0.31, "accuracy": 0.91}
 
 
@@ -140,9 +140,9 @@ def test_progress_of_bars(tmp_path: Path) -> None:
         with log.open("ab") as file:
             share = 100 * done // total
             file.write(f"\r{name}: {share:3}%|████▌     | {done}/{total} [00:10<00:12]".encode())
-        return progress.look()
+        return progress.update()
 
-    assert progress.look() is None
+    assert progress.update() is None
     assert bar("data", 5, 10) == 0.5
     assert bar("data", 10, 10) == 1.0
     assert bar("epochs", 0, 4) == 0.0
@@ -153,15 +153,15 @@ def test_progress_of_bars(tmp_path: Path) -> None:
         assert bar("epochs", epoch, 4) == epoch / 4
     only = Progress((str(log),))
     log.write_bytes("\r 90%|███ | 9/10 [0]\r  0%|  | 0/10 [0]".encode())
-    assert only.look() is None  # one bar an epoch: nobody knows how many epochs there are
+    assert only.update() is None  # one bar an epoch: nobody knows how many epochs there are
 
 
 def test_progress_of_a_bar_an_epoch_and_of_a_scalar(tmp_path: Path) -> None:
     log = tmp_path / "stderr"
     log.write_bytes("Epoch 3/4:  50%|█████     | 50/100 [00:10<00:12,  4.32it/s]".encode())
-    assert Progress((str(log),)).look() == pytest.approx(0.625)
+    assert Progress((str(log),)).update() == pytest.approx(0.625)
     inner = b"\x0a\x08progress\x15" + struct.pack("<f", 0.75)
     data = b"\x2a" + bytes([len(inner) + 2, 0x0A, len(inner)]) + inner
     record = struct.pack("<QI", len(data), 0) + data + b"\0\0\0\0"
     (tmp_path / "events.out.tfevents.1").write_bytes(record)
-    assert Progress((str(log),), str(tmp_path)).look() == 0.75
+    assert Progress((str(log),), str(tmp_path)).update() == 0.75

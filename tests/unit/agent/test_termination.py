@@ -13,7 +13,7 @@ import pytest
 
 from submarine_runtime.agent.gang_task import TaskAgent, task_agent as task
 from submarine_runtime.agent.program import Terminated, Wakeup
-from submarine_runtime.agent.single_task import Supervisor, supervisor
+from submarine_runtime.agent.single_task import SingleTaskAgent, supervisor
 
 
 def lose() -> None:
@@ -24,7 +24,7 @@ def lose() -> None:
         raise TypeError("expected a message argument") from None
 
 
-class Alone(Supervisor):
+class Alone(SingleTaskAgent):
     def __init__(self) -> None:
         self._wakeup = Wakeup()
         self._orphaned = False
@@ -42,8 +42,8 @@ class Alone(Supervisor):
 
 class OneOfMany(TaskAgent):
     def __init__(self) -> None:
-        desk: Any = SimpleNamespace(wakeup=Wakeup())
-        self._desk, self._run = desk, None
+        context: Any = SimpleNamespace(wakeup=Wakeup())
+        self._context, self._run = context, None
         preparing: Any = SimpleNamespace(release=lambda: None)
         self._preparing = preparing
 
@@ -55,10 +55,10 @@ class OneOfMany(TaskAgent):
 def main(which: str) -> int:
     """In a process of its own: it takes the signals over."""
     patched: Any = supervisor
-    patched.lone_desk = lambda *_: SimpleNamespace(store=SimpleNamespace())
+    patched.single_task_context = lambda *_: SimpleNamespace(store=SimpleNamespace())
     patched.claim = lambda *_: True
     other: Any = task
-    other.last_words = lambda *_: print("KILLED_ON_CLUSTER") or 1
+    other.terminate = lambda *_: print("KILLED_ON_CLUSTER") or 1
     return Alone().run() if which == "alone" else OneOfMany().run()
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, DeadMan
+from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, SilenceWatchdog
 from submarine_runtime.storage import StoreError, WebHdfsStore, WriteGate
 from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, monotonic, suspended
@@ -109,11 +109,11 @@ def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: P
 
 
 def test_a_suspend_counts_as_missing_heartbeats_but_leaves_time_to_reconnect(sleep: Sleep) -> None:
-    deadman = DeadMan(lambda: None)
+    deadman = SilenceWatchdog(lambda: None)
     try:
         sleep(2000.0)
-        deadman.heard(monotonic(), 1000.0)
-        until(lambda: (deadman.moment or 0.0) - monotonic() <= AFTER_SUSPEND)
+        deadman.acknowledged(monotonic(), 1000.0)
+        until(lambda: (deadman.deadline or 0.0) - monotonic() <= AFTER_SUSPEND)
         assert not deadman.fired
     finally:
         deadman.stop()

@@ -192,7 +192,7 @@ def test_late_imports_choose_a_framework_where_no_other_does() -> None:
 @pytest.mark.parametrize("framework", sorted(frameworks.KNOWN))
 def test_every_collective_framework_names_what_its_program_lacks(framework: str) -> None:
     rendezvous = frameworks.trait(framework, "RENDEZVOUS")
-    sentence = frameworks.apart_sentence(framework, 3, required=False)
+    sentence = frameworks.not_collective_sentence(framework, 3, required=False)
     assert bool(sentence) == (framework not in ("any", "auto", "mxnet"))
     assert bool(rendezvous) == (framework != "mxnet")
     if framework == "pytorch":
@@ -345,8 +345,8 @@ def test_the_interface_that_collectives_use(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"--network-interface ib7: .* it has .*lo"):
         setups("pytorch", members_of({"worker": 2}), network_interface="ib7")
     assert interface_for("192.0.2.1", None) == ""
-    assert variables("", asked=False) == {}
+    assert variables("", requested=False) == {}
     (tmp_path / "ib0").mkdir()
     (tmp_path / "ib0" / "mlx5_0").mkdir()
-    infiniband = variables("ib0", asked=True, devices=f"{tmp_path}/{{}}")
+    infiniband = variables("ib0", requested=True, devices=f"{tmp_path}/{{}}")
     assert (infiniband["NCCL_IB_DISABLE"], infiniband["NCCL_IB_HCA"]) == ("0", "=mlx5_0")

@@ -24,9 +24,10 @@ if orders["uid"] is not None:
 store = JobStore("local", "/nowhere")
 backend = orders["config"].pop("backend", "yarn")
 config = AgentConfig("j", "j", "ada", backend, "1", 0.0, store, "/nowhere", **orders["config"])
+places = device_locks.LockDirectories(tuple(orders["sticky"]), orders["shared"])
 try:
-    claim = gpus.claim(config, orders["environ"], patience=orders["patience"],
-                       places=device_locks.Places(tuple(orders["sticky"]), orders["shared"]))
+    claim = gpus.claim_gpus(config, orders["environ"], patience=orders["patience"],
+                            places=places)
 except gpus.NoDeviceError as exc:
     print(json.dumps({"error": str(exc)}), flush=True)
     sys.exit(1)

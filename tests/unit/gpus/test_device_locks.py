@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from submarine_runtime.gpus.claims import WEAK
-from submarine_runtime.gpus.device_locks import DeviceLocks, Places
+from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 from tests.unit.gpus.gpu_node import RUNTIME, Claimer
 
 needs_root = pytest.mark.skipif(
@@ -287,8 +287,8 @@ def test_a_spoilt_shared_directory_does_not_stop_who_has_another(tmp_path: Path)
     spoilt = tmp_path / "file"
     spoilt.touch()
     files = {"a": str(device), "b": str(other)}
-    locks = DeviceLocks(Places((), str(spoilt)), files)
+    locks = DeviceLocks(LockDirectories((), str(spoilt)), files)
     assert locks.take(["b", "a"], 1)  # b has no file, and nothing else to lock
     assert (locks.held, locks.weak) == (["a"], False)
-    assert not DeviceLocks(Places((), str(spoilt)), files).take(["a"], 1)
+    assert not DeviceLocks(LockDirectories((), str(spoilt)), files).take(["a"], 1)
     locks.release()

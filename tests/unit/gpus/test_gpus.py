@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from submarine_runtime.gpus import GpuMeter, Reading, claims as gpus, visibility as gpu_view
-from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError, Places
+from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories, LocksError
 from submarine_runtime.gpus.nvml import Nvml, within
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from tests.unit.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
@@ -58,8 +58,8 @@ def start(tmp_path: Path) -> Iterator[Callable[..., Claimer]]:
             one.process.communicate()
 
 
-def places(shared: Path | str) -> Places:
-    return Places((), str(shared))
+def places(shared: Path | str) -> LockDirectories:
+    return LockDirectories((), str(shared))
 
 
 def config(**fields: Any) -> AgentConfig:
@@ -207,8 +207,8 @@ def test_who_waits_for_a_device_says_so_once_and_can_give_up(
     driver = devices(device_line("GPU-a"))
     holder = start(driver=driver)
     holder.answer()
-    seen = gpu_view.Seen(["GPU-a"], nvml=True)
-    monkeypatch.setattr(gpus, "look", lambda numbers: seen)
+    seen = gpu_view.VisibleDevices(["GPU-a"], nvml=True)
+    monkeypatch.setattr(gpus, "visible_devices", lambda numbers: seen)
     said: list[str] = []
 
     def wait(seconds: float) -> None:
@@ -218,8 +218,8 @@ def test_who_waits_for_a_device_says_so_once_and_can_give_up(
 
     waits: list[float] = []
     with pytest.raises(KeyboardInterrupt):
-        gpus.claim(
-            config(gpus=1), {}, wait=wait, places=places(tmp_path / "locks"), tell=said.append
+        gpus.claim_gpus(
+            config(gpus=1), {}, wait=wait, places=places(tmp_path / "locks"), report=said.append
         )
     held = f"process {holder.process.pid} ({pwd.getpwuid(os.getuid()).pw_name})"
     assert said == [f"Waits for 1 GPU: this node has 1, held by {held}."]
@@ -243,23 +243,23 @@ def test_counted_devices_of_a_node_without_a_driver(start: Any) -> None:
 def test_a_task_without_gpus_takes_none_by_accident(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "device_numbers", lambda: ["0"])
     hidden = {"CUDA_VISIBLE_DEVICES": ""}
-    assert gpus.claim(config(), {}).variables == hidden
-    assert gpus.claim(config(), {"CUDA_VISIBLE_DEVICES": "0"}).variables == {}
-    assert gpus.claim(config(claim_gpus=False), {}).variables == {}
-    assert gpus.claim(config(backend="local"), {}).variables == {}
-    assert gpus.claim(config(backend="local", claim_gpus=True), {}).variables == hidden
+    assert gpus.claim_gpus(config(), {}).variables == hidden
+    assert gpus.claim_gpus(config(), {"CUDA_VISIBLE_DEVICES": "0"}).variables == {}
+    assert gpus.claim_gpus(config(claim_gpus=False), {}).variables == {}
+    assert gpus.claim_gpus(config(backend="local"), {}).variables == {}
+    assert gpus.claim_gpus(config(backend="local", claim_gpus=True), {}).variables == hidden
     monkeypatch.setattr(gpus, "device_numbers", list)
-    assert gpus.claim(config(), {}).variables == {}
+    assert gpus.claim_gpus(config(), {}).variables == {}
 
 
 @no_devices
 def test_numbers_where_only_the_device_files_tell(monkeypatch: pytest.MonkeyPatch) -> None:
     answers = {"/dev/nvidia0": True, "/dev/nvidia1": None, "/dev/nvidia2": False}
     monkeypatch.setattr(gpu_view, "_may_open", answers.get)
-    seen = gpu_view.look(["0", "1", "2"])
+    seen = gpu_view.visible_devices(["0", "1", "2"])
     assert (seen.devices, seen.denied, seen.nvml) == (["0"], 1, False)
     assert seen.isolated({})
-    assert not gpu_view.look(["0", "1"]).isolated({})
+    assert not gpu_view.visible_devices(["0", "1"]).isolated({})
 
 
 RACE = """
@@ -270,7 +270,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 store = JobStore("local", "/nowhere")
 config = AgentConfig("j", "j", "a", "yarn", "1", 0.0, store, "/nowhere", gpus=2)
 names = [f"GPU-{n}" for n in range(7)]
-places = device_locks.Places((), sys.argv[2])
+places = device_locks.LockDirectories((), sys.argv[2])
 def race():
     for _ in range(2):
         claim = gpus._Locks(config.gpus, time.sleep, 50.0, places).take(names)
@@ -353,7 +353,7 @@ def test_a_directory_that_is_not_shared_is_refused(tmp_path: Path) -> None:
     with pytest.raises(LocksError, match="cannot make"):
         DeviceLocks(places("/proc/locks-of-submarine"))
     with pytest.raises(gpus.NoDeviceError, match="cannot be claimed"):
-        gpus.claim(config(gpus=1), {}, places=places(tmp_path / "file"))
+        gpus.claim_gpus(config(gpus=1), {}, places=places(tmp_path / "file"))
     old = os.umask(0o077)
     try:
         DeviceLocks(places(tmp_path / "made")).release()

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Entry, LeaseWatch, StoreError, pause_of
+from submarine_runtime.storage import Entry, LeaseWatch, StoreError, renewal_interval
 from submarine_runtime.storage.leases import Lease
 from submarine_runtime.storage.local import LocalStore
 from tests.waiting import until
@@ -23,7 +23,7 @@ def silent(lease: Lease, seconds: float, start: float = 0.0) -> float:
     now, end = start, start + seconds
     while now < end:
         now = min(end, now + max(0.5, lease.pause(now)))
-        lease.looked(now, False)
+        lease.checked(now, False)
     return now
 
 
@@ -40,7 +40,7 @@ def test_each_sign_begins_it_anew() -> None:
     now = silent(lease, 80.0)
     lease.renewed(now)
     now = silent(lease, 80.0, now)
-    lease.looked(now, True)
+    lease.checked(now, True)
     silent(lease, 80.0, now)
     assert not lease.expired
 
@@ -51,11 +51,11 @@ def test_time_in_which_nothing_could_be_read_does_not_count() -> None:
     left = lease.left
     for _ in range(1000):
         now += 25.0
-        lease.looked(now, None)
+        lease.checked(now, None)
     assert lease.left == left
     assert not lease.expired
     now += 25.0
-    lease.looked(now, False)  # the first that can be read tells nothing of the time before
+    lease.checked(now, False)  # the first that can be read tells nothing of the time before
     assert not lease.expired
 
 
@@ -63,14 +63,14 @@ def test_after_an_outage_there_is_time_to_write_a_sign() -> None:
     lease = Lease(100.0, 0.0)
     now = silent(lease, 95.0)
     assert 0 < lease.left < 10
-    lease.looked(now + 1, None)
-    lease.looked(now + 500, False)
+    lease.checked(now + 1, None)
+    lease.checked(now + 500, False)
     assert lease.left >= 50
 
 
 def test_of_a_stretch_in_which_nobody_looked_little_counts() -> None:
     lease = Lease(100.0, 0.0)
-    lease.looked(86400.0, False)  # the agent was stopped for a day
+    lease.checked(86400.0, False)  # the agent was stopped for a day
     assert not lease.expired
     assert lease.left == 100.0 - 2 * lease.every
 
@@ -83,11 +83,11 @@ def test_what_had_passed_before_counts() -> None:
 
 @given(st.floats(0.01, 1e6))
 def test_who_gives_signs_may_miss_two_of_them(seconds: float) -> None:
-    assert 0 < pause_of(seconds) <= 60.0
+    assert 0 < renewal_interval(seconds) <= 60.0
     lease = Lease(seconds, 0.0)
-    silent_for = 3 * pause_of(seconds)
-    lease.looked(silent_for / 2, False)
-    lease.looked(silent_for, False)
+    silent_for = 3 * renewal_interval(seconds)
+    lease.checked(silent_for / 2, False)
+    lease.checked(silent_for, False)
     assert not lease.expired
 
 
@@ -98,7 +98,7 @@ def test_it_is_never_over_before_its_time(looks: list[tuple[float, bool | None]]
     lease, now, quiet = Lease(100.0, 0.0), 0.0, 0.0
     for passed, sign in looks:
         now, quiet = now + passed, 0.0 if sign else quiet + passed
-        lease.looked(now, sign)
+        lease.checked(now, sign)
         assert not lease.expired or quiet >= 100.0
         if lease.expired:
             return

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.quicklinks import resolved, settled
+from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
 from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.tensorboards import role as tensorboard_role
 from submarine_runtime.tensorboards.role import History, Mirror
@@ -98,10 +98,10 @@ MEMBERS = [
     ],
 )
 def test_names_of_tasks_in_links(url: str, expected: str) -> None:
-    assert resolved({"a": url}, MEMBERS) == {"a": expected}
+    assert resolve_links({"a": url}, MEMBERS) == {"a": expected}
 
 
 def test_a_link_to_a_task_is_shown_once_it_leads_somewhere() -> None:
     links = {"a": "http://worker-0:80", "b": "http://docs/", "c": "http://master-0:80"}
-    assert settled(links, ["worker"]) == {"b": "http://docs/"}
-    assert settled(links, ["chief"]) == {"a": "http://worker-0:80", "b": "http://docs/"}
+    assert fixed_links(links, ["worker"]) == {"b": "http://docs/"}
+    assert fixed_links(links, ["chief"]) == {"a": "http://worker-0:80", "b": "http://docs/"}

@@ -21,7 +21,7 @@ from submarine_jobs.storage import LocalStorage
 from submarine_jobs.tensorboards import Scratch, remove_stale
 from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
 from submarine_jobs.tensorboards.process import Process
-from submarine_runtime.record import Onlookers
+from submarine_runtime.record import TensorBoardClients
 from submarine_server.base import ApiError
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.handler import job_ids
@@ -223,15 +223,15 @@ def test_somebody_looks_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("submarine_runtime.record.status.time.monotonic", lambda: now[0])
     woken: list[int] = []
-    onlookers = Onlookers()
-    onlookers.wake = lambda: woken.append(1)
-    present = [onlookers.present]
-    onlookers.note()
+    clients = TensorBoardClients()
+    clients.wake = lambda: woken.append(1)
+    present = [clients.present]
+    clients.request()
     now[0] += 59
-    onlookers.note()
-    present.append(onlookers.present)
+    clients.request()
+    present.append(clients.present)
     now[0] += 61
-    present.append(onlookers.present)
+    present.append(clients.present)
     assert present == [False, True, False]
     assert woken == [1]
 

@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from submarine_runtime.agent.outputs.files import find_outputs
-from submarine_runtime.snapshots import Growing, Mirror, assemble, shipped_lengths, versions
+from submarine_runtime.snapshots import (
+    CheckpointPathWriter,
+    PieceWriter,
+    assemble,
+    shipped_lengths,
+    versions,
+)
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
 from tests.local.data_rig import (
@@ -51,7 +57,7 @@ def test_a_checkpoint_path_whose_writer_dies_anywhere(
     alive = LocalStore(str(tmp_path))
     write(work, {"model.pt": b"old model", "optimizer.pt": b"old optimizer", "gone": b"g"})
     old = contents(work)
-    Mirror(alive, base, "job-1-e1-a1", reader(work)).publish(seen(work))
+    CheckpointPathWriter(alive, base, "job-1-e1-a1", reader(work)).publish(seen(work))
     write(base, {"by-hand.txt": b"of the user"})
     assert at_path(alive, base, tmp_path / "back") == {**old, "by-hand.txt": b"of the user"}
 
@@ -59,7 +65,7 @@ def test_a_checkpoint_path_whose_writer_dies_anywhere(
     write(work, {"model.pt": b"new model", "optimizer.pt": b"new optimizer", "d/e": b"deep"})
     os.unlink(work / "gone")
     new = contents(work)
-    mirror = Mirror(store, base, "job-2-e1-a1", reader(work))
+    mirror = CheckpointPathWriter(store, base, "job-2-e1-a1", reader(work))
     try:
         mirror.publish(seen(work))
         finished = True
@@ -73,7 +79,7 @@ def test_a_checkpoint_path_whose_writer_dies_anywhere(
 
     # The next writer finishes what was begun, and its own on top.
     write(work, {"model.pt": b"newest model"})
-    after = Mirror(alive, base, "job-2-e1-a2", reader(work))
+    after = CheckpointPathWriter(alive, base, "job-2-e1-a2", reader(work))
     after.publish(seen(work))
     after.close()
     write(base, {})
@@ -86,11 +92,11 @@ def test_what_is_at_the_path_already_is_not_uploaded_again(work: Path, tmp_path:
     store = LocalStore(str(tmp_path))
     base = str(tmp_path / "path")
     write(work, {"a": b"1234", "b": b"5678"})
-    assert Mirror(store, base, "j-e1-a1", reader(work)).publish(seen(work)) == 8
+    assert CheckpointPathWriter(store, base, "j-e1-a1", reader(work)).publish(seen(work)) == 8
     back = tmp_path / "back"
     at_path(store, base, back)
     write(back, {"b": b"56789"})
-    assert Mirror(store, base, "j-e2-a1", reader(back)).publish(seen(back)) == 5
+    assert CheckpointPathWriter(store, base, "j-e2-a1", reader(back)).publish(seen(back)) == 5
 
 
 # --- TensorBoard files
@@ -98,7 +104,7 @@ def test_what_is_at_the_path_already_is_not_uploaded_again(work: Path, tmp_path:
 
 def test_growing_files_come_together(store: LocalStore, work: Path, tmp_path: Path) -> None:
     name = "train/events.out.tfevents.1.host.2.v2"
-    growing = Growing(store, "growing/worker-0/e1-a1", str(work), reader(work), {})
+    growing = PieceWriter(store, "growing/worker-0/e1-a1", str(work), reader(work), {})
     before: dict[str, Any] = {}
     data = b""
     for step in range(70):
@@ -119,7 +125,7 @@ def test_growing_files_come_together(store: LocalStore, work: Path, tmp_path: Pa
     shipped = shipped_lengths(store, "growing/worker-0")
     assert shipped[name] == len(data)
     write(work, {name: data + b"more"})
-    again = Growing(store, "growing/worker-0/e2-a1", str(work), reader(work), shipped)
+    again = PieceWriter(store, "growing/worker-0/e2-a1", str(work), reader(work), shipped)
     again.ship(seen(work), {})
     assert (tmp_path / f"job/growing/worker-0/e2-a1/{name}/{len(data):012d}").read_bytes() == (
         b"more"

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync.settling import Hold, Settling
+from submarine_runtime.agent.sync.settling import DirectorySync, HardLinks
 from submarine_runtime.snapshots import (
     ChangedError,
-    Reader,
-    Snapshots,
+    FileReader,
+    SnapshotWriter,
     is_coherent,
-    is_whole,
+    is_complete,
     restore,
 )
-from submarine_runtime.snapshots.manifest import Manifest, Saved
+from submarine_runtime.snapshots.manifest import Manifest, ManifestEntry
 from submarine_runtime.snapshots.writer import MAX_PACKS
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
@@ -49,8 +49,8 @@ def work(tmp_path: Path) -> Path:
     return made
 
 
-def taking(store: LocalStore, work: Path, attempt: str = "e1-a1") -> Snapshots:
-    return Snapshots(store, f"snapshots/worker-0/{attempt}", "checkpoints", reader(work))
+def taking(store: LocalStore, work: Path, attempt: str = "e1-a1") -> SnapshotWriter:
+    return SnapshotWriter(store, f"snapshots/worker-0/{attempt}", "checkpoints", reader(work))
 
 
 # --- which files are complete
@@ -85,8 +85,8 @@ def test_a_file_that_somebody_writes_is_not_whole(work: Path) -> None:
     with open(path, "wb") as file:
         file.write(b"half")
         file.flush()
-        assert not is_whole(path, 4)
-    assert is_whole(path, 4)
+        assert not is_complete(path, 4)
+    assert is_complete(path, 4)
     os.symlink(path, work / "link")
     assert list(seen(work)) == ["m.bin"]
 
@@ -97,8 +97,8 @@ def test_a_cut_archive_is_not_whole(work: Path) -> None:
         archive.writestr("weights", b"w" * 10_000)
     data = made.getvalue()
     write(work, {"whole.pt": data, "half.pt": data[:-30]})
-    assert is_whole(str(work / "whole.pt"), len(data))
-    assert not is_whole(str(work / "half.pt"), len(data) - 30)
+    assert is_complete(str(work / "whole.pt"), len(data))
+    assert not is_complete(str(work / "half.pt"), len(data) - 30)
 
 
 def test_a_tensorflow_state_that_names_what_is_not_there(work: Path) -> None:
@@ -149,10 +149,10 @@ def test_a_file_that_changes_meanwhile_makes_no_snapshot(store: LocalStore, work
 def test_the_step_in_a_metadata_file_is_that_of_the_snapshot(store: LocalStore, work: Path) -> None:
     name = "training_metadata.json"
     write(work, {name: b'{"epoch": 3, "batch": 7}', "latest.weights.h5": b"weights"})
-    hold, files = Hold(str(work)), seen(work)
+    hold, files = HardLinks(str(work)), seen(work)
     assert hold.take(files)
-    made = Snapshots(
-        store, "snapshots/worker-0/e1-a1", "checkpoints", Reader(hold.where, lambda: None)
+    made = SnapshotWriter(
+        store, "snapshots/worker-0/e1-a1", "checkpoints", FileReader(hold.where, lambda: None)
     )
     made.publish(files)
     assert made.newest is not None
@@ -166,7 +166,7 @@ def test_the_step_in_a_metadata_file_is_that_of_the_snapshot(store: LocalStore, 
 def test_no_last_snapshot_of_a_cut_archive(store: LocalStore, work: Path) -> None:
     """As an exception in the middle of ``torch.save`` leaves one."""
     made = taking(store, work)
-    settling = Settling(Hold(str(work)), "checkpoints", made, 1.0)
+    settling = DirectorySync(HardLinks(str(work)), "checkpoints", made, 1.0)
     whole = io.BytesIO()
     with zipfile.ZipFile(whole, "w") as archive:
         archive.writestr("data", b"x" * 1000)
@@ -184,14 +184,14 @@ def test_a_file_that_is_seen_only_after_the_end_was_not_seen_whole(
     store: LocalStore, work: Path
 ) -> None:
     made, runs = taking(store, work), [True]
-    settling = Settling(Hold(str(work)), "checkpoints", made, 1.0, dict, lambda: runs[0])
+    settling = DirectorySync(HardLinks(str(work)), "checkpoints", made, 1.0, dict, lambda: runs[0])
     write(work, {"weights.h5": b"cut"})
     runs[0] = False  # SIGTERM ended the program in the middle of the write
-    assert [settling.look_and_publish() for _ in range(3)] == [None] * 3
+    assert [settling.publish_if_due() for _ in range(3)] == [None] * 3
     settling.publish_last(whole=False, outputs_follow=False)
     assert made.number == 0
     runs[0] = True
-    settling.look_and_publish()
+    settling.publish_if_due()
     settling.publish_last(whole=False, outputs_follow=False)
     assert made.number == 1
 
@@ -237,7 +237,7 @@ def test_damaged_and_half_snapshots_are_passed_over(
 
     def back() -> tuple[dict[str, bytes], int]:
         restored = restore(store, scratch, config, "worker:0", None)
-        return contents(scratch.outputs["checkpoints"]), len(restored.passed_over)
+        return contents(scratch.outputs["checkpoints"]), len(restored.skipped)
 
     assert back() == (states[3], 0)
     (job / "e2-a1/checkpoints-000002.pack").write_bytes(b"epoch 2 step X")
@@ -251,7 +251,7 @@ def test_damaged_and_half_snapshots_are_passed_over(
 
 def test_a_manifest_that_leads_elsewhere_is_refused() -> None:
     for path in ("../x", "/etc/x", "a/../../x", "a//b", ""):
-        data = Manifest(1, 0.0, (Saved(path, 1, 1, 1, "d"),)).to_bytes()
+        data = Manifest(1, 0.0, (ManifestEntry(path, 1, 1, 1, "d"),)).to_bytes()
         with pytest.raises(ValueError, match="no path below"):
             Manifest.from_bytes(data)
     for data in (b"", b"[]", b"{}", b'{"files": 3, "number": 1, "time": 1}', b"\xff"):

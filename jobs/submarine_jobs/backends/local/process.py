@@ -20,7 +20,7 @@ import psutil
 from submarine_jobs.backends.base import Handle
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.processes import read_process
-from submarine_runtime.storage import NO_ROOM
+from submarine_runtime.storage import NO_SPACE
 
 #: Detaches for good: the agent becomes a child of init, so nobody has to wait for it.
 _DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'
@@ -107,7 +107,7 @@ def last_words(scratch: Path) -> str:
 
 def lacked_room(said: str) -> bool:
     """Whether last words tell of a job directory that took nothing more."""
-    return any(os.strerror(code) in said for code in NO_ROOM)
+    return any(os.strerror(code) in said for code in NO_SPACE)
 
 
 def lacked_storage(said: str) -> bool:

@@ -12,7 +12,7 @@ from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
 
 #: Failures that a restart of the program would repeat.
-LASTING = frozenset(
+PERMANENT = frozenset(
     {
         EndReason.IMPORT_ERROR,
         EndReason.INPUT_MISSING,
@@ -20,13 +20,13 @@ LASTING = frozenset(
         EndReason.OUTPUT_NOT_SAVED,
     }
 )
-LASTING_TYPES = frozenset({"SyntaxError", "IndentationError", "TabError"})
+PERMANENT_TYPES = frozenset({"SyntaxError", "IndentationError", "TabError"})
 _SHORT_TEXT = 8192
 _SHORT_FRAMES = 20
 
 
 def ended_line(
-    ending: Ending, epoch: int, attempt: int, logs: Mapping[str, int], told: Mapping[str, Any]
+    ending: Ending, epoch: int, attempt: int, logs: Mapping[str, int], fields: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the line ``state ended``.
 
@@ -34,7 +34,7 @@ def ended_line(
     ----------
     logs
         Stream -> length.
-    told
+    fields
         ``outputs``, ``missing`` and ``hints``, if there are any.
     """
     line: dict[str, Any] = {
@@ -49,8 +49,8 @@ def ended_line(
         "failure": asdict(ending.failure) if ending.failure is not None else None,
         "logs": dict(logs),
         "finished": time.time(),
-        "retry": "no" if lasting(ending) else "yes",
-        **told,
+        "retry": "no" if is_permanent(ending) else "yes",
+        **fields,
     }
     if ending.unrestored:
         line["unrestored"] = True
@@ -59,10 +59,10 @@ def ended_line(
     return line
 
 
-def lasting(ending: Ending) -> bool:
+def is_permanent(ending: Ending) -> bool:
     """Return whether the same program would fail in the same way again."""
     failure = ending.failure
-    return ending.reason in LASTING or (failure is not None and failure.type in LASTING_TYPES)
+    return ending.reason in PERMANENT or (failure is not None and failure.type in PERMANENT_TYPES)
 
 
 def _shorten(line: dict[str, Any]) -> None:

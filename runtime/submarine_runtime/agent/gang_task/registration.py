@@ -34,7 +34,7 @@ class Registration:
 
     def fields(
         self,
-        seen: str,
+        local_address: str,
         ports: Sequence[int],
         devices: Sequence[str],
         running: Mapping[str, Any] | None,
@@ -43,13 +43,13 @@ class Registration:
 
         Parameters
         ----------
-        seen
+        local_address
             The local address of the connection to the coordinator.
         running
             ``epoch attempt state`` of the program that was started last.
         """
         config, task, environ = self._config, self._task, os.environ
-        address, interface = self._network(seen)
+        address, interface = self._network(local_address)
         host, port = environ.get("NM_HOST"), environ.get("NM_PORT")
         processes = process_count(config.framework, config.processes, len(devices), gang=True)
         return {
@@ -71,10 +71,10 @@ class Registration:
             "running": running,
         }
 
-    def _network(self, seen: str) -> tuple[str, str]:
+    def _network(self, local_address: str) -> tuple[str, str]:
         local = self._config.backend == "local"
         try:
-            return own_address(seen, self._config.network_interface, local)
+            return own_address(local_address, self._config.network_interface, local)
         except ValueError as exc:
             self._warn(f"{exc}.")
-            return own_address(seen, None, local)
+            return own_address(local_address, None, local)

@@ -13,14 +13,19 @@ from typing import Any, Mapping
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
 from submarine_runtime.agent.gang_task.registration import Registration
-from submarine_runtime.agent.gang_task.task_end import LAST_WORDS, last_words, leave, over
-from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
+from submarine_runtime.agent.gang_task.task_end import (
+    TERMINATION_SECONDS,
+    leave,
+    link_lost,
+    terminate,
+)
+from submarine_runtime.agent.gang_task.task_run import TaskContext, TaskRun
 from submarine_runtime.agent.gang_task.task_status import TaskStatus
 from submarine_runtime.agent.link import Link
-from submarine_runtime.agent.outputs import VersionSaving
-from submarine_runtime.agent.preparation import Preparing
+from submarine_runtime.agent.outputs import VersionSaver
+from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Ending, Terminated, Wakeup
-from submarine_runtime.agent.shipping import LogFiles, LogShipping
+from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.frameworks import trait
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
@@ -61,15 +66,15 @@ class TaskAgent:
             (host.strip("[]"), int(port)),
             secret,
             self._fields,
-            lambda: self._desk.status.measures(),
+            lambda: self._context.status.measures(),
             orders.give,
             self._on_silence,
             self._on_over,
             gate,
         )
         status = TaskStatus(new_record(config, self._task), link.send)
-        store.on_wait = wait_teller(status.say_wait)
-        self._desk = Desk(
+        store.on_wait = wait_teller(status.report_wait)
+        self._context = TaskContext(
             config=config,
             store=store,
             scratch=scratch,
@@ -77,7 +82,7 @@ class TaskAgent:
             wakeup=wakeup,
             orders=orders,
             link=link,
-            shipping=LogShipping(
+            shipping=LogShippingThread(
                 lambda sentence: status.event("warning", f"Shipping waits: {sentence}"), wakeup.wake
             ),
             logs=LogFiles(scratch),
@@ -90,10 +95,10 @@ class TaskAgent:
             int(self._listener.getsockname()[1]),
             lambda sentence: status.event("warning", sentence),
         )
-        self._versions = VersionSaving(self._desk.store, scratch, link.send)
-        self._preparing = Preparing(
+        self._versions = VersionSaver(self._context.store, scratch, link.send)
+        self._preparing = Preparation(
             config,
-            self._desk.store,
+            self._context.store,
             scratch,
             wakeup.wait,
             status.event,
@@ -102,7 +107,7 @@ class TaskAgent:
             ),
             lambda: orders.must_end,
         )
-        self._desk.found = self._preparing.found
+        self._context.found = self._preparing.found
         self._serving = False
 
     def run(self) -> int:
@@ -110,48 +115,48 @@ class TaskAgent:
         try:
             return self._live()
         except Terminated:
-            return last_words(self._desk, self._run)
+            return terminate(self._context, self._run)
         except Exception as exc:
-            if self._desk.wakeup.terminated:
-                return last_words(self._desk, self._run)
+            if self._context.wakeup.terminated:
+                return terminate(self._context, self._run)
             write_traceback()
             if self._run is not None:
                 self._run.fence()
-            self._tell_unstarted(Ending(EndReason.AGENT_LOST, f"The agent failed: {exc!r}"))
-            self._desk.link.wait_sent(LAST_WORDS)
+            self._report_unstarted(Ending(EndReason.AGENT_LOST, f"The agent failed: {exc!r}"))
+            self._context.link.wait_sent(TERMINATION_SECONDS)
             return 1
         finally:
             self._preparing.release()
 
     def _live(self) -> int:
-        desk = self._desk
+        context = self._context
         failed = self._preparing.claim_devices()
-        desk.devices = self._preparing.devices
-        desk.measured = desk.devices if self._preparing.driver else ()
+        context.devices = self._preparing.devices
+        context.measured = context.devices if self._preparing.driver else ()
         failed = failed or self._reserve_ports()
-        desk.link.start()
+        context.link.start()
         failed = failed or self._preparing.place()
-        if not desk.orders.wait_welcome():
-            return over(desk, self._run)
+        if not context.orders.wait_welcome():
+            return link_lost(context, self._run)
         failed = failed or self._preparing.fetch(expected_members(self._config.roles))
         if failed is not None:
-            self._tell_unstarted(failed)
+            self._report_unstarted(failed)
         else:
-            desk.link.send({"type": "state", "state": "ready"})
+            context.link.send({"type": "state", "state": "ready"})
         while True:
-            order = desk.orders.next()
+            order = context.orders.next()
             if order is None:
-                return over(desk, self._run)
+                return link_lost(context, self._run)
             kind = order.get("type")
             if kind == "start":
                 self._start(order)
             elif kind == "ports":
                 self._reserve_ports()
-                desk.link.send({"type": "ports", "ports": list(desk.ports.ports)})
+                context.link.send({"type": "ports", "ports": list(context.ports.ports)})
             elif kind == "save":
                 self._versions.save(order)
             elif kind == "leave":
-                return leave(desk, self._run, order)
+                return leave(context, self._run, order)
 
     def _start(self, order: Mapping[str, Any]) -> None:
         before = self._run
@@ -159,23 +164,23 @@ class TaskAgent:
             if not before.is_newer(order):
                 return  # A repeated order.
             before.give_up_saving()
-            before.settle(self._config.save_grace)
+            before.wait_idle(self._config.save_grace)
         self._run = TaskRun(
-            self._desk, order, self._preparing.fetch, self._versions.save, self._serve
+            self._context, order, self._preparing.fetch, self._versions.save, self._serve
         )
         self._run.run()
 
-    def _tell_unstarted(self, ending: Ending) -> None:
+    def _report_unstarted(self, ending: Ending) -> None:
         """Report that the program has not been started, and will not be."""
         run = self._run
         epoch, attempt = (run.epoch, run.attempt_number) if run is not None else (0, 0)
-        self._desk.link.send(ended_line(ending, epoch, attempt, {}, {}))
+        self._context.link.send(ended_line(ending, epoch, attempt, {}, {}))
 
     def _reserve_ports(self) -> Ending | None:
         """Reserve as many ports as the framework needs, instead of earlier ones."""
-        old = self._desk.ports
+        old = self._context.ports
         try:
-            self._desk.ports = Reservation(int(trait(self._config.framework, "PORTS")))
+            self._context.ports = Reservation(int(trait(self._config.framework, "PORTS")))
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         old.release()
@@ -183,23 +188,23 @@ class TaskAgent:
 
     def _fields(self, seen: str) -> dict[str, Any]:
         """Return the fields of the registration."""
-        run, desk = self._run, self._desk
+        run, context = self._run, self._context
         running = None
         if run is not None:
-            running = {"epoch": run.epoch, "attempt": run.attempt_number, "state": run.word}
+            running = {"epoch": run.epoch, "attempt": run.attempt_number, "state": run.phase}
             running["synced"] = run.synced
-        return self._registration.fields(seen, desk.ports.ports, desk.devices, running)
+        return self._registration.fields(seen, context.ports.ports, context.devices, running)
 
     def _on_silence(self) -> None:
         if self._run is not None:
             self._run.fence()
-        self._desk.wakeup.wake()
+        self._context.wakeup.wake()
 
     def _on_over(self) -> None:
         """Handle the end of the link; after a refusal another attempt may write."""
-        if self._desk.link.refused is not None and self._run is not None:
+        if self._context.link.refused is not None and self._run is not None:
             self._run.fence()
-        self._desk.orders.finish()
+        self._context.orders.finish()
 
     def _serve(self) -> None:
         """Serve on the agent's port after the program has started: loading the server is slow."""
@@ -212,8 +217,8 @@ class TaskAgent:
         LiveServer(
             self._listener,
             self._secret,
-            self._desk.status,
+            self._context.status,
             self._task,
-            self._desk.logs,
-            tunnels=Tunnels(self._desk.scratch.root),
+            self._context.logs,
+            tunnels=Tunnels(self._context.scratch.root),
         ).start()

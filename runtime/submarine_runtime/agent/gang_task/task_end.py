@@ -7,19 +7,19 @@ import time
 from typing import Any, Mapping
 
 from submarine_runtime.agent.gang_task.end_messages import ended_line
-from submarine_runtime.agent.gang_task.task_run import Desk, TaskRun
-from submarine_runtime.storage import StoreError, patiently
+from submarine_runtime.agent.gang_task.task_run import TaskContext, TaskRun
+from submarine_runtime.storage import StoreError, retry
 from submarine_runtime.yarn import say
 
 #: Seconds for the last messages after SIGTERM; YARN's default grace is 0.25 s.
-LAST_WORDS = 1.0
+TERMINATION_SECONDS = 1.0
 #: Seconds that the coordinator has to read the last line.
 FAREWELL = 5.0
 #: Seconds to ship logs after a rejection.
 REFUSED_GRACE = 10.0
 
 
-def leave(desk: Desk, run: TaskRun | None, order: Mapping[str, Any]) -> int:
+def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -> int:
     """Ship the rest and leave; return the agent's exit code."""
     line: dict[str, Any] = {"type": "left"}
     if run is not None:
@@ -28,54 +28,57 @@ def leave(desk: Desk, run: TaskRun | None, order: Mapping[str, Any]) -> int:
         else:
             run.give_up_saving()
         whole = run.wait_saved()
-        told = run.told()
+        saved_outputs = run.saved_outputs()
         if not whole:
-            told["missing"] = [*told["missing"], "The end of its logs or outputs."]
+            saved_outputs["missing"] = [
+                *saved_outputs["missing"],
+                "The end of its logs or outputs.",
+            ]
         numbers = {"epoch": run.epoch, "attempt": run.attempt_number}
-        line = {**line, **numbers, "logs": run.attempt.log_lengths(), **told}
-    desk.link.send(line)
-    desk.link.wait_read(FAREWELL)
-    desk.link.close()
+        line = {**line, **numbers, "logs": run.attempt.log_lengths(), **saved_outputs}
+    context.link.send(line)
+    context.link.wait_read(FAREWELL)
+    context.link.close()
     return 0
 
 
-def over(desk: Desk, run: TaskRun | None) -> int:
+def link_lost(context: TaskContext, run: TaskRun | None) -> int:
     """Handle a rejection by, or the loss of, the coordinator; return the agent's exit code."""
-    link, task = desk.link, desk.status.first_task.task
+    link, task = context.link, context.status.first_task.task
     say(f"{task}: {link.refused or link.given_up}; nothing is run here any more")
     if run is not None:
-        _ship_logs(desk, REFUSED_GRACE)
+        _ship_logs(context, REFUSED_GRACE)
     return 0 if link.refused is not None else 1
 
 
-def last_words(desk: Desk, run: TaskRun | None) -> int:
+def terminate(context: TaskContext, run: TaskRun | None) -> int:
     """Handle SIGTERM: end the program at once, ship its log, send the last messages.
 
     The log is first, because YARN's grace is short and the coordinator may be dead. The coordinator
     queries the cluster for the reason. Only memory use above the limit is measured better here.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    if run is not None and run.word != "ended":
+    if run is not None and run.phase != "ended":
         memory = run.attempt.memory_ending()
         if memory is not None:
             lengths = run.attempt.log_lengths()
-            desk.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
+            context.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
     event = {"type": "event", "kind": "terminated", "detail": "SIGTERM came from outside."}
-    desk.link.send(event)
+    context.link.send(event)
     if run is not None:
-        _ship_logs(desk, LAST_WORDS)
-    desk.link.wait_sent(LAST_WORDS)
+        _ship_logs(context, TERMINATION_SECONDS)
+    context.link.wait_sent(TERMINATION_SECONDS)
     return 1
 
 
-def _ship_logs(desk: Desk, seconds: float) -> None:
+def _ship_logs(context: TaskContext, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    desk.shipping.stop(seconds / 2)
-    logs = desk.shipping.rest()
+    context.shipping.stop(seconds / 2)
+    logs = context.shipping.rest()
     try:
         for log in logs:  # First the end of each log, then final names and indexes.
             log.advance()
         for log in logs:
-            patiently(log.ship_rest, deadline)
+            retry(log.ship_rest, deadline)
     except StoreError as exc:
-        say(f"{desk.status.first_task.task}: the end of its log was not shipped: {exc}")
+        say(f"{context.status.first_task.task}: the end of its log was not shipped: {exc}")

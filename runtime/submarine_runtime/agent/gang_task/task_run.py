@@ -16,9 +16,9 @@ from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
 from submarine_runtime.agent.gang_task.task_status import TaskStatus
 from submarine_runtime.agent.link import Link
-from submarine_runtime.agent.outputs import Saving
-from submarine_runtime.agent.program import Ending, Found, Wakeup
-from submarine_runtime.agent.shipping import LogFiles, LogShipping
+from submarine_runtime.agent.outputs import OutputSaver
+from submarine_runtime.agent.program import Ending, ProgramResources, Wakeup
+from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
@@ -27,7 +27,7 @@ from submarine_runtime.storage import Scratch, Store, wait_sentence
 
 
 @dataclass
-class Desk:
+class TaskContext:
     """The components that an agent in task mode uses from its first program to its last."""
 
     config: AgentConfig
@@ -37,10 +37,10 @@ class Desk:
     wakeup: Wakeup
     orders: Orders
     link: Link
-    shipping: LogShipping
+    shipping: LogShippingThread
     logs: LogFiles
     ports: Reservation
-    found: Found = field(default_factory=Found)
+    found: ProgramResources = field(default_factory=ProgramResources)
     devices: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
 
@@ -60,107 +60,113 @@ class TaskRun:
 
     def __init__(
         self,
-        desk: Desk,
+        context: TaskContext,
         order: Mapping[str, Any],
         prepare: Callable[[Sequence[Member]], Ending | None],
         on_save: Callable[[Mapping[str, Any]], None],
         on_running: Callable[[], None],
     ) -> None:
-        self._desk = desk
+        self._context = context
         self._order = order
         self._prepare = prepare
         self._on_save = on_save
         self._on_running = on_running
         self.epoch, self.attempt_number = number_of(order)
         #: ``starting running ending ended``, for a restarted coordinator.
-        self.word = "starting"
+        self.phase = "starting"
         #: Whether the last snapshot has been taken.
         self.synced = False
-        self._told_why: str | None = None
+        self._stop_reason: str | None = None
         self._syncing: threading.Thread | None = None
-        self._saving: Saving | None = None
+        self._saving: OutputSaver | None = None
         self._members = members = [Member.from_json(item) for item in order.get("members") or []]
-        config = replace(desk.config, epoch=self.epoch, attempt=self.attempt_number)
+        config = replace(context.config, epoch=self.epoch, attempt=self.attempt_number)
         self._tasks = sum(member.role == config.role for member in members)
-        logs = desk.logs.begin(self.epoch, self.attempt_number)
-        desk.status.begin_attempt(self.epoch, self.attempt_number)
+        logs = context.logs.begin(self.epoch, self.attempt_number)
+        context.status.begin_attempt(self.epoch, self.attempt_number)
         self.attempt = Attempt(
             config,
             members,
-            desk.store,
-            desk.scratch,
-            desk.status,
+            context.store,
+            context.scratch,
+            context.status,
             logs,
-            desk.measured,
-            lambda: self._tell_state("met"),
-            None if order.get("alone") else desk.link.send,
+            context.measured,
+            lambda: self._send_state("met"),
+            None if order.get("alone") else context.link.send,
         )
-        desk.logs.shipped_by(self.attempt.log_shippers)
+        context.logs.shipped_by(self.attempt.log_shippers)
 
     def run(self) -> None:
         """Run until the end has been reported."""
-        desk, attempt = self._desk, self.attempt
+        context, attempt = self._context, self.attempt
         ending = self._start()
         if ending is None:
-            self.word = "running"
-            self._tell_state(
+            self.phase = "running"
+            self._send_state(
                 "running", pid=attempt.pid, started=attempt.started, network=attempt.network
             )
             self._on_running()
-            ending = self._judged(attempt.watch(desk.wakeup, self._asked))
-        self.word = "ending"
-        desk.shipping.end(attempt.shippers)
+            ending = self._with_detail(attempt.watch(context.wakeup, self._execute_orders))
+        self.phase = "ending"
+        context.shipping.end(attempt.shippers)
         self._sync(ending)
         if ending.reason is EndReason.SUCCEEDED:
-            self._tell_state("ending")
+            self._send_state("ending")
             self.save()
-            if not self._wait_saved(obey=True) and self._told_why is None:
+            if not self._wait_saved(execute_orders=True) and self._stop_reason is None:
                 detail = "Its logs or outputs were not saved in time."
                 ending = Ending(EndReason.OUTPUT_NOT_SAVED, detail, ending.exit_code)
-            elif self._saving is not None and self._saving.failure and self._told_why is None:
+            elif self._saving is not None and self._saving.failure and self._stop_reason is None:
                 reason, detail = EndReason.OUTPUT_NOT_SAVED, self._saving.failure
                 ending = Ending(reason, detail, ending.exit_code)
-        desk.ports.hold()
-        self.word = "ended"
-        told = {"hints": desk.status.hints, **self.told()}
-        line = ended_line(ending, self.epoch, self.attempt_number, attempt.log_lengths(), told)
-        desk.link.send(line)
+        context.ports.hold()
+        self.phase = "ended"
+        saved_outputs = {"hints": context.status.hints, **self.saved_outputs()}
+        line = ended_line(
+            ending, self.epoch, self.attempt_number, attempt.log_lengths(), saved_outputs
+        )
+        context.link.send(line)
 
     def _sync(self, ending: Ending) -> None:
         follow = ending.reason is EndReason.SUCCEEDED
-        seconds = self._desk.config.save_grace
+        seconds = self._context.config.save_grace
 
         def sync() -> None:
             self.attempt.sync(ending, seconds, outputs_follow=follow)
             self.synced = True
-            self._tell("synced")
+            self._send("synced")
 
         self._syncing = threading.Thread(target=sync, name="last-sync", daemon=True)
         self._syncing.start()
 
-    def told(self) -> dict[str, Any]:
+    def saved_outputs(self) -> dict[str, Any]:
         """Return ``outputs`` and ``missing`` so far."""
-        return self._saving.told() if self._saving is not None else {"outputs": [], "missing": []}
+        return (
+            self._saving.saved_outputs()
+            if self._saving is not None
+            else {"outputs": [], "missing": []}
+        )
 
     def save(self) -> None:
         """Save outputs in the background, unless that has begun."""
-        desk, syncing = self._desk, self._syncing
+        context, syncing = self._context, self._syncing
         if self._saving is not None or self.attempt.started is None or syncing is None:
             return
-        self._saving = Saving(
-            desk.store,
-            desk.scratch,
+        self._saving = OutputSaver(
+            context.store,
+            context.scratch,
             self.attempt.prefix,
-            desk.config.save_grace,
+            context.config.save_grace,
             syncing.join,
-            desk.wakeup.wake,
+            context.wakeup.wake,
             self.attempt.copies.holds if self.attempt.copies is not None else None,
-            desk.config.keep,
+            context.config.keep,
             self.attempt.first_rank,
         )
         self._saving.start()
 
-    def settle(self, seconds: float) -> bool:
+    def wait_idle(self, seconds: float) -> bool:
         """Wait until this run has no running operation; return False after the timeout."""
         deadline = time.monotonic() + seconds
         if self._syncing is not None:
@@ -181,40 +187,40 @@ class TaskRun:
 
     def wait_saved(self) -> bool:
         """Wait for outputs and logs; return False after ``save_grace`` seconds."""
-        return self._wait_saved(obey=False)
+        return self._wait_saved(execute_orders=False)
 
     def _start(self) -> Ending | None:
-        desk, attempt = self._desk, self.attempt
+        context, attempt = self._context, self.attempt
         restore = self._order.get("restore")
         ending = self._prepare(self._members)
         if ending is None and isinstance(restore, Mapping):
             ending = attempt.restore(restore)
         if ending is not None:
             return ending
-        if desk.link.silent:
+        if context.link.silent:
             self.attempt.fence()
-        if desk.orders.must_end:
-            self._asked()
-            return self._judged(Ending(EndReason.CANCELLED))
-        desk.found.tasks = max(1, self._tasks)
-        desk.shipping.begin(attempt.shippers)
-        return attempt.start(desk.ports, desk.found, desk.wakeup)
+        if context.orders.must_end:
+            self._execute_orders()
+            return self._with_detail(Ending(EndReason.CANCELLED))
+        context.found.tasks = max(1, self._tasks)
+        context.shipping.begin(attempt.shippers)
+        return attempt.start(context.ports, context.found, context.wakeup)
 
-    def _judged(self, ending: Ending) -> Ending:
+    def _with_detail(self, ending: Ending) -> Ending:
         if ending.reason is EndReason.CANCELLED:
-            ending.detail = self._told_why or "The task was stopped."
+            ending.detail = self._stop_reason or "The task was stopped."
         return ending
 
-    def _tell_state(self, state: str, **fields: Any) -> None:
-        self._tell("state", state=state, **fields)
+    def _send_state(self, state: str, **fields: Any) -> None:
+        self._send("state", state=state, **fields)
 
-    def _tell(self, kind: str, **fields: Any) -> None:
+    def _send(self, kind: str, **fields: Any) -> None:
         line = {"type": kind, "epoch": self.epoch, "attempt": self.attempt_number}
-        self._desk.link.send({**line, **fields})
+        self._context.link.send({**line, **fields})
 
-    def _asked(self) -> dict[str, str] | None:
+    def _execute_orders(self) -> dict[str, str] | None:
         """Execute orders that have arrived while the program runs."""
-        orders = self._desk.orders
+        orders = self._context.orders
         if orders.over:
             self.fence()
             return _stopped("the link to the coordinator is over")
@@ -238,34 +244,34 @@ class TaskRun:
         return number_of(order) > (self.epoch, self.attempt_number)
 
     def _stop(self, order: Mapping[str, Any]) -> dict[str, str]:
-        self._told_why = str(order.get("why") or "")[:500]
+        self._stop_reason = str(order.get("why") or "")[:500]
         grace = order.get("grace")
         if isinstance(grace, (int, float)):
             self.attempt.config.kill_grace = max(0.0, float(grace))
-        return _stopped(self._told_why)
+        return _stopped(self._stop_reason)
 
-    def _wait_saved(self, obey: bool) -> bool:
-        """Return True once outputs and logs are saved; with ``obey`` orders may end the wait."""
-        desk = self._desk
-        deadline = time.monotonic() + desk.config.save_grace
-        while self._saving is None or not self._saving.done or desk.shipping.rest():
-            if self._saving is None and not desk.shipping.rest():
+    def _wait_saved(self, execute_orders: bool) -> bool:
+        """Return whether outputs and logs are saved; executed orders may end the wait."""
+        context = self._context
+        deadline = time.monotonic() + context.config.save_grace
+        while self._saving is None or not self._saving.done or context.shipping.rest():
+            if self._saving is None and not context.shipping.rest():
                 break
-            if time.monotonic() > deadline or desk.orders.over:
+            if time.monotonic() > deadline or context.orders.over:
                 return False
-            order = desk.orders.first() if obey else None
+            order = context.orders.first() if execute_orders else None
             if order is not None and order.get("type") == "leave":
-                self._told_why = ""
+                self._stop_reason = ""
                 return True
-            if order is not None and self._asked() is not None:
+            if order is not None and self._execute_orders() is not None:
                 self.give_up_saving()
                 return True
-            if (self._saving is None or self._saving.done) and desk.shipping.trouble:
+            if (self._saving is None or self._saving.done) and context.shipping.trouble:
                 left = deadline - time.monotonic()
-                trouble = desk.shipping.trouble
-                desk.store.on_wait(wait_sentence(desk.store.label, left, trouble))
-            desk.wakeup.wait(0.5)
-        desk.store.on_wait("")
+                trouble = context.shipping.trouble
+                context.store.on_wait(wait_sentence(context.store.label, left, trouble))
+            context.wakeup.wait(0.5)
+        context.store.on_wait("")
         return True
 
 

@@ -34,7 +34,7 @@ class TaskStatus(Status):
         self._events = 0
         self._waiting = ""
 
-    def say_wait(self, sentence: str) -> None:
+    def report_wait(self, sentence: str) -> None:
         """Send with the next heartbeat what the task waits for; empty: nothing."""
         self._waiting = sentence
 

@@ -13,13 +13,13 @@ import time
 from collections import deque
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.agent.link.connection import Lines, RefusedError, dial
-from submarine_runtime.agent.link.deadman import DeadMan
+from submarine_runtime.agent.link.connection import LinkConnection, RefusedError, connect
+from submarine_runtime.agent.link.deadman import SilenceWatchdog
 from submarine_runtime.agent.link.outbox import Outbox, encoded
 from submarine_runtime.storage import WriteGate
 from submarine_runtime.suspend import LEAST, monotonic, suspended
 
-DIAL_SECONDS = 4.0
+CONNECT_SECONDS = 4.0
 #: Heartbeats, and minimum seconds, without an answer after which the connection counts as dead: TCP
 #: increases its own pauses, and may notice too late that the network works again.
 STALE_BEATS, STALE_SECONDS = 3, 3.0
@@ -28,8 +28,8 @@ LONGEST_PAUSE = 1.0
 SHORTEST_PAUSE = 0.05
 #: Seconds after which an agent gives up: without a first welcome, and without a welcome after a
 #: silence for which the program was killed.
-WELCOME_PATIENCE = 180.0
-SILENCE_PATIENCE = 120.0
+WELCOME_TIMEOUT = 180.0
+SILENCE_TIMEOUT = 120.0
 MAX_UNACKED = 64
 
 
@@ -78,12 +78,12 @@ class Link:
         self._on_order = on_order
         self._on_over = on_over
         self._gate = gate
-        self._deadman = DeadMan(on_silence)
+        self._watchdog = SilenceWatchdog(on_silence)
         self._outbox = Outbox()
         self._beats = 0
-        self._beat_now = False
+        self._heartbeat_now = False
         self._unacked: deque[tuple[int, float, float, int, dict[str, Any]]] = deque()
-        self._known: dict[str, Any] = {}
+        self._acknowledged_values: dict[str, Any] = {}
         self._heartbeat, self._lost_after = 1.0, 25.0
         self._began = monotonic()
         self._welcomed_at: float | None = None
@@ -107,7 +107,7 @@ class Link:
     @property
     def silent(self) -> bool:
         """Whether the coordinator has been silent for too long, and still is."""
-        return self._deadman.fired
+        return self._watchdog.fired
 
     def send(self, line: Mapping[str, Any]) -> None:
         """Send a line now, or after the next reconnection; callable from any thread.
@@ -126,14 +126,14 @@ class Link:
 
     def wait_read(self, seconds: float) -> bool:
         """Wait until the coordinator has read all lines; return False after the timeout."""
-        self._beat_now = True
+        self._heartbeat_now = True
         self._wake()
         return self._outbox.wait_read(seconds)
 
     def close(self) -> None:
         """Close the link."""
         self._closing = True
-        self._deadman.stop()
+        self._watchdog.stop()
         self._wake()
         self._thread.join(1.0)
 
@@ -152,9 +152,9 @@ class Link:
         while not self._over:
             welcomed = self._welcomed_at
             try:
-                self._talk(dial(self._address, self._secret, DIAL_SECONDS))
+                self._communicate(connect(self._address, self._secret, CONNECT_SECONDS))
             except (OSError, ValueError, RefusedError) as exc:
-                self._look_at_patience(str(exc))
+                self._check_patience(str(exc))
             news = welcomed != self._welcomed_at
             pause = SHORTEST_PAUSE if news else min(LONGEST_PAUSE, pause * 2)
             if not self._over:
@@ -162,45 +162,47 @@ class Link:
         self._outbox.give_up()
         self._on_over()
 
-    def _look_at_patience(self, why: str) -> None:
-        now, moment = monotonic(), self._deadman.moment
-        since, patience = self._began, WELCOME_PATIENCE
-        if moment is not None:
-            since, patience = moment, SILENCE_PATIENCE
+    def _check_patience(self, why: str) -> None:
+        now, deadline = monotonic(), self._watchdog.deadline
+        since, patience = self._began, WELCOME_TIMEOUT
+        if deadline is not None:
+            since, patience = deadline, SILENCE_TIMEOUT
         if now - since > patience:
             self.given_up = f"the coordinator cannot be reached: {why}"
 
-    def _talk(self, lines: Lines) -> None:
+    def _communicate(self, lines: LinkConnection) -> None:
         """Communicate until the link breaks (OSError) or is over."""
         try:
             registered, slept = monotonic(), suspended()
             lines.queue(encoded({"type": "register", **self._register(lines.address)}))
             self._unacked.clear()
-            next_beat: float | None = None
+            next_heartbeat: float | None = None
             while not self._over:
                 lines.flush()
                 if not lines.unsent:
                     self._outbox.sent()
-                until = registered + 2 * DIAL_SECONDS if next_beat is None else next_beat
+                until = (
+                    registered + 2 * CONNECT_SECONDS if next_heartbeat is None else next_heartbeat
+                )
                 self._sleep(lines, until)
                 for line in lines.receive():
                     if line.get("type") == "welcome":
                         self._welcome(line, registered, slept)
-                        next_beat = monotonic()
+                        next_heartbeat = monotonic()
                     else:
-                        self._take(line)
+                        self._handle(line)
                 now = monotonic()
-                if next_beat is None:
+                if next_heartbeat is None:
                     if now >= until:
                         raise ConnectionError("it does not answer")
                     continue
                 lines.queue(self._outbox.take())
                 if self._stale(now):
                     raise ConnectionError("it has stopped answering")
-                if now >= next_beat or self._beat_now or self._resumed:
-                    self._beat_now = False
-                    next_beat = now + self._heartbeat
-                    self._beat(lines, now)
+                if now >= next_heartbeat or self._heartbeat_now or self._resumed:
+                    self._heartbeat_now = False
+                    next_heartbeat = now + self._heartbeat
+                    self._send_heartbeat(lines, now)
         finally:
             lines.close()
 
@@ -215,7 +217,7 @@ class Link:
         patience = max(STALE_SECONDS, STALE_BEATS * self._heartbeat)
         return bool(self._unacked) and now - self._unacked[0][1] > patience
 
-    def _sleep(self, lines: Lines, until: float) -> None:
+    def _sleep(self, lines: LinkConnection, until: float) -> None:
         writable: list[Any] = [lines] if lines.unsent else []
         readable: list[Any] = [lines, self._reader]
         pause = max(0.0, until - monotonic())
@@ -231,11 +233,11 @@ class Link:
         self._lost_after = max(0.1, float(line.get("lost_after") or 25.0))
         self._welcomed_at = monotonic()
         self._confirmed(registered, slept)
-        self._known = {}  # A restarted coordinator may not have the values.
+        self._acknowledged_values = {}  # A restarted coordinator may not have the values.
         self._outbox.rewind()
         self._on_order(dict(line))
 
-    def _take(self, line: dict[str, Any]) -> None:
+    def _handle(self, line: dict[str, Any]) -> None:
         kind = line.get("type")
         if kind == "ack":
             self._acknowledged(int(line.get("n") or 0))
@@ -244,10 +246,14 @@ class Link:
         else:
             self._on_order(line)
 
-    def _beat(self, lines: Lines, now: float) -> None:
+    def _send_heartbeat(self, lines: LinkConnection, now: float) -> None:
         self._beats += 1
         values = self._measures()
-        changed = {key: value for key, value in values.items() if self._known.get(key) != value}
+        changed = {
+            key: value
+            for key, value in values.items()
+            if self._acknowledged_values.get(key) != value
+        }
         lines.queue(encoded({**changed, "type": "heartbeat", "n": self._beats}))
         self._unacked.append((self._beats, now, suspended(), self._outbox.taken, values))
         if len(self._unacked) > MAX_UNACKED:
@@ -257,12 +263,12 @@ class Link:
         while self._unacked and self._unacked[0][0] <= number:
             beat, sent, slept, taken, values = self._unacked.popleft()
             if beat == number:
-                self._known = values
+                self._acknowledged_values = values
                 self._confirmed(sent, slept)
                 self._outbox.confirm(taken)
 
     def _confirmed(self, sent: float, slept: float) -> None:
         """Count an answer to a line of that time, unless it was sent before a suspend."""
         if suspended() - slept < LEAST:
-            self._deadman.heard(sent, self._lost_after)
+            self._watchdog.acknowledged(sent, self._lost_after)
             self._gate.confirm(slept)

@@ -22,7 +22,7 @@ class RefusedError(Exception):
     """The coordinator rejected the upgrade with an HTTP response; one sentence."""
 
 
-class Lines:
+class LinkConnection:
     """Lines of JSON over a non-blocking socket."""
 
     def __init__(self, connection: ssl.SSLSocket, received: bytes = b"") -> None:
@@ -89,7 +89,7 @@ class Lines:
         self._connection.close()
 
 
-def dial(address: tuple[str, int], secret: Mapping[str, str], timeout: float) -> Lines:
+def connect(address: tuple[str, int], secret: Mapping[str, str], timeout: float) -> LinkConnection:
     """Open a link.
 
     Parameters
@@ -121,7 +121,7 @@ def dial(address: tuple[str, int], secret: Mapping[str, str], timeout: float) ->
             f"Upgrade: {PROTOCOL}\r\nAuthorization: Bearer {secret['token']}\r\n\r\n"
         )
         secure.sendall(request.encode())
-        return Lines(secure, _upgraded(secure, deadline))
+        return LinkConnection(secure, _upgraded(secure, deadline))
     except BaseException:
         secure.close()
         raise

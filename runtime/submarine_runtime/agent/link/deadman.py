@@ -14,12 +14,12 @@ from typing import Callable
 from submarine_runtime.suspend import SuspendMeter, monotonic
 
 #: Seconds between two checks. A wait does not count suspended time, so a longer one would end late.
-LOOK_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 #: Seconds after a suspend in which the coordinator can still confirm the task.
 AFTER_SUSPEND = 10.0
 
 
-class DeadMan:
+class SilenceWatchdog:
     """The thread.
 
     Parameters
@@ -30,7 +30,7 @@ class DeadMan:
 
     def __init__(self, on_silence: Callable[[], None]) -> None:
         self._on_silence = on_silence
-        self._moment: float | None = None
+        self._deadline: float | None = None
         self._meter = SuspendMeter()
         self._changed = threading.Condition()
         self._over = False
@@ -38,11 +38,11 @@ class DeadMan:
         #: Whether a silence was too long and has not ended.
         self.fired = False
 
-    def heard(self, sent: float, lost_after: float) -> None:
+    def acknowledged(self, sent: float, lost_after: float) -> None:
         """Record that a line sent at ``sent`` (monotonic) was acknowledged."""
         with self._changed:
-            first, self._moment = self._moment is None, sent + lost_after
-            self.fired = self.fired and monotonic() >= self._moment
+            first, self._deadline = self._deadline is None, sent + lost_after
+            self.fired = self.fired and monotonic() >= self._deadline
             if first:
                 self._changed.notify()
         if first and self._thread.ident is None:
@@ -55,9 +55,9 @@ class DeadMan:
             self._changed.notify()
 
     @property
-    def moment(self) -> float | None:
+    def deadline(self) -> float | None:
         """Time (monotonic) at which the program is killed; None before the first ack."""
-        return self._moment
+        return self._deadline
 
     def _run(self) -> None:
         while True:
@@ -65,16 +65,16 @@ class DeadMan:
                 if self._over:
                     return
                 now = monotonic()
-                if self._meter.seconds() and self._moment is not None:
-                    left = self._moment - now
+                if self._meter.seconds() and self._deadline is not None:
+                    left = self._deadline - now
                     earlier = now + min(left, AFTER_SUSPEND)
-                    self._moment = max(earlier, self._moment - self._meter.seconds())
+                    self._deadline = max(earlier, self._deadline - self._meter.seconds())
                     self._meter.reset()
-                due = self._moment is not None and now >= self._moment and not self.fired
+                due = self._deadline is not None and now >= self._deadline and not self.fired
                 if not due:
                     # After the callback, check again whether the silence is over.
-                    left = (self._moment or now) - now
-                    self._changed.wait(min(left, LOOK_SECONDS) if left > 0 else LOOK_SECONDS)
+                    left = (self._deadline or now) - now
+                    self._changed.wait(min(left, CHECK_SECONDS) if left > 0 else CHECK_SECONDS)
                     continue
                 self.fired = True
             self._on_silence()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.live.server import LiveServer as LiveServer
-    from submarine_runtime.agent.live.views import Views as Views
+    from submarine_runtime.agent.live.views import LiveViews as LiveViews
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -14,6 +14,6 @@ else:
         __name__,
         {
             "server": ("LiveServer",),
-            "views": ("Views",),
+            "views": ("LiveViews",),
         },
     )

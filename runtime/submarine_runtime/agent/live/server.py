@@ -18,7 +18,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_runtime.agent.live.stream import Positions, Stream
+from submarine_runtime.agent.live.stream import FollowerStream, Positions
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.network import ConnectionLimit, Tunnels, server_context
 from submarine_runtime.protocol import wire
@@ -76,9 +76,9 @@ class LiveServer(ThreadingMixIn, TCPServer):
         on_renew: Callable[[], None] = lambda: None,
     ) -> None:
         if isinstance(listen, str):
-            super().__init__((listen, 0), Handler)
+            super().__init__((listen, 0), RequestHandler)
         else:
-            super().__init__(listen.getsockname(), Handler, bind_and_activate=False)
+            super().__init__(listen.getsockname(), RequestHandler, bind_and_activate=False)
             self.socket.close()
             self.socket = listen
         self.status = status
@@ -162,7 +162,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         handler = None
         try:
             request.do_handshake()
-            handler = Handler(request, client_address, self)
+            handler = RequestHandler(request, client_address, self)
             if handler.tunnel is None:
                 request.shutdown(socket.SHUT_WR)
         except (OSError, ValueError):
@@ -195,7 +195,7 @@ def _cut(request: socket.socket) -> None:
         socket.socket.shutdown(request, socket.SHUT_RDWR)
 
 
-class Handler(BaseHTTPRequestHandler):
+class RequestHandler(BaseHTTPRequestHandler):
     """One request on one connection."""
 
     server: LiveServer
@@ -253,7 +253,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Cancel, save, renew the lease, or note a client that displays TensorBoard files."""
         server, path = self.server, urlsplit(self.path).path
-        heard = {wire.LOOK: server.status.onlookers.note, wire.RENEW: server.on_renew}
+        heard = {wire.LOOK: server.status.tensorboard_clients.request, wire.RENEW: server.on_renew}
         if path in heard:
             heard[path]()
             self._answer(202)
@@ -332,7 +332,7 @@ class Handler(BaseHTTPRequestHandler):
         try:
             self._head(200, "application/x-ndjson", {})
             server = self.server
-            Stream(
+            FollowerStream(
                 self.wfile.write, server.status, server.task, server.logs, server.ended, start
             ).run()
         finally:

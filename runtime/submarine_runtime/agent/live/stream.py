@@ -36,7 +36,7 @@ class Positions(NamedTuple):
     stderr: int
 
 
-class Stream:
+class FollowerStream:
     """One follower.
 
     Parameters

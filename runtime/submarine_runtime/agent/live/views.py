@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FOLLOWERS_GRACE = 3.0
 
 
-class Views:
+class LiveViews:
     """The views of one task; ``open`` is called after its program has started."""
 
     def __init__(

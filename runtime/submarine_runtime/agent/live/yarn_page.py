@@ -16,7 +16,7 @@ from typing import Any, Mapping
 
 from submarine_runtime.record import Status
 
-LOOK_SECONDS = 2.0
+UPDATE_SECONDS = 2.0
 _END_SECONDS = 2.0
 
 
@@ -60,7 +60,7 @@ class YarnPage:
             self._status.event("yarn_page", f"There is no page on YARN: {exc.strerror}")
             return
         try:
-            self._talk(helper)
+            self._communicate(helper)
         except (OSError, ValueError):
             pass  # The helper has ended; the job does not need it.
         finally:
@@ -72,7 +72,7 @@ class YarnPage:
             except subprocess.TimeoutExpired:
                 helper.kill()
 
-    def _talk(self, helper: subprocess.Popen[bytes]) -> None:
+    def _communicate(self, helper: subprocess.Popen[bytes]) -> None:
         assert helper.stdin is not None
         assert helper.stdout is not None
         answer = json.loads(helper.stdout.readline(1 << 12) or b'{"why": "the helper ended"}')
@@ -81,19 +81,19 @@ class YarnPage:
             self._status.event("yarn_page", f"There is no page on YARN: {why}")
             return
         self._status.event("yarn_page", "The job is on its YARN page.")
-        told: dict[str, Any] = {}
+        sent: dict[str, Any] = {}
         over = False
         while True:
-            now = self._now()
-            if now != told:
+            now = self._state()
+            if now != sent:
                 helper.stdin.write(json.dumps(now).encode() + b"\n")
                 helper.stdin.flush()
-                told = now
+                sent = now
             if over:
                 return
-            over = self._over.wait(LOOK_SECONDS)
+            over = self._over.wait(UPDATE_SECONDS)
 
-    def _now(self) -> dict[str, Any]:
+    def _state(self) -> dict[str, Any]:
         record = self._status.to_json(events=False)
         task = (record.get("tasks") or [{}])[0]
         progress = record.get("progress")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.measurement.measurement import Measure as Measure
+    from submarine_runtime.agent.measurement.measurement import Measurement as Measurement
     from submarine_runtime.agent.measurement.samples import (
         SampleLog as SampleLog,
         sample_shipper as sample_shipper,
@@ -16,7 +16,7 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "measurement": ("Measure",),
+            "measurement": ("Measurement",),
             "samples": ("SampleLog", "sample_shipper"),
         },
     )

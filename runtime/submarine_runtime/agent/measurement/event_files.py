@@ -14,7 +14,7 @@ import time
 from typing import Iterator
 
 #: Seconds between two searches for new files; limits of depth and number.
-LOOK_AGAIN = 10.0
+SEARCH_SECONDS = 10.0
 MAX_DEPTH = 4
 MAX_FILES = 32
 MAX_ENTRIES = 2000
@@ -44,14 +44,14 @@ class EventFiles:
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._offsets: dict[str, int] = {}
-        self._next_look = 0.0
+        self._next_search = 0.0
         self.values: dict[str, float] = {}
 
-    def look(self) -> dict[str, float]:
+    def update(self) -> dict[str, float]:
         """Read what is new and return all known scalars."""
         now = time.monotonic()
-        if now >= self._next_look:
-            self._next_look = now + LOOK_AGAIN
+        if now >= self._next_search:
+            self._next_search = now + SEARCH_SECONDS
             files = _event_files(self._directory)
             self._offsets = {path: self._offsets.get(path, 0) for path in files}
         for path in list(self._offsets):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Sequence
 
 from submarine_runtime.agent.measurement.progress import Progress
 from submarine_runtime.agent.measurement.samples import SampleLog
-from submarine_runtime.processes import Tree, Usage
+from submarine_runtime.processes import ProcessTree, Usage
 from submarine_runtime.record import Status
 
 if TYPE_CHECKING:
-    from submarine_runtime.gpus import GpuMeter, Idleness, Reading
+    from submarine_runtime.gpus import DeviceUtilization, GpuMeter, Reading
 
 
-class Measure:
+class Measurement:
     """The measurements of one program.
 
     Parameters
@@ -39,7 +39,7 @@ class Measure:
 
     def __init__(
         self,
-        tree: Tree,
+        tree: ProcessTree,
         status: Status,
         logs: tuple[str, ...],
         samples: SampleLog | None = None,
@@ -56,7 +56,7 @@ class Measure:
     def sample(self) -> Usage:
         """Measure everything; return what the processes use."""
         usage = self.tree.sample()
-        self._look_for_progress()
+        self._update_progress()
         self._status.set_task(memory_now=round(usage.memory, 1))
         self._note(max(usage.memory, self._memory))
         self._memory = usage.memory
@@ -70,7 +70,7 @@ class Measure:
 
     def end(self) -> None:
         """Finish after the program has ended and was waited for."""
-        self._look_for_progress()
+        self._update_progress()
         # getrusage has the exact CPU time of a program that was waited for, even a short one.
         used = _children_seconds() - self._used_before
         self.tree.cpu_seconds = max(self.tree.cpu_seconds, used)
@@ -78,12 +78,12 @@ class Measure:
         if self._gpus is not None:
             self._gpus.stop()
 
-    def idleness(self) -> Sequence[Idleness]:
+    def idleness(self) -> Sequence[DeviceUtilization]:
         """Return the mean utilization of each device."""
         return self._gpus.idleness() if self._gpus is not None else ()
 
-    def _look_for_progress(self) -> None:
-        progress = self._progress.look()
+    def _update_progress(self) -> None:
+        progress = self._progress.update()
         if progress is not None:
             self._status.set_task(progress=round(progress, 4))
             self._status.set_record(progress=round(progress, 4))

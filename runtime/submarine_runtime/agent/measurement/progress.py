@@ -76,7 +76,7 @@ class Progress:
         self.value: float | None = None
         self.scalars: dict[str, float] = {}
 
-    def look(self) -> float | None:
+    def update(self) -> float | None:
         """Read what is new; the newest report counts."""
         for path, position in self._position.items():
             with suppress(OSError):
@@ -89,17 +89,17 @@ class Progress:
                         text = file.read(MAX_READ + _LINE)
                     self.scalars.update(printed_scalars(text, cut=begin > 0))
                     self._read(text[max(0, position - _OVERLAP - begin) :])
-        self._look_at_events()
+        self._read_events()
         return self.value
 
-    def _look_at_events(self) -> None:
+    def _read_events(self) -> None:
         if not self._tensorboard:
             return
         if self._events is None:
             from submarine_runtime.agent.measurement.event_files import EventFiles
 
             self._events = EventFiles(self._tensorboard)
-        for name, value in self._events.look().items():
+        for name, value in self._events.update().items():
             self.scalars[name] = value
             if name.rpartition("/")[2] == "progress" and 0.0 <= value <= 1.0:
                 self.value, self._reported = value, True

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_runtime.agent.outputs.files import save_outputs as save_outputs
     from submarine_runtime.agent.outputs.saving import (
-        Saving as Saving,
-        VersionSaving as VersionSaving,
+        OutputSaver as OutputSaver,
+        VersionSaver as VersionSaver,
         all_outputs as all_outputs,
         model_version as model_version,
         result_files as result_files,
@@ -22,8 +22,8 @@ else:
         {
             "files": ("save_outputs",),
             "saving": (
-                "Saving",
-                "VersionSaving",
+                "OutputSaver",
+                "VersionSaver",
                 "all_outputs",
                 "model_version",
                 "result_files",

@@ -13,12 +13,12 @@ from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
-from submarine_runtime.record import Unsaved
+from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import StoreError
 
 MAX_FILES = 20_000
 #: Maximum number of entries of the working directory that are considered.
-MAX_LOOKED = 200_000
+MAX_ENTRIES = 200_000
 #: Prefixes of the names under which YARN localises files and directories for the program.
 LOCALISED = ("localized-", CHECKSUMMED)
 #: Cache directories of programs and libraries.
@@ -30,7 +30,7 @@ CACHES = frozenset(
 )
 
 
-class Item(NamedTuple):
+class OutputFile(NamedTuple):
     """One file to save: path in the job directory, local path, size; or why it is not saved."""
 
     path: str
@@ -39,7 +39,7 @@ class Item(NamedTuple):
     refusal: str = ""
 
 
-def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[Item]:
+def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[OutputFile]:
     """Yield all files of the output directories, links and invalid names with their refusal.
 
     Parameters
@@ -57,7 +57,7 @@ def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[I
             for file in sorted(files + links):
                 count += 1
                 if count > MAX_FILES:
-                    yield Item(
+                    yield OutputFile(
                         prefix + name, root, 0, f"More than {MAX_FILES} files: the rest of {name}."
                     )
                     return
@@ -65,24 +65,26 @@ def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[I
                 yield _item(f"{prefix}{name}/{os.path.relpath(source, root)}", source)
 
 
-def _item(path: str, source: str) -> Item:
+def _item(path: str, source: str) -> OutputFile:
     shown = path.encode("utf-8", "backslashreplace").decode()[:300]
     try:
         path.encode("utf-8")
         info = os.lstat(source)
     except UnicodeEncodeError:
-        return Item(shown, source, 0, f"{shown!r} was not saved: its name is not UTF-8.")
+        return OutputFile(shown, source, 0, f"{shown!r} was not saved: its name is not UTF-8.")
     except OSError as exc:
-        return Item(shown, source, 0, f"{shown!r} was not saved: {exc.strerror}.")
+        return OutputFile(shown, source, 0, f"{shown!r} was not saved: {exc.strerror}.")
     if not stat.S_ISREG(info.st_mode):
-        return Item(shown, source, 0, f"{shown!r} was not saved: it is not a plain file.")
+        return OutputFile(shown, source, 0, f"{shown!r} was not saved: it is not a plain file.")
     if any(ord(character) < 32 or character == "\x7f" for character in path):
-        return Item(shown, source, 0, f"{shown!r} was not saved: control characters in its name.")
-    return Item(path, source, info.st_size)
+        return OutputFile(
+            shown, source, 0, f"{shown!r} was not saved: control characters in its name."
+        )
+    return OutputFile(path, source, info.st_size)
 
 
 def save_outputs(
-    items: Iterator[Item],
+    items: Iterator[OutputFile],
     upload: Callable[[str, str], int],
     saved: Callable[[str, int], None],
     missing: Callable[[str], None],
@@ -112,19 +114,19 @@ def save_outputs(
 
 
 def written_files(
-    directory: str, began: float, keep: Sequence[str], prefix: str, unsaved: Unsaved
-) -> Iterator[Item]:
+    directory: str, began: float, keep: Sequence[str], prefix: str, unsaved: UnsavedFiles
+) -> Iterator[OutputFile]:
     """Yield files of the working directory that were written since ``began`` and match a pattern.
 
     The others are counted in ``unsaved``. The time of a file is that of its last change by the
     kernel (``st_ctime``), so that an unpacked or copied file counts as written as well. Links and
     localised files are omitted; a file that was added to a localised directory counts.
     """
-    looked = 0
+    count = 0
     for place, inside, names in _walk(directory):
         for name in sorted(names):
-            looked += 1
-            if looked > MAX_LOOKED:
+            count += 1
+            if count > MAX_ENTRIES:
                 return
             source = os.path.join(place, name)
             path = os.path.normpath(os.path.join(inside, name))

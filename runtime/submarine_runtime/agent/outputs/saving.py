@@ -7,18 +7,23 @@ import threading
 import time
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
-from submarine_runtime.agent.outputs.files import Item, find_outputs, save_outputs, written_files
+from submarine_runtime.agent.outputs.files import (
+    OutputFile,
+    find_outputs,
+    save_outputs,
+    written_files,
+)
 from submarine_runtime.protocol import layout
-from submarine_runtime.record import Unsaved
-from submarine_runtime.storage import Scratch, Store, StoreError, patiently
+from submarine_runtime.record import UnsavedFiles
+from submarine_runtime.storage import Scratch, Store, StoreError, retry
 
-MAX_TOLD = 500
+MAX_LISTED = 500
 MAX_MISSING = 50
 #: Maximum number of processes of one container whose values are saved.
 MAX_PROCESSES = 1024
 
 
-class Saving:
+class OutputSaver:
     """One save of the output directories.
 
     Parameters
@@ -57,7 +62,7 @@ class Saving:
         first_rank: int | None = None,
     ) -> None:
         self._keep, self._first_rank = keep, first_rank
-        self._unsaved = Unsaved()
+        self._unsaved = UnsavedFiles()
         self._warnings: list[str] = []
         self._store = store
         self._scratch = scratch
@@ -86,10 +91,10 @@ class Saving:
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
-    def told(self) -> dict[str, Any]:
+    def saved_outputs(self) -> dict[str, Any]:
         """Return ``outputs`` and ``missing`` for the coordinator; as many as fit on a line."""
         saved = list(self._outputs)
-        outputs = [{"path": path, "size": size} for path, size in saved[:MAX_TOLD]]
+        outputs = [{"path": path, "size": size} for path, size in saved[:MAX_LISTED]]
         return {
             "outputs": outputs,
             "saved": [len(saved), sum(size for _, size in saved)],
@@ -117,7 +122,7 @@ class Saving:
     def _upload(self, path: str, source: str) -> int:
         if self._cancelled.is_set():
             raise StoreError("the task was told to end", transient=True)
-        return patiently(
+        return retry(
             lambda: self._store.upload(path, source),
             lambda: self._deadline,
             wait=self._cancelled.wait,
@@ -132,7 +137,7 @@ class Saving:
             self._missing.append(sentence[:500])
 
 
-class VersionSaving:
+class VersionSaver:
     """Executes ``save`` orders, one at a time, each in a thread.
 
     Parameters
@@ -184,15 +189,15 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
 
 
 def all_outputs(
-    scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: Unsaved
-) -> Iterator[Item]:
+    scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: UnsavedFiles
+) -> Iterator[OutputFile]:
     """Yield files of the output directories, then those of the working directory in ``keep``."""
     yield from find_outputs(scratch.outputs, prefix)
     if scratch.began is not None:
         yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
 
 
-def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[Item]:
+def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[OutputFile]:
     """Return files of ``--return``: the chief's values, and with a rank those of each process."""
     found = []
     for number in range(MAX_PROCESSES if first_rank is not None else 1):
@@ -201,9 +206,9 @@ def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[
             continue
         size = os.path.getsize(source)
         if chief and not number:
-            found.append(Item(layout.RESULT, source, size))
+            found.append(OutputFile(layout.RESULT, source, size))
         if first_rank is not None:
-            found.append(Item(f"{layout.RANKS}/{first_rank + number}.zip", source, size))
+            found.append(OutputFile(f"{layout.RANKS}/{first_rank + number}.zip", source, size))
     return found
 
 

@@ -9,18 +9,18 @@ if TYPE_CHECKING:
         WHOLE as WHOLE,
         InputError as InputError,
         SourceFile as SourceFile,
-        look as look,
+        divide as divide,
+        list_input as list_input,
         part_of as part_of,
-        parts as parts,
     )
-    from submarine_runtime.agent.preparation.preparation import Preparing as Preparing
+    from submarine_runtime.agent.preparation.preparation import Preparation as Preparation
 else:
     from submarine_runtime.lazy import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "inputs": ("InputError", "SourceFile", "WHOLE", "look", "part_of", "parts"),
-            "preparation": ("Preparing",),
+            "inputs": ("InputError", "SourceFile", "WHOLE", "divide", "list_input", "part_of"),
+            "preparation": ("Preparation",),
         },
     )

@@ -18,11 +18,11 @@ from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import (
     Entry,
-    Fetching,
+    Fetcher,
+    FileRequest,
     Scratch,
     Store,
     StoreError,
-    Wanted,
     make_directories,
 )
 
@@ -56,14 +56,14 @@ class Share:
 WHOLE, NOTHING = Share(0, 1), Share(0, 0)
 
 
-def fetch(
+def fetch_inputs(
     config: AgentConfig,
     store: Store,
     scratch: Scratch,
     shares: Mapping[str, Share],
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, str]:
-    """Fetch ``config.fetch``; return NAME -> local path of a file or directory.
+    """Fetch ``config.fetch_inputs``; return NAME -> local path of a file or directory.
 
     Parameters
     ----------
@@ -78,13 +78,13 @@ def fetch(
     InputError
         If an input is missing or not readable, or the disk is full.
     """
-    fetching = Fetching(store, config.save_grace)
+    fetching = Fetcher(store, config.save_grace)
     found: dict[str, str] = {}
-    wanted: list[Wanted] = []
+    requests: list[FileRequest] = []
     for one in config.fetch:
         root = scratch.path("inputs", one.name)
         try:
-            files, single = fetching.patiently(lambda one=one: look(store, one))  # type: ignore[misc]
+            files, single = fetching.retry(lambda one=one: list_input(store, one))  # type: ignore[misc]
         except StoreError as exc:
             raise InputError(f"--input {one.name}: {exc}.") from exc
         part = shares.get(one.name, WHOLE)
@@ -98,11 +98,11 @@ def fetch(
         source = os.path.dirname(one.source) if single else one.source.rstrip("/")
         for file in files:
             target = os.path.join(root, *file.path.split("/"))
-            wanted.append(Wanted(f"{source}/{file.path}", target, file.size))
+            requests.append(FileRequest(f"{source}/{file.path}", target, file.size))
         make_directories(root)
-    _check_disk(scratch, wanted)
+    _check_disk(scratch, requests)
     try:
-        fetching.fetch(wanted, on_progress)
+        fetching.fetch(requests, on_progress)
     except StoreError as exc:
         raise InputError(f"An input could not be fetched: {exc}.") from exc
     except OSError as exc:
@@ -134,11 +134,11 @@ def part_of(task: str, tasks: Sequence[str]) -> Share:
 
 
 def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
-    """Return the files of one part; see ``parts``."""
-    return parts(files, part.count)[part.index]
+    """Return the files of one part; see ``divide``."""
+    return divide(files, part.count)[part.index]
 
 
-def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
+def divide(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
     """Return the files of each of ``count`` tasks.
 
     The sizes of the parts are about equal, and every task computes the same parts. Files whose
@@ -157,7 +157,7 @@ def parts(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
     return [sorted(part) for part in found]
 
 
-def look(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
+def list_input(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
     """Return the files of an input, and whether it is a single file."""
     entry = store.stat(one.source)
     if entry is None:
@@ -199,8 +199,8 @@ def _check_name(one: Input, entry: Entry) -> None:
         )
 
 
-def _check_disk(scratch: Scratch, wanted: Sequence[Wanted]) -> None:
-    needed = sum(file.size - file.there() for file in wanted)
+def _check_disk(scratch: Scratch, requests: Sequence[FileRequest]) -> None:
+    needed = sum(file.size - file.local_size() for file in requests)
     free = shutil.disk_usage(scratch.root).free
     if needed > free:
         raise InputError(

@@ -6,14 +6,14 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
-from submarine_runtime.agent.program import Ending, Found
+from submarine_runtime.agent.program import Ending, ProgramResources
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, Store, StoreError
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.preparation.inputs import Share
-    from submarine_runtime.gpus import Claim
+    from submarine_runtime.gpus import GpuClaim
     from submarine_runtime.protocol.link import Member
 
 #: File that this executor leaves in the working directory of each container.
@@ -24,7 +24,7 @@ class _Interrupted(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
-class Preparing:
+class Preparation:
     """The steps; each returns how the task ended if it failed.
 
     Parameters
@@ -35,7 +35,7 @@ class Preparing:
         Called with kind and sentence of an event.
     progress
         Called with the progress of the inputs: a sentence, and 0 to 1.
-    must_end
+    is_cancelled
         Returns whether the task is to end.
 
     Attributes
@@ -56,7 +56,7 @@ class Preparing:
         wait: Callable[[float], object],
         event: Callable[[str, str], None],
         progress: Callable[[str, float], None],
-        must_end: Callable[[], bool],
+        is_cancelled: Callable[[], bool],
     ) -> None:
         self._config = config
         self._store = store
@@ -64,30 +64,30 @@ class Preparing:
         self._wait = wait
         self._event = event
         self._progress = progress
-        self._must_end = must_end
-        self._claim: Claim | None = None
+        self._is_cancelled = is_cancelled
+        self._claim: GpuClaim | None = None
         self._shares: dict[str, Share] | None = None
-        self.found = Found()
+        self.found = ProgramResources()
         self.devices: tuple[str, ...] = ()
         self.driver = False
 
-    def claim_devices(self, be_seen: Callable[[], object] | None = None) -> Ending | None:
+    def claim_devices(self, open_view: Callable[[], object] | None = None) -> Ending | None:
         """Detect or claim the task's GPUs.
 
         Parameters
         ----------
-        be_seen
+        open_view
             Called before it waits for one; None: progress is not reported yet.
         """
-        from submarine_runtime.gpus import NoDeviceError, claim
+        from submarine_runtime.gpus import NoDeviceError, claim_gpus
 
-        def tell(sentence: str) -> None:
-            if be_seen is not None:
+        def report(sentence: str) -> None:
+            if open_view is not None:
                 self._progress(sentence, 0.0)
-                be_seen()
+                open_view()
 
         try:
-            self._claim = claim(self._config, wait=self._wait_unless_over, tell=tell)
+            self._claim = claim_gpus(self._config, wait=self._wait_unless_over, report=report)
         except _Interrupted:
             return Ending(EndReason.CANCELLED, "The task was stopped while it waited for a GPU.")
         except NoDeviceError as exc:
@@ -102,7 +102,7 @@ class Preparing:
 
     def _wait_unless_over(self, seconds: float) -> None:
         self._wait(seconds)
-        if self._must_end():
+        if self._is_cancelled():
             raise _Interrupted
 
     def place(self) -> Ending | None:
@@ -133,7 +133,7 @@ class Preparing:
         config = self._config
         if not config.fetch:
             return None
-        from submarine_runtime.agent.preparation.inputs import InputError, fetch, share_of
+        from submarine_runtime.agent.preparation.inputs import InputError, fetch_inputs, share_of
 
         shares = {one.name: share_of(config, one, members) for one in config.fetch}
         if shares == self._shares:
@@ -143,7 +143,9 @@ class Preparing:
                 # Fewer tasks than requested have started: each gets more of the files.
                 shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
         try:
-            self.found.inputs = fetch(config, self._store, self._scratch, shares, self._tell)
+            self.found.inputs = fetch_inputs(
+                config, self._store, self._scratch, shares, self._report_progress
+            )
         except InputError as exc:
             return Ending(exc.reason, str(exc)[:1000])
         except StoreError as exc:
@@ -153,8 +155,8 @@ class Preparing:
         self._shares = shares
         return None
 
-    def _tell(self, done: int, total: int) -> None:
-        if self._must_end():
+    def _report_progress(self, done: int, total: int) -> None:
+        if self._is_cancelled():
             raise _Interrupted
         share = done / total if total else 1.0
         sentence = f"Fetching inputs: {done / 2**20:.0f} of {total / 2**20:.0f} MiB."

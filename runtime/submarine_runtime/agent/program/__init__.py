@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_runtime.agent.program.ending import (
         Ending as Ending,
-        asked_ending as asked_ending,
         memory_ending as memory_ending,
+        requested_ending as requested_ending,
         system_ending as system_ending,
     )
     from submarine_runtime.agent.program.environment import (
-        Found as Found,
+        ProgramResources as ProgramResources,
         runtime_path as runtime_path,
     )
-    from submarine_runtime.agent.program.helpers import Beside as Beside, HelperError as HelperError
-    from submarine_runtime.agent.program.monitor import watch_to_end as watch_to_end
+    from submarine_runtime.agent.program.helpers import (
+        HelperError as HelperError,
+        HelperProcesses as HelperProcesses,
+    )
+    from submarine_runtime.agent.program.monitor import monitor_program as monitor_program
     from submarine_runtime.agent.program.process import Program as Program
     from submarine_runtime.agent.program.start import (
         helper_ending as helper_ending,
@@ -30,10 +33,10 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "ending": ("Ending", "asked_ending", "memory_ending", "system_ending"),
-            "environment": ("Found", "runtime_path"),
-            "helpers": ("Beside", "HelperError"),
-            "monitor": ("watch_to_end",),
+            "ending": ("Ending", "memory_ending", "requested_ending", "system_ending"),
+            "environment": ("ProgramResources", "runtime_path"),
+            "helpers": ("HelperError", "HelperProcesses"),
+            "monitor": ("monitor_program",),
             "process": ("Program",),
             "start": ("helper_ending", "setup_of", "start_program"),
             "wakeup": ("Terminated", "Wakeup"),

@@ -17,13 +17,13 @@ from submarine_runtime.record import resource_advice as hints
 
 #: An unexplained SIGKILL counts as the kernel's if this share of the memory was in use.
 NEAR_LIMIT = 0.9
-#: Values of ``Facts.kind`` for a program that ended with an exception.
+#: Values of ``ProgramFacts.kind`` for a program that ended with an exception.
 _EXCEPTIONS = frozenset({"error", "import", "disk_full"})
 _LAUNCHER_EXITS = frozenset({126, 127})
 
 
 @dataclass
-class Facts:
+class ProgramFacts:
     """What the agent knows of a program that has ended.
 
     Parameters
@@ -80,7 +80,7 @@ class Ending:
     unrestored: bool = False
 
 
-def judge(facts: Facts) -> Ending:
+def determine_ending(facts: ProgramFacts) -> Ending:
     """Return the end reason and its sentence."""
     number = -facts.status if facts.status < 0 else None
     if facts.shell and 128 < facts.status <= 128 + 64:
@@ -91,7 +91,7 @@ def judge(facts: Facts) -> Ending:
     return Ending(reason, detail, code, number, failure)
 
 
-def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
+def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
     if facts.stopped is not None:
         return facts.stopped, facts.stopped_detail
     if facts.status == 0:
@@ -119,7 +119,7 @@ def _reason(facts: Facts, number: int | None) -> tuple[EndReason, str]:
     return EndReason.PROGRAM_ERROR, _sentence(facts)
 
 
-def _sentence(facts: Facts) -> str:
+def _sentence(facts: ProgramFacts) -> str:
     failure = facts.failure
     if failure is None or facts.kind == "exit":
         tail = f": {facts.last_line}" if facts.last_line else "."
@@ -127,16 +127,16 @@ def _sentence(facts: Facts) -> str:
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
-def _killed_for_memory(facts: Facts) -> bool:
+def _killed_for_memory(facts: ProgramFacts) -> bool:
     near = facts.limit is not None and facts.peak >= NEAR_LIMIT * facts.limit
     return near or facts.kernel_kills > 0
 
 
-def _memory_error(facts: Facts) -> bool:
+def _memory_error(facts: ProgramFacts) -> bool:
     return not facts.kind and facts.failure is not None and facts.failure.type == "MemoryError"
 
 
-def _import_error(facts: Facts) -> bool:
+def _import_error(facts: ProgramFacts) -> bool:
     names = ("ImportError", "ModuleNotFoundError")
     return not facts.kind and facts.failure is not None and facts.failure.type in names
 
@@ -181,8 +181,8 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
     )
 
 
-def asked_ending(asked: dict[str, str]) -> Ending:
-    """Return the ending for a request; see ``Cancelling.asked``."""
+def requested_ending(asked: dict[str, str]) -> Ending:
+    """Return the ending for a request; see ``Cancellation.request``."""
     if asked.get("reason"):
         return Ending(EndReason(asked["reason"]), asked.get("why") or "")
     return Ending(EndReason.CANCELLED, cancel_sentence(asked))

@@ -27,7 +27,7 @@ OWN = "SUBMARINE_AGENT_"
 
 
 @dataclass
-class Found:
+class ProgramResources:
     """Resources of the program in this container.
 
     Parameters
@@ -53,7 +53,7 @@ def program_environment(
     scratch: Scratch,
     inherited: Mapping[str, str],
     setup: Setup,
-    found: Found,
+    found: ProgramResources,
 ) -> dict[str, str]:
     """Return the environment: the container's, the framework's, the user's, and Submarine's."""
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
@@ -92,7 +92,9 @@ def program_environment(
     return variables
 
 
-def program_command(config: AgentConfig, scratch: Scratch, setup: Setup, found: Found) -> list[str]:
+def program_command(
+    config: AgentConfig, scratch: Scratch, setup: Setup, found: ProgramResources
+) -> list[str]:
     """Return the arguments to execute: the launcher for a Python program, bash for a command.
 
     Several processes of the program are started by one small parent process, which reads the
@@ -122,7 +124,7 @@ def interpreter(config: AgentConfig, scratch: Scratch) -> str:
     return scratch.path(python) if "/" in python and not os.path.isabs(python) else python
 
 
-def _filled(text: str, config: AgentConfig, found: Found) -> str:
+def _filled(text: str, config: AgentConfig, found: ProgramResources) -> str:
     """Replace ``%input_path%`` by the local path of a fetched input."""
     mark = "%input_path%"
     if mark not in text or not found.inputs:

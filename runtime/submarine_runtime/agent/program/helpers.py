@@ -17,7 +17,7 @@ from submarine_runtime.processes import Guard
 
 #: Seconds that a helper has to become ready.
 READY_SECONDS = 60.0
-_LOOK = 0.01
+_POLL_SECONDS = 0.01
 _MAX_OUTPUT = 1 << 20
 
 
@@ -25,7 +25,7 @@ class HelperError(Exception):
     """A helper does not become ready; one sentence."""
 
 
-class Beside:
+class HelperProcesses:
     """The helpers of one attempt.
 
     Parameters
@@ -66,7 +66,7 @@ class Beside:
                 if time.monotonic() > deadline:
                     late = f"was not {helper.ready!r} in {READY_SECONDS:g} s"
                     raise HelperError(f"A helper {late}.")
-                wait(_LOOK)
+                wait(_POLL_SECONDS)
 
     def _start(self, helper: Helper) -> subprocess.Popen[bytes]:
         places = {"python": self._python, "agent": sys.executable, "runtime": runtime_path()}

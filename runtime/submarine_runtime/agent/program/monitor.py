@@ -8,7 +8,12 @@ import time
 from typing import Callable, Mapping
 
 from submarine_runtime.agent.measurement import SampleLog
-from submarine_runtime.agent.program.ending import Ending, Facts, asked_ending, judge
+from submarine_runtime.agent.program.ending import (
+    Ending,
+    ProgramFacts,
+    determine_ending,
+    requested_ending,
+)
 from submarine_runtime.agent.program.failure import (
     last_line,
     load_failure,
@@ -29,19 +34,19 @@ SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
 #: detected before YARN, which checks every 3 s and then ends the whole container.
 GLANCE = 0.25
-LOOK_FIRST = 0.02
+FIRST_LINE_PAUSE = 0.02
 #: A disk with less free space, in bytes, counts as full.
 DISK_FULL = 1 << 16
 #: Number of bytes at the end of stderr that are searched for the message of a taken port.
 PORT_TAIL = 1 << 14
 
 
-class Watch:
+class ProgramMonitor:
     """Monitors the program from its start to its end.
 
     Parameters
     ----------
-    asked
+    end_request
         Returns a request to end the program, or None.
     samples
         Log of the measurements; its devices are measured too.
@@ -63,22 +68,22 @@ class Watch:
         status: Status,
         wakeup: Wakeup,
         logs: tuple[str, ...],
-        asked: Callable[[], dict[str, str] | None],
+        end_request: Callable[[], dict[str, str] | None],
         samples: SampleLog | None = None,
         tensorboard: str = "",
         meeting: PortUse | None = None,
     ) -> None:
         # Imported here, because the program runs already and does not wait for the import.
-        from submarine_runtime.agent.measurement import Measure
+        from submarine_runtime.agent.measurement import Measurement
 
         self._config = config
         self._program = program
         self._status = status
         self._wakeup = wakeup
         self._logs = logs
-        self._asked = asked
+        self._end_request = end_request
         self._meeting = meeting
-        self._measure = Measure(program.tree, status, logs, samples, tensorboard)
+        self._measure = Measurement(program.tree, status, logs, samples, tensorboard)
         self._began = time.monotonic()
         self._kill_at: float | None = None
         self._first_line = False
@@ -95,13 +100,13 @@ class Watch:
         while True:
             status = self._program.poll()
             if status is not None:
-                self.look_for_first_line()
+                self._check_first_line()
                 self._measure.end()
                 if self._meeting is not None:
-                    self._meeting.look(last=True)
+                    self._meeting.check(last=True)
                 return status
             now = time.monotonic()
-            self._obey(now)
+            self._check_end(now)
             if now >= next_sample:
                 next_sample = now + SAMPLE
                 usage = self._measure.sample()
@@ -112,14 +117,14 @@ class Watch:
             if now >= next_glance:
                 next_glance = now + GLANCE
                 if self._meeting is not None:
-                    self._meeting.look()
-            self.look_for_first_line()
+                    self._meeting.check()
+            self._check_first_line()
             self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""
-        return hints.hints(
-            asked=self._config.memory,
+        return hints.resource_hints(
+            requested=self._config.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
             succeeded=ending.reason is EndReason.SUCCEEDED,
@@ -127,23 +132,23 @@ class Watch:
             failure=ending.failure if self._config.gpus else None,
         )
 
-    def _pause(self, next_look: float) -> float:
+    def _pause(self, next_check: float) -> float:
         now = time.monotonic()
-        moments = [next_look]
+        moments = [next_check]
         if self._kill_at is not None:
             moments.append(self._kill_at)
         elif self._config.timeout is not None:
             moments.append(self._began + self._config.timeout)
         if not self._first_line:
-            moments.append(now + LOOK_FIRST + (now - self._began) / 20)
+            moments.append(now + FIRST_LINE_PAUSE + (now - self._began) / 20)
         return max(0.0, min(moments) - now)
 
-    def _obey(self, now: float) -> None:
+    def _check_end(self, now: float) -> None:
         if self.stopped is None:
-            asked = self._asked()
+            end_request = self._end_request()
             timeout = self._config.timeout
-            if asked is not None:
-                ending = asked_ending(asked)
+            if end_request is not None:
+                ending = requested_ending(end_request)
                 self._stop(ending.reason, ending.detail, now)
             elif timeout is not None and now - self._began >= timeout:
                 self._stop(EndReason.TIMED_OUT, f"It ran for {timeout:g} s.", now)
@@ -170,7 +175,7 @@ class Watch:
         )
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)
 
-    def look_for_first_line(self) -> None:
+    def _check_first_line(self) -> None:
         """Record the time at which the program has first written something."""
         if self._first_line or not any(_size(path) for path in self._logs):
             return
@@ -185,17 +190,17 @@ def _size(path: str) -> int:
         return 0
 
 
-def gather(
+def collect_facts(
     scratch: Scratch,
     stderr: str,
     code: int,
     *,
     shell: bool,
-    watch: Watch,
-    port_words: tuple[str, ...] = (),
-) -> Facts:
+    watch: ProgramMonitor,
+    port_messages: tuple[str, ...] = (),
+) -> ProgramFacts:
     """Return the facts of a program that ended with the status ``code``."""
-    facts = Facts(
+    facts = ProgramFacts(
         code,
         shell,
         watch.stopped,
@@ -211,7 +216,7 @@ def gather(
     if code != 0:
         facts.last_line = last_line(stderr)
         facts.disk_full = _disk_full(scratch.root, scratch.logs)
-        facts.port_taken = _said(stderr, port_words)
+        facts.port_taken = _last_line_with(stderr, port_messages)
         if facts.failure is None:
             facts.failure = parse_stderr(stderr)
     if facts.failure is not None:
@@ -219,7 +224,7 @@ def gather(
     return facts
 
 
-def _said(path: str, words: tuple[str, ...]) -> str:
+def _last_line_with(path: str, words: tuple[str, ...]) -> str:
     """Return the last line of the end of a log that contains one of some words; empty: none."""
     if not words:
         return ""
@@ -244,39 +249,39 @@ def _disk_full(*paths: str) -> bool:
     return False
 
 
-def watch_to_end(
+def monitor_program(
     config: AgentConfig,
     program: Program,
     status: Status,
     wakeup: Wakeup,
     scratch: Scratch,
     logs: Mapping[str, str],
-    asked: Callable[[], dict[str, str] | None],
+    end_request: Callable[[], dict[str, str] | None],
     samples: SampleLog | None = None,
-    port_words: tuple[str, ...] = (),
+    port_messages: tuple[str, ...] = (),
     meeting: PortUse | None = None,
 ) -> Ending:
     """Monitor the program until it and its processes have ended; return the ending.
 
     Parameters
     ----------
-    asked
+    end_request
         Returns a request to end the program, or None; called after every event.
     samples
         Log of the measurements.
-    port_words
+    port_messages
         Texts in stderr that mean a taken port; empty: not searched.
     meeting
         Detects whether the program uses its rendezvous port.
     """
     kills = kernel_memory_kills()
-    watch = Watch(
+    watch = ProgramMonitor(
         config,
         program,
         status,
         wakeup,
         tuple(logs.values()),
-        asked,
+        end_request,
         samples,
         scratch.outputs[layout.TENSORBOARD],
         meeting,
@@ -289,17 +294,17 @@ def watch_to_end(
         what = "a process" if left == 1 else f"{left} processes"
         status.event("warning", f"The agent ended {what} that the program had left behind.")
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
-    from submarine_runtime.agent.program.monitor import gather
+    from submarine_runtime.agent.program.monitor import collect_facts
 
-    facts = gather(
+    facts = collect_facts(
         scratch,
         logs["stderr"],
         code,
         shell=config.command is not None,
         watch=watch,
-        port_words=port_words,
+        port_messages=port_messages,
     )
     facts.kernel_kills = kernel_memory_kills() - kills
-    ending = judge(facts)
+    ending = determine_ending(facts)
     status.set_record(hints=watch.hints(ending))
     return ending

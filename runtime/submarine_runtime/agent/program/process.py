@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
-from submarine_runtime.processes import Guard, Tree, family, read_process
+from submarine_runtime.processes import Guard, ProcessTree, family, read_process
 
 
 class Program:
@@ -63,7 +63,7 @@ class Program:
             raise
         self.pid = self._process.pid
         #: Measurements of its processes; the monitor samples it.
-        self.tree = Tree(self.pid)
+        self.tree = ProcessTree(self.pid)
         self.guard(frozenset({self.pid}))
 
     def guard(self, groups: Iterable[int]) -> None:

@@ -12,7 +12,7 @@ from typing import Callable, Mapping, Sequence
 
 from submarine_runtime.agent.program.ending import Ending, system_ending
 from submarine_runtime.agent.program.environment import (
-    Found,
+    ProgramResources,
     place_launcher,
     program_command,
     program_environment,
@@ -60,7 +60,7 @@ def start_program(
     wakeup: Wakeup,
     hold: Callable[[Program], None],
     setup: Setup,
-    found: Found,
+    found: ProgramResources,
     guard: Guard | None = None,
 ) -> Ending | None:
     """Start the program; return the ending if it could not be started.

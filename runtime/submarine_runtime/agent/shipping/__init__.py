@@ -11,7 +11,7 @@ if TYPE_CHECKING:
         log_shippers as log_shippers,
     )
     from submarine_runtime.agent.shipping.publisher import Publisher as Publisher
-    from submarine_runtime.agent.shipping.thread import LogShipping as LogShipping
+    from submarine_runtime.agent.shipping.thread import LogShippingThread as LogShippingThread
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -21,6 +21,6 @@ else:
             "log_files": ("LogFiles",),
             "log_shipper": ("LogShipper", "log_shippers"),
             "publisher": ("Publisher",),
-            "thread": ("LogShipping",),
+            "thread": ("LogShippingThread",),
         },
     )

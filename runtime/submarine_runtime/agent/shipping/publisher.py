@@ -11,16 +11,16 @@ import time
 from typing import Callable
 
 from submarine_runtime.agent.shipping.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
-from submarine_runtime.agent.shipping.thread import Shipping
+from submarine_runtime.agent.shipping.thread import ShippingThread
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Store, StoreError, asked_to_cancel
+from submarine_runtime.storage import Store, StoreError, cancel_request
 
 __all__ = ["LARGEST_SEGMENT", "LogShipper", "Publisher", "log_shippers"]
 
 CANCEL_CHECK = 10.0
 
 
-class Publisher(Shipping):
+class Publisher(ShippingThread):
     """The thread.
 
     Parameters
@@ -52,7 +52,7 @@ class Publisher(Shipping):
         self._live: bytes | None = None
         self._events_shipped = 0
         self._event_files = 0
-        self._events_wanted = False
+        self._events_due = False
         self._cancel_checked: float | None = None
 
     def add(self, log: LogShipper) -> None:
@@ -65,9 +65,9 @@ class Publisher(Shipping):
         self._live = json.dumps(live).encode()
         self._wake.set()
 
-    def want_events(self) -> None:
+    def ship_events_soon(self) -> None:
         """Ship the events soon, after an important change of state."""
-        self._events_wanted = True
+        self._events_due = True
         self._wake.set()
 
     def _round(self) -> None:
@@ -81,12 +81,12 @@ class Publisher(Shipping):
         for log in logs:
             log.note()
         due = [log for log in logs if log.due()]
-        if self._events_wanted or due:
-            self._events_wanted = False
+        if self._events_due or due:
+            self._events_due = False
             try:
                 self._ship_events()
             except StoreError:
-                self._events_wanted = True
+                self._events_due = True
                 raise
         for log in logs:
             log.advance()
@@ -108,6 +108,6 @@ class Publisher(Shipping):
         if self._cancel_checked is not None and now - self._cancel_checked < CANCEL_CHECK:
             return
         self._cancel_checked = now
-        asked = asked_to_cancel(self._store)
-        if asked is not None:
-            self._on_cancel(asked)
+        request = cancel_request(self._store)
+        if request is not None:
+            self._on_cancel(request)

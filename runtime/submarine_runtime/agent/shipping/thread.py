@@ -17,7 +17,7 @@ TICK = 1.0
 LONGEST_BACKOFF = 10.0
 
 
-class Shipping:
+class ShippingThread:
     """The thread.
 
     Parameters
@@ -72,7 +72,7 @@ class Shipping:
         raise NotImplementedError
 
 
-class LogShipping(Shipping):
+class LogShippingThread(ShippingThread):
     """Ships the logs of one attempt after the other, each to its end.
 
     Parameters

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.single_task.supervisor import Supervisor as Supervisor
+    from submarine_runtime.agent.single_task.supervisor import SingleTaskAgent as SingleTaskAgent
 else:
     from submarine_runtime.lazy import lazy_exports
 
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "supervisor": ("Supervisor",),
+            "supervisor": ("SingleTaskAgent",),
         },
     )

@@ -20,9 +20,9 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import Status, Unsaved, unsaved_sentences
-from submarine_runtime.snapshots import forget
-from submarine_runtime.storage import Scratch, Store, StoreError, patiently
+from submarine_runtime.record import Status, UnsavedFiles, unsaved_sentences
+from submarine_runtime.snapshots import delete_snapshots
+from submarine_runtime.storage import Scratch, Store, StoreError, retry
 
 #: Seconds that a child process has to publish the record while HDFS is not available, and seconds
 #: between two of its attempts.
@@ -32,7 +32,7 @@ CHILD_PAUSE = 1.0
 PUBLISH_FILES = 1
 
 
-class Closing:
+class Finalization:
     """Save until ``deadline()``, which may change in the meantime.
 
     ``others`` are shipped like the logs, and not counted in the record.
@@ -60,7 +60,7 @@ class Closing:
 
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
         """Save outputs, then logs; return the sentence of a failure, or None."""
-        status, unsaved = self._status, Unsaved()
+        status, unsaved = self._status, UnsavedFiles()
         rank = 0 if self._config.return_all_ranks else None
         items = chain(
             all_outputs(scratch, self._config.keep, "", unsaved), result_files(scratch, True, rank)
@@ -72,11 +72,11 @@ class Closing:
         failure = self._save_logs() or failure
         if failure is None and self._status.has_outputs:
             with suppress(StoreError):  # They only use space.
-                forget(self._store)
+                delete_snapshots(self._store)
         return failure
 
     def _upload(self, path: str, source: str) -> int:
-        return patiently(
+        return retry(
             lambda: self._store.upload(path, source),
             self._deadline,
             wait=self._wait,
@@ -88,7 +88,7 @@ class Closing:
         for log in [*self._logs.values(), *self._others]:
             log.note()
             try:
-                patiently(log.ship_rest, self._deadline, wait=self._wait, store=self._store)
+                retry(log.ship_rest, self._deadline, wait=self._wait, store=self._store)
             except StoreError as exc:
                 failure = str(exc)
         self.count_logs()
@@ -106,7 +106,7 @@ class Closing:
                 )
         self._status.set_record(logs=lengths)
 
-    def settle(self, ending: Ending) -> None:
+    def record_ending(self, ending: Ending) -> None:
         """Record the ending, with its event."""
         status = self._status
         status.end(ending.reason, ending.detail, ending.exit_code, ending.signal, ending.failure)
@@ -115,7 +115,7 @@ class Closing:
         state = meaning_of(ending.reason).state
         status.event("state", ending.detail, state=state, reason=ending.reason)
 
-    def last_words(self, ending: Ending, record_first: bool) -> None:
+    def publish_terminated(self, ending: Ending, record_first: bool) -> None:
         """Publish the record, and ship as much of the logs as possible.
 
         Parameters
@@ -134,7 +134,7 @@ class Closing:
         self.count_logs()
         self._status.miss("Outputs were not saved: the container was killed.")
         if not self._status.state.ended:
-            self.settle(ending)
+            self.record_ending(ending)
         if record_first:
             data = self._record_bytes()
             _outlive_the_container(lambda: self._publish_from_child(data))
@@ -170,7 +170,7 @@ class Closing:
         return json.dumps(self._status.to_json()).encode()
 
     def _publish(self, data: bytes) -> bool:
-        return patiently(
+        return retry(
             lambda: self._store.publish_exclusive(layout.RECORD, data),
             self._deadline,
             wait=self._wait,
@@ -179,7 +179,7 @@ class Closing:
 
     def _publish_from_child(self, data: bytes) -> None:
         """Publish the record with a new deadline; YARN kills the parent in the meantime."""
-        patiently(
+        retry(
             lambda: self._store.publish_exclusive(layout.RECORD, data),
             time.monotonic() + CHILD_SECONDS,
             longest=CHILD_PAUSE,

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import Callable
 
-from submarine_runtime.agent.preparation import Preparing
+from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShipper, Publisher, log_shippers
 from submarine_runtime.frameworks import process_count, trait
@@ -17,7 +17,7 @@ from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.quicklinks import resolved
+from submarine_runtime.protocol.quicklinks import resolve_links
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
 from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
@@ -28,20 +28,20 @@ CANCELLED_GRACE = 10.0
 
 
 @dataclass
-class LoneDesk:
+class SingleTaskContext:
     """The components that the agent of a single task uses from the claim to the record."""
 
     store: Store
     lease: LeaseWatch
     logs: LogFiles
-    preparing: Preparing
+    preparing: Preparation
     shippers: dict[str, LogShipper]
     publisher: Publisher
 
 
-def lone_desk(
-    config: AgentConfig, scratch: Scratch, status: Status, wakeup: Wakeup, cancel: Cancelling
-) -> LoneDesk:
+def single_task_context(
+    config: AgentConfig, scratch: Scratch, status: Status, wakeup: Wakeup, cancel: Cancellation
+) -> SingleTaskContext:
     """Create the components; the log files begin now.
 
     Raises
@@ -56,14 +56,14 @@ def lone_desk(
     store.on_wait = wait_teller(lambda sentence: status.set_record(pending=sentence))
     lease = LeaseWatch(store, config.lease, cancel.expire)
     logs = LogFiles(scratch)
-    preparing = Preparing(
+    preparing = Preparation(
         config,
         store,
         scratch,
         wakeup.wait,
         status.event,
         lambda detail, share: status.set_task(detail=detail),
-        lambda: cancel.asked is not None,
+        lambda: cancel.request is not None,
     )
     files = logs.begin(config.epoch, config.attempt)
     task = f"{config.role}:{config.index}"
@@ -74,13 +74,13 @@ def lone_desk(
         store,
         shippers,
         status.events_after,
-        cancel.hear,
+        cancel.cancel_by,
         lambda sentence: status.event("warning", f"Shipping waits: {sentence}"),
     )
-    return LoneDesk(store, lease, logs, preparing, shippers, publisher)
+    return SingleTaskContext(store, lease, logs, preparing, shippers, publisher)
 
 
-def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
+def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
     """Return the only member and the reservation of its ports.
 
     Raises
@@ -108,47 +108,47 @@ def gang_of_one(config: AgentConfig) -> tuple[Member, Reservation]:
 
 def links_of(config: AgentConfig, me: Member) -> dict[str, str]:
     """Return the job's links, with this host for the task."""
-    return resolved(config.links, [replace(me, host=reachable_host(config.listen))])
+    return resolve_links(config.links, [replace(me, host=reachable_host(config.listen))])
 
 
-class Cancelling:
+class Cancellation:
     """The first request to end the job.
 
     Parameters
     ----------
-    on_asked
+    on_request
         Called once, in the thread that receives the request.
 
     Attributes
     ----------
-    asked
+    request
         ``by`` and ``why``; None without a request. For an expired lease ``reason`` is the end
         reason.
     deadline
         ``time.monotonic()`` after which nothing is saved.
     """
 
-    def __init__(self, on_asked: Callable[[dict[str, str]], None]) -> None:
-        self._on_asked = on_asked
+    def __init__(self, on_request: Callable[[dict[str, str]], None]) -> None:
+        self._on_request = on_request
         self._grace = float("inf")
-        self.asked: dict[str, str] | None = None
+        self.request: dict[str, str] | None = None
         self.deadline = float("inf")
 
-    def hear(self, asked: dict[str, str]) -> None:
+    def cancel_by(self, request: dict[str, str]) -> None:
         """Cancel the job, from any thread; only the first request counts."""
-        self._take(asked, CANCELLED_GRACE)
+        self._accept(request, CANCELLED_GRACE)
 
     def expire(self, why: str) -> None:
         """End the job because its lease has expired; saving is not limited further."""
-        self._take({"reason": EndReason.LEASE_EXPIRED.value, "why": why}, float("inf"))
+        self._accept({"reason": EndReason.LEASE_EXPIRED.value, "why": why}, float("inf"))
 
-    def patience(self, seconds: float) -> float:
+    def limit(self, seconds: float) -> float:
         """Return the part of ``seconds`` that saving may use."""
         return min(seconds, self._grace)
 
-    def _take(self, asked: dict[str, str], grace: float) -> None:
-        if self.asked is not None:
+    def _accept(self, request: dict[str, str], grace: float) -> None:
+        if self.request is not None:
             return
-        self.asked, self._grace = asked, grace
+        self.request, self._grace = request, grace
         self.deadline = min(self.deadline, time.monotonic() + grace)
-        self._on_asked(asked)
+        self._on_request(request)

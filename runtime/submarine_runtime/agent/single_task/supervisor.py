@@ -14,11 +14,16 @@ import time
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.attempt import Attempt
-from submarine_runtime.agent.live import Views
+from submarine_runtime.agent.live import LiveViews
 from submarine_runtime.agent.outputs import model_version
-from submarine_runtime.agent.program import Ending, Terminated, Wakeup, asked_ending
-from submarine_runtime.agent.single_task.context import Cancelling, gang_of_one, links_of, lone_desk
-from submarine_runtime.frameworks import apart_sentence
+from submarine_runtime.agent.program import Ending, Terminated, Wakeup, requested_ending
+from submarine_runtime.agent.single_task.context import (
+    Cancellation,
+    links_of,
+    single_member,
+    single_task_context,
+)
+from submarine_runtime.frameworks import not_collective_sentence
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
@@ -28,26 +33,26 @@ from submarine_runtime.storage import (
     Scratch,
     StoreError,
     WriteGate,
-    asked_to_cancel,
+    cancel_request,
     claim,
+    is_superseded,
     open_store,
-    patiently,
-    replaced,
+    retry,
 )
 from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, say, write_traceback
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.single_task.closing import Closing
+    from submarine_runtime.agent.single_task.closing import Finalization
 
 #: Seconds for the record after SIGTERM; YARN's default grace is 0.25 s.
-LAST_WORDS = 1.0
+TERMINATION_SECONDS = 1.0
 #: Seconds between two checks of the parent process.
-LOOK_SECONDS = 0.25
+CHECK_SECONDS = 0.25
 #: Seconds for a request to each ResourceManager; no other step waits for it.
 _RM_SECONDS = 3.0
 
 
-class Supervisor:
+class SingleTaskAgent:
     """Runs one task; ``run`` is called once."""
 
     def __init__(self, config: AgentConfig, secret: Mapping[str, str], directory: str) -> None:
@@ -58,10 +63,10 @@ class Supervisor:
         self._scratch = Scratch.of(directory, config, os.environ)
         self._task = f"{config.role}:{config.index}"
         self._status = Status(new_record(config, self._task))
-        self._cancel = Cancelling(self._asked_to_cancel)
+        self._cancel = Cancellation(self._on_request)
         self._attempt: Attempt | None = None
-        self._views = Views(config, secret, self._status, self._task, self._scratch.root)
-        self._seen = self._claimed = False
+        self._views = LiveViews(config, secret, self._status, self._task, self._scratch.root)
+        self._view_is_open = self._claimed = False
         self._ending: Ending | None = None
         self._orphaned = False
 
@@ -72,17 +77,17 @@ class Supervisor:
                 target=self._watch_parent, args=(os.getppid(),), name="parent", daemon=True
             ).start()
         try:
-            self._desk = lone_desk(
+            self._context = single_task_context(
                 self._config, self._scratch, self._status, self._wakeup, self._cancel
             )
-            if not claim(self._desk.store, self._config, os.environ, self._wakeup.wait):
+            if not claim(self._context.store, self._config, os.environ, self._wakeup.wait):
                 say(
                     f"{self._config.job_id} has ended, or another container has claimed it; "
                     "nothing is run here"
                 )
                 return 1
             self._claimed = True
-            self._desk.store.gate = WriteGate(self._holds_claim).check
+            self._context.store.gate = WriteGate(self._holds_claim).check
             return self._claimed_run()
         except Terminated:
             return self._terminate()
@@ -93,7 +98,7 @@ class Supervisor:
             if self._wakeup.terminated:
                 return self._terminate()
             write_traceback()
-            return self._last_words(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
+            return self._finish_terminated(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
 
     def _watch_parent(self, parent: int) -> None:
         """End the task after the process that started the agent has died: YARN's container ended.
@@ -101,34 +106,34 @@ class Supervisor:
         The NodeManager signals the other processes of a container in most cases, but not always.
         """
         while os.getppid() == parent:
-            time.sleep(LOOK_SECONDS)
+            time.sleep(CHECK_SECONDS)
         if not self._wakeup.terminated:
             self._orphaned = True
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _terminate(self) -> int:
         if self._orphaned:
-            return self._last_words(EndReason.MASTER_LOST, "The application master died.")
-        return self._last_words(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
+            return self._finish_terminated(EndReason.MASTER_LOST, "The application master died.")
+        return self._finish_terminated(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
 
     def _claimed_run(self) -> int:
         status = self._status
         note_beginning(status, self._scratch, self._began, self._config.resourcemanagers)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
-        asked = patiently(
-            lambda: asked_to_cancel(self._desk.store),
+        request = retry(
+            lambda: cancel_request(self._context.store),
             time.monotonic() + self._config.save_grace,
             wait=self._wakeup.wait,
-            store=self._desk.store,
+            store=self._context.store,
         )
-        if asked is not None:
-            self._cancel.hear(asked)
-            return self._close(asked_ending(asked))
-        over = self._desk.lease.begin(
+        if request is not None:
+            self._cancel.cancel_by(request)
+            return self._close(requested_ending(request))
+        over = self._context.lease.begin(
             layout.CLAIM,
             self._wakeup.wait,
-            lambda: self._cancel.asked is not None,
+            lambda: self._cancel.request is not None,
             grace=self._config.save_grace,
         )
         if over:
@@ -138,12 +143,12 @@ class Supervisor:
             return self._close(failed)
         assert self._attempt is not None
         return self._close(
-            self._attempt.watch(self._wakeup, lambda: self._cancel.asked, alone=True)
+            self._attempt.watch(self._wakeup, lambda: self._cancel.request, alone=True)
         )
 
     def _holds_claim(self) -> bool:
         """Return whether the job still belongs to this container; otherwise end the program."""
-        if not replaced(self._desk.store):
+        if not is_superseded(self._context.store):
             return True
         if self._attempt is not None:
             self._attempt.fence()
@@ -152,31 +157,31 @@ class Supervisor:
 
     def _prepare(self) -> Ending | None:
         """Claim devices, unpack the bundle, fetch inputs; return the ending if a step fails."""
-        preparing, config = self._desk.preparing, self._config
+        preparing, config = self._context.preparing, self._config
         # These steps may take long: open the view, so that a cancel is received.
-        failed = preparing.claim_devices(self._be_seen) or preparing.place()
+        failed = preparing.claim_devices(self._open_view) or preparing.place()
         if failed is None and config.fetch:
-            self._be_seen()
+            self._open_view()
             failed = preparing.fetch([])
-        if failed is not None and self._cancel.asked is not None:
-            failed = asked_ending(self._cancel.asked)
+        if failed is not None and self._cancel.request is not None:
+            failed = requested_ending(self._cancel.request)
         self._status.set_task(gpus=list(preparing.devices), detail="")
         return failed
 
     def _start(self) -> Ending | None:
         """Start the program; return the ending if it could not be started."""
-        config, preparing = self._config, self._desk.preparing
+        config, preparing = self._config, self._context.preparing
         try:
-            me, ports = gang_of_one(config)
+            me, ports = single_member(config)
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self._status.set_record(links=links_of(config, me))
-        files = self._desk.logs.begin(config.epoch, config.attempt)
+        files = self._context.logs.begin(config.epoch, config.attempt)
         devices = preparing.devices if preparing.driver else ()
         attempt = self._attempt = Attempt(
-            config, [me], self._desk.store, self._scratch, self._status, files, devices
+            config, [me], self._context.store, self._scratch, self._status, files, devices
         )
-        self._desk.publisher.add(attempt.samples)
+        self._context.publisher.add(attempt.samples)
         # Import the code for the end of the job now: YARN deletes the archive as soon as it sends
         # SIGTERM, which may come right after the program's start.
         self._closing(self._wakeup.wait)
@@ -189,27 +194,27 @@ class Supervisor:
         status.begin_phase("first_line", started)
         status.begin_phase("run", started)
         status.event("state", state=State.RUNNING, data={"pid": attempt.pid})
-        self._desk.publisher.want_events()
-        self._be_seen()
+        self._context.publisher.ship_events_soon()
+        self._open_view()
         return None
 
-    def _be_seen(self) -> None:
+    def _open_view(self) -> None:
         """Open the live view and start to ship."""
-        if not self._seen:
-            self._seen = True
-            self._desk.publisher.start()
+        if not self._view_is_open:
+            self._view_is_open = True
+            self._context.publisher.start()
             self._views.open(
-                self._desk.logs,
-                self._cancel.hear,
-                lambda name: model_version(self._desk.store, self._scratch, name),
-                self._desk.publisher.announce,
-                self._desk.lease.renew,
+                self._context.logs,
+                self._cancel.cancel_by,
+                lambda name: model_version(self._context.store, self._scratch, name),
+                self._context.publisher.announce,
+                self._context.lease.renew,
             )
 
     def _close(self, ending: Ending) -> int:
         """Save everything, publish the record, and disconnect the followers."""
         status, self._ending = self._status, ending
-        self._desk.lease.stop()
+        self._context.lease.stop()
         self._cancel.deadline = time.monotonic() + self._config.save_grace
         if self._attempt is not None and self._attempt.started is not None:
             status.end_phase("first_line")
@@ -217,17 +222,17 @@ class Supervisor:
             status.begin_phase("save")
             status.event("state", state=State.FINISHING)
         if self._attempt is not None:
-            patience = self._cancel.patience(self._config.save_grace)
-            self._attempt.sync(ending, patience, outputs_follow=True)
+            limit = self._cancel.limit(self._config.save_grace)
+            self._attempt.sync(ending, limit, outputs_follow=True)
         closing = self._closing(self._wakeup.wait)
-        failure = closing.save(self._scratch, self._desk.publisher)
+        failure = closing.save(self._scratch, self._context.publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
         ending = self._trained_together(ending)
-        closing.settle(ending)
+        closing.record_ending(ending)
         self._views.finish_page()
         # Allow one attempt for the record, even if saving has used up the time.
-        self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + LAST_WORDS)
+        self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + TERMINATION_SECONDS)
         try:
             if not closing.publish_record():
                 say(f"{self._config.job_id} was closed by another process in the meantime")
@@ -244,7 +249,7 @@ class Supervisor:
         if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
             return ending
         required = self._config.require_collective
-        sentence = apart_sentence(self._config.framework, 1, required)
+        sentence = not_collective_sentence(self._config.framework, 1, required)
         if required:
             return Ending(EndReason.NOT_COLLECTIVE, sentence, ending.exit_code)
         if sentence:
@@ -252,46 +257,46 @@ class Supervisor:
             self._status.warn(sentence)
         return ending
 
-    def _closing(self, wait: Callable[[float], object]) -> Closing:
-        from submarine_runtime.agent.single_task.closing import Closing
+    def _closing(self, wait: Callable[[float], object]) -> Finalization:
+        from submarine_runtime.agent.single_task.closing import Finalization
 
-        return Closing(
+        return Finalization(
             self._config,
-            self._desk.store,
+            self._context.store,
             self._status,
-            self._desk.shippers,
+            self._context.shippers,
             f"{self._task}/e{self._config.epoch}-a{self._config.attempt}",
             lambda: self._cancel.deadline,
             wait,
             () if self._attempt is None else (self._attempt.samples,),
         )
 
-    def _asked_to_cancel(self, asked: dict[str, str]) -> None:
-        ending = asked_ending(asked)
+    def _on_request(self, request: dict[str, str]) -> None:
+        ending = requested_ending(request)
         kind = "cancel_requested" if ending.reason is EndReason.CANCELLED else "lease"
         self._status.event(kind, ending.detail)
         self._wakeup.wake()
 
-    def _last_words(self, reason: EndReason, detail: str) -> int:
+    def _finish_terminated(self, reason: EndReason, detail: str) -> int:
         """End the program at once and publish the record in the remaining time."""
         over = None
         if self._attempt is not None:
             over = self._attempt.memory_ending()
         if not self._claimed:
             return 1
-        gate = self._desk.store.gate
-        self._desk.store = open_store(self._config.store, timeout=LAST_WORDS)
-        self._desk.store.gate = gate
-        self._cancel.deadline = time.monotonic() + LAST_WORDS
+        gate = self._context.store.gate
+        self._context.store = open_store(self._config.store, timeout=TERMINATION_SECONDS)
+        self._context.store.gate = gate
+        self._cancel.deadline = time.monotonic() + TERMINATION_SECONDS
         try:
             ending = over or Ending(reason, detail)
             if self._ending is not None and self._ending.reason is not EndReason.SUCCEEDED:
                 ending = self._ending  # The program had failed before.
             elif over is None:
-                asked = self._cancel.asked or asked_to_cancel(self._desk.store)
-                if asked is not None:
-                    ending = asked_ending(asked)
-            self._closing(time.sleep).last_words(ending, record_first=over is not None)
+                request = self._cancel.request or cancel_request(self._context.store)
+                if request is not None:
+                    ending = requested_ending(request)
+            self._closing(time.sleep).publish_terminated(ending, record_first=over is not None)
         except StoreError as exc:
             say(f"the record of {self._config.job_id} could not be published: {exc}")
         return 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints as ChiefCheckpoints
-    from submarine_runtime.agent.sync.sync_thread import Syncing as Syncing
+    from submarine_runtime.agent.sync.sync_thread import SyncThread as SyncThread
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -14,6 +14,6 @@ else:
         __name__,
         {
             "chief_checkpoints": ("ChiefCheckpoints",),
-            "sync_thread": ("Syncing",),
+            "sync_thread": ("SyncThread",),
         },
     )

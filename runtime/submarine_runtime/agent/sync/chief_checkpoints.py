@@ -16,11 +16,18 @@ from contextlib import suppress
 from typing import Callable, Iterable, Mapping
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.snapshots import STATE_FILE, Found, Seen, is_below, put_back, snapshots_of
+from submarine_runtime.snapshots import (
+    STATE_FILE,
+    FileState,
+    StoredFiles,
+    is_below,
+    replace_directory,
+    snapshots_of,
+)
 from submarine_runtime.storage import (
     DamagedError,
-    Fetching,
-    NotThereError,
+    Fetcher,
+    NotFoundError,
     Store,
     StoreError,
     make_directories,
@@ -64,18 +71,18 @@ class ChiefCheckpoints:
         self._root = root
         self._chief = chief
         self._interval = interval
-        self._fetching = Fetching(store, min(grace, 4 * LONGEST_PAUSE), quiet=True)
+        self._fetching = Fetcher(store, min(grace, 4 * LONGEST_PAUSE), quiet=True)
         self._on_event = on_event
         #: Directory with the link targets, and the list of copies for later attempts.
         self._source, self._list = f"{root}.chief", f"{root}.chief.json"
         self._lock = threading.Lock()
-        self._copies: dict[str, Seen] = {}
-        self._every: set[Seen] = set()
+        self._copies: dict[str, FileState] = {}
+        self._all_copies: set[FileState] = set()
         self._absent: dict[str, float] = {}
         self._shown: tuple[str, str] | None = None
-        self._in_trouble = False
+        self._failing = False
         self._warned: set[str] = set()
-        self._over = threading.Event()
+        self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="chief-checkpoints", daemon=True)
         self._load()
 
@@ -85,31 +92,31 @@ class ChiefCheckpoints:
 
     def stop(self) -> None:
         """Stop to copy; a running transfer is abandoned with the process."""
-        self._over.set()
+        self._stopped.set()
 
-    def own(self, files: Mapping[str, Seen]) -> dict[str, Seen]:
+    def own(self, files: Mapping[str, FileState]) -> dict[str, FileState]:
         """Return ``files`` of the checkpoint directory without the copies."""
         with self._lock:
-            return {path: seen for path, seen in files.items() if seen not in self._every}
+            return {path: state for path, state in files.items() if state not in self._all_copies}
 
     def holds(self, path: str) -> bool:
         """Return whether an absolute path is a copy that the evaluator has not changed."""
         with self._lock:
-            return _seen(path) in self._every
+            return _state_of(path) in self._all_copies
 
     def _run(self) -> None:
         pause = min(LONGEST_PAUSE, self._interval / 2)
-        while not self._over.is_set():
+        while not self._stopped.is_set():
             try:
-                self.look(time.monotonic())
-                self._in_trouble = False
+                self.update(time.monotonic())
+                self._failing = False
             except (StoreError, OSError) as exc:
-                if not self._in_trouble and not self._over.is_set():
+                if not self._failing and not self._stopped.is_set():
                     self._on_event("warning", f"The chief's checkpoints are not copied: {exc}.")
-                self._in_trouble = True
-            self._over.wait(pause)
+                self._failing = True
+            self._stopped.wait(pause)
 
-    def look(self, now: float) -> None:
+    def update(self, now: float) -> None:
         """Copy the chief's newest snapshot if it is new; remove what the chief has deleted.
 
         Raises
@@ -120,9 +127,9 @@ class ChiefCheckpoints:
         newest = self._newest()
         if newest is not None and newest != self._shown:
             for found in snapshots_of(self._store, "", self._chief, layout.CHECKPOINTS):
-                with suppress(DamagedError, NotThereError):  # Try the next one, or again later.
-                    put_back(self._fetching, self._source, found.files)
-                    if not self._over.is_set():
+                with suppress(DamagedError, NotFoundError):  # Try the next one, or again later.
+                    replace_directory(self._fetching, self._source, found.files)
+                    if not self._stopped.is_set():
                         self._show(found, now)
                         self._shown = newest
                     break
@@ -145,7 +152,7 @@ class ChiefCheckpoints:
                 return attempts[number], max(mine)
         return None
 
-    def _show(self, found: Found, now: float) -> None:
+    def _show(self, found: StoredFiles, now: float) -> None:
         """Link the files of a snapshot into the directory, the state files last."""
         paths = {piece.path for piece in found.files}
         for path in self._copies:
@@ -157,58 +164,58 @@ class ChiefCheckpoints:
             self._show_directory(top, below)
         for path in sorted(paths, key=lambda path: (_is_state(path), path)):
             self._show_file(path)
-        if len(self._every) > MAX_REMEMBERED:
+        if len(self._all_copies) > MAX_REMEMBERED:
             with self._lock:
-                self._every = set(self._copies.values())
+                self._all_copies = set(self._copies.values())
         self._save()
 
     def _show_directory(self, top: str, paths: Iterable[str]) -> None:
         """Create a new directory in one step: some libraries only list directories."""
-        aside = f"{self._root}.new"
-        shutil.rmtree(aside, ignore_errors=True)
+        temporary = f"{self._root}.new"
+        shutil.rmtree(temporary, ignore_errors=True)
         for path in paths:
-            target = os.path.join(aside, os.path.relpath(path, top))
+            target = os.path.join(temporary, os.path.relpath(path, top))
             make_directories(os.path.dirname(target))
             os.link(self._linked(path), target)
         make_directories(os.path.dirname(os.path.join(self._root, top)))
         with self._lock, suppress(OSError):  # The program has created it: link file by file.
-            self._every.update(filter(None, (_seen(self._linked(path)) for path in paths)))
-            os.rename(aside, os.path.join(self._root, top))
-        shutil.rmtree(aside, ignore_errors=True)
+            self._all_copies.update(filter(None, (_state_of(self._linked(path)) for path in paths)))
+            os.rename(temporary, os.path.join(self._root, top))
+        shutil.rmtree(temporary, ignore_errors=True)
 
     def _show_file(self, path: str) -> None:
         source, target = self._linked(path), os.path.join(self._root, path)
-        wanted, there = _seen(source), _seen(target)
-        if wanted is None or there == wanted:
-            self._note(path, wanted)
+        new, current = _state_of(source), _state_of(target)
+        if new is None or current == new:
+            self._note(path, new)
             return
-        if there is not None and there != self._copies.get(path):
+        if current is not None and current != self._copies.get(path):
             self._keep_own(path)
             return
         # Programs and snapshots ignore hidden names.
         directory, name = os.path.split(target)
-        aside = os.path.join(directory, f".{name}.new")
+        temporary = os.path.join(directory, f".{name}.new")
         with suppress(FileNotFoundError):
-            os.unlink(aside)
+            os.unlink(temporary)
         try:
             make_directories(directory)
-            os.link(source, aside)
+            os.link(source, temporary)
         except (FileExistsError, NotADirectoryError):
             self._keep_own(path)
             return
         with self._lock:
-            if _seen(target) == there:
-                self._every.add(wanted)
-                os.replace(aside, target)
-                self._copies[path] = wanted
+            if _state_of(target) == current:
+                self._all_copies.add(new)
+                os.replace(temporary, target)
+                self._copies[path] = new
                 return
-        os.unlink(aside)  # The program has written the file in the meantime.
+        os.unlink(temporary)  # The program has written the file in the meantime.
 
-    def _note(self, path: str, copy: Seen | None) -> None:
+    def _note(self, path: str, copy: FileState | None) -> None:
         if copy is not None:
             with self._lock:
                 self._copies[path] = copy
-                self._every.add(copy)
+                self._all_copies.add(copy)
 
     def _linked(self, path: str) -> str:
         return os.path.join(self._source, path)
@@ -232,7 +239,7 @@ class ChiefCheckpoints:
                 continue
             del self._absent[path]
             copy = self._copies.pop(path, None)
-            if copy is None or _seen(target) != copy:
+            if copy is None or _state_of(target) != copy:
                 continue  # The evaluator has replaced it.
             os.unlink(target)
             directory = os.path.dirname(path)
@@ -249,10 +256,12 @@ class ChiefCheckpoints:
         try:
             with open(self._list, encoding="utf-8") as file:
                 listed = json.load(file)
-            copies = {str(path): Seen(*seen) for path, seen in listed.items() if is_below(path)}
+            copies = {
+                str(path): FileState(*state) for path, state in listed.items() if is_below(path)
+            }
         except (OSError, ValueError, TypeError, AttributeError):
             return
-        self._copies, self._every = copies, set(copies.values())
+        self._copies, self._all_copies = copies, set(copies.values())
 
     def _save(self) -> None:
         with open(f"{self._list}.new", "w", encoding="utf-8") as file:
@@ -260,12 +269,12 @@ class ChiefCheckpoints:
         os.replace(f"{self._list}.new", self._list)
 
 
-def _seen(path: str) -> Seen | None:
+def _state_of(path: str) -> FileState | None:
     try:
         info = os.lstat(path)
     except OSError:
         return None
-    return Seen(info.st_ino, info.st_size, info.st_mtime_ns)
+    return FileState(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def _is_state(path: str) -> bool:

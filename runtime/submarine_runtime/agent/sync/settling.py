@@ -15,91 +15,91 @@ from submarine_runtime.snapshots import (
     KEEP,
     STATE_FILE,
     ChangedError,
-    Seen,
-    Snapshots,
+    FileState,
+    SnapshotWriter,
     is_coherent,
-    is_whole,
-    look,
+    is_complete,
+    scan_directory,
 )
 from submarine_runtime.storage import make_directories
 
 if TYPE_CHECKING:
-    from submarine_runtime.snapshots import Mirror
+    from submarine_runtime.snapshots import CheckpointPathWriter
 
 #: Seconds for which a directory may change while no process has a file open in it, and minimum age
 #: of its last change then: a checkpoint of several files is not taken between two of them.
-OPEN_TO_NOBODY = 3.0
+QUIET_SECONDS = 3.0
 LAST_CHANGE = 0.15
 #: An open file of at least this size is considered a checkpoint, not a log.
 LARGE = 1 << 20
 
 
-class Settling:
+class DirectorySync:
     """One directory of one attempt.
 
     Parameters
     ----------
     part
         ``checkpoints`` or ``model``.
-    patience
+    max_wait
         Seconds to wait for files that are open for writing. After that a snapshot leaves out the
         files that were open during the whole time; the wait for a large file is ten times as long,
         because the rest of a checkpoint may still be written.
     own
         Leaves out the files of the directory that are not the program's.
-    undisturbed
-        See ``Syncing``.
+    is_running
+        See ``SyncThread``.
     """
 
     def __init__(
         self,
-        hold: Hold,
+        links: HardLinks,
         part: str,
-        taking: Snapshots,
-        patience: float,
-        own: Callable[[Mapping[str, Seen]], dict[str, Seen]] = dict,
-        undisturbed: Callable[[], bool] = lambda: True,
+        writer: SnapshotWriter,
+        max_wait: float,
+        own: Callable[[Mapping[str, FileState]], dict[str, FileState]] = dict,
+        is_running: Callable[[], bool] = lambda: True,
     ) -> None:
         self.part = part
         self._own = own
-        self._undisturbed = undisturbed
-        self.mirror: Mirror | None = None
+        self._is_running = is_running
+        self.mirror: CheckpointPathWriter | None = None
         self.busy = False
         self.given_up = False
         self.number = 0
         self.files = 0
-        self.look_seconds = 0.0
-        self._hold = hold
-        self._root = hold.root
-        self.taking = taking
-        self._patience = patience
-        self._before: dict[str, Seen] = {}
-        self._published: dict[str, Seen] = {}
-        self._mirrored: dict[str, Seen] | None = None
-        self._whole: set[Seen] = set()
-        self._restless_since: float | None = None
+        self.scan_seconds = 0.0
+        self._links = links
+        self._root = links.root
+        self.writer = writer
+        self._max_wait = max_wait
+        self._before: dict[str, FileState] = {}
+        self._published: dict[str, FileState] = {}
+        self._mirrored: dict[str, FileState] | None = None
+        self._complete: set[FileState] = set()
+        self._changing_since: float | None = None
         self._always_open: set[str] | None = None
         self._empty = True
 
     def begin(self) -> None:
         """Scan the directory before the program starts: its files were restored from a snapshot."""
         try:
-            self._published = self._before = self._look()
+            self._published = self._before = self._scan()
         except OSError:
             return
-        self._whole = set(self._before.values())
+        self._complete = set(self._before.values())
         self._empty = not self._before
 
-    def _look(self) -> dict[str, Seen]:
-        return self._own(look(self._root))
+    def _scan(self) -> dict[str, FileState]:
+        return self._own(scan_directory(self._root))
 
     @property
-    def stands_alone(self) -> bool:
+    def is_independent(self) -> bool:
         """Whether earlier attempts' snapshots are no longer needed."""
         least = KEEP if self.part == "checkpoints" else 1
         return self.number >= least or (self._empty and self.part != "checkpoints")
 
-    def look_and_publish(self) -> int | None:
+    def publish_if_due(self) -> int | None:
         """Take a snapshot if it is due; return the number of bytes uploaded, or None.
 
         Raises
@@ -108,12 +108,12 @@ class Settling:
             It was not taken; ``OSError`` if the directory cannot be scanned.
         """
         began, spent = time.monotonic(), time.thread_time()
-        files = self._look()
-        self.look_seconds = time.thread_time() - spent
+        files = self._scan()
+        self.scan_seconds = time.thread_time() - spent
         before, self._before = self._before, files
         self._empty = self._empty and not files
         if not files or not self._due(files):
-            self._rest()
+            self._reset()
             return None
         self.busy = True
         unfinished = {path for path, seen in files.items() if not self._is_whole(path, seen)}
@@ -125,29 +125,29 @@ class Settling:
             if not files or not self._due(files):
                 return None
         sent = self._publish(files)
-        self._rest()
+        self._reset()
         return sent
 
-    def _rest(self) -> None:
-        self.busy, self._restless_since, self._always_open = False, None, None
+    def _reset(self) -> None:
+        self.busy, self._changing_since, self._always_open = False, None, None
 
     def _left_out(
-        self, files: Mapping[str, Seen], unfinished: set[str], now: float
+        self, files: Mapping[str, FileState], unfinished: set[str], now: float
     ) -> set[str] | None:
         """Return what a snapshot of a changing directory would leave out; None: wait."""
-        if self._restless_since is None or self._always_open is None:
-            self._restless_since, self._always_open = now, set(unfinished)
+        if self._changing_since is None or self._always_open is None:
+            self._changing_since, self._always_open = now, set(unfinished)
         self._always_open &= unfinished
         if unfinished - self._always_open:
             return None
-        patience = min(OPEN_TO_NOBODY, self._patience)
+        max_wait = min(QUIET_SECONDS, self._max_wait)
         if unfinished:
             large = any(files[path].size >= LARGE for path in unfinished)
-            patience = self._patience * (10 if large else 1)
+            max_wait = self._max_wait * (10 if large else 1)
         changed = max(
             (s.modified_ns for path, s in files.items() if path not in unfinished), default=0
         )
-        if now - self._restless_since < patience or time.time() - changed / 1e9 < LAST_CHANGE:
+        if now - self._changing_since < max_wait or time.time() - changed / 1e9 < LAST_CHANGE:
             return None
         return unfinished
 
@@ -160,50 +160,50 @@ class Settling:
             Archives with an end, and all other files, are complete. False: only files that were
             complete before.
         """
-        files = self._look()
-        doubtful = {path: seen for path, seen in files.items() if seen not in self._whole}
+        files = self._scan()
+        doubtful = {path: seen for path, seen in files.items() if seen not in self._complete}
         if whole:
             places = [(os.path.join(self._root, path), seen) for path, seen in doubtful.items()]
-            whole = all(is_whole(place, seen.size) for place, seen in places)
+            whole = all(is_complete(place, seen.size) for place, seen in places)
         if files and (whole or not doubtful):
             self._publish(files, outputs_follow)
         if self.mirror is not None:
             self.mirror.close()
 
-    def _due(self, files: dict[str, Seen]) -> bool:
+    def _due(self, files: dict[str, FileState]) -> bool:
         mirrored = self.mirror is None or self._mirrored is None or files == self._mirrored
         return files != self._published or not mirrored
 
-    def _is_whole(self, path: str, seen: Seen) -> bool:
-        if seen not in self._whole:
-            whole = is_whole(os.path.join(self._root, path), seen.size)
+    def _is_whole(self, path: str, seen: FileState) -> bool:
+        if seen not in self._complete:
+            whole = is_complete(os.path.join(self._root, path), seen.size)
             # Checked last: the files of a program that has ended are closed, complete or not.
-            if not whole or not self._undisturbed():
+            if not whole or not self._is_running():
                 return False
-            self._whole.add(seen)
+            self._complete.add(seen)
         return True
 
-    def _publish(self, files: dict[str, Seen], mirror_only: bool = False) -> int:
+    def _publish(self, files: dict[str, FileState], mirror_only: bool = False) -> int:
         known = set(self._published.values())
         new = {path: seen for path, seen in files.items() if seen not in known}
         try:
             # After all files are linked, they must still be unchanged: the snapshot is consistent.
-            if not self._hold.take(new) or not self._unchanged(files):
+            if not self._links.take(new) or not self._unchanged(files):
                 raise ChangedError(self._root)
             return self._send(files, mirror_only)
         finally:
-            self._hold.drop()
+            self._links.drop()
 
-    def _unchanged(self, files: Mapping[str, Seen]) -> bool:
-        now = self._look()
+    def _unchanged(self, files: Mapping[str, FileState]) -> bool:
+        now = self._scan()
         named = {path for path in now if path.rpartition("/")[2] == STATE_FILE}
         same = all(now.get(path) == seen for path, seen in files.items())
         return same and named <= files.keys() and is_coherent(self._root, files)
 
-    def _send(self, files: dict[str, Seen], mirror_only: bool) -> int:
+    def _send(self, files: dict[str, FileState], mirror_only: bool) -> int:
         sent = 0
         if files != self._published and not mirror_only:
-            sent += self.taking.publish(files)
+            sent += self.writer.publish(files)
             self._published = files
             self.number += 1
             self.files = len(files)
@@ -211,11 +211,11 @@ class Settling:
             self._mirrored = {}  # Outdated until the upload has succeeded.
             sent += self.mirror.publish(files)
             self._mirrored = files
-        self._whole.intersection_update(self._before.values())
+        self._complete.intersection_update(self._before.values())
         return sent
 
 
-class Hold:
+class HardLinks:
     """Hard links to files below ``root``, beside it on the same disk."""
 
     def __init__(self, root: str) -> None:
@@ -223,7 +223,7 @@ class Hold:
         self._place = f"{root}.held"
         self._names: dict[str, str] = {}
 
-    def take(self, files: Mapping[str, Seen]) -> bool:
+    def take(self, files: Mapping[str, FileState]) -> bool:
         """Link these files; return False if one has changed since the scan.
 
         On a disk without hard links they are read in place.

@@ -16,30 +16,30 @@ from contextlib import suppress
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
-from submarine_runtime.agent.sync.settling import Hold, Settling
+from submarine_runtime.agent.sync.settling import DirectorySync, HardLinks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.record import Onlookers
+from submarine_runtime.record import TensorBoardClients
 from submarine_runtime.snapshots import (
     ChangedError,
-    Growing,
-    Mirror,
-    Reader,
-    Seen,
-    Snapshots,
+    CheckpointPathWriter,
+    FileReader,
+    FileState,
+    PieceWriter,
+    SnapshotWriter,
     base_of,
-    look,
+    scan_directory,
     shipped_lengths,
     task_directory,
 )
 from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
 
 #: Seconds between two scans after a change.
-GAP = 1.0
-FIRST_LOOK = 2.0
+SCAN_SECONDS = 1.0
+FIRST_SCAN = 2.0
 #: Seconds between two pieces of TensorBoard files while a client displays them. A file that has not
 #: grown costs nothing, any other five operations of the NameNode.
-LOOKED_AT = 2.0
+DISPLAY_SECONDS = 2.0
 LONGEST_BACKOFF = 15.0
 #: Share of the interval that a scan may take, so that the cost of the thread is negligible.
 SHARE = 1 / 400
@@ -55,7 +55,7 @@ class _Stopped(Exception):  # noqa: N818 - not an error: the deadline of the las
     pass
 
 
-class Syncing:
+class SyncThread:
     """The thread of one attempt of one task.
 
     Parameters
@@ -67,14 +67,14 @@ class Syncing:
     chief
         Whether this task's checkpoints are the job's: they go to ``config.checkpoint_path``
         itself, those of other tasks below it.
-    onlookers
-        While there are any, TensorBoard files are uploaded every ``LOOKED_AT`` seconds.
+    tensorboard_clients
+        While there are any, TensorBoard files are uploaded every ``DISPLAY_SECONDS`` seconds.
     copies
         The chief's checkpoints in the directory of an evaluator, which are not part of its own.
     report
         Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
         deleted (``order``). None: there is no coordinator.
-    undisturbed
+    is_running
         Returns whether the program runs and was not told to end. Otherwise a file may be incomplete
         although no process has it open.
     """
@@ -90,10 +90,10 @@ class Syncing:
         on_event: OnEvent,
         *,
         chief: bool = True,
-        onlookers: Onlookers | None = None,
+        tensorboard_clients: TensorBoardClients | None = None,
         copies: ChiefCheckpoints | None = None,
         report: Callable[[dict[str, Any]], None] | None = None,
-        undisturbed: Callable[[], bool] = lambda: True,
+        is_running: Callable[[], bool] = lambda: True,
     ) -> None:
         self._report = report
         self._orders: deque[Mapping[str, Any]] = deque(maxlen=MAX_ORDERS)
@@ -108,24 +108,24 @@ class Syncing:
         directory = layout.attempt_directory(layout.SNAPSHOTS, task, epoch, attempt)
         self._parts = {}
         for part in (layout.CHECKPOINTS, layout.MODEL):
-            hold = Hold(self._roots[part])
-            reader = Reader(hold.where, self._check)
-            taking = Snapshots(store, directory, part, reader)
+            links = HardLinks(self._roots[part])
+            reader = FileReader(links.where, self._check)
+            writer = SnapshotWriter(store, directory, part, reader)
             own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
             patience = 3 * self._interval
-            self._parts[part] = Settling(hold, part, taking, patience, own, undisturbed)
+            self._parts[part] = DirectorySync(links, part, writer, patience, own, is_running)
             if part == layout.CHECKPOINTS and config.checkpoint_path:
                 base = base_of(config.checkpoint_path, task, chief)
-                writer = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
-                self._parts[part].mirror = Mirror(store, base, writer, reader)
-        board = self._roots[layout.TENSORBOARD]
-        self._board = BoardFiles(store, board, task, self._now, self._check)
-        self._onlookers = onlookers or Onlookers()
-        self._onlookers.wake = self._wake.set
+                name = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
+                self._parts[part].mirror = CheckpointPathWriter(store, base, name, reader)
+        event_directory = self._roots[layout.TENSORBOARD]
+        self._event_files = EventFileSync(store, event_directory, task, self._now, self._check)
+        self._tensorboard_clients = tensorboard_clients or TensorBoardClients()
+        self._tensorboard_clients.wake = self._wake.set
         self._pruned = epoch == attempt == 1
-        self._in_trouble = False
-        self._quick = 0
-        self._told = False
+        self._failing = False
+        self._short_pauses = 0
+        self._reported = False
         self._deadline: float | None = None
         self._whole = self._outputs_follow = False
         self._done = False
@@ -157,7 +157,7 @@ class Syncing:
         self._wake.set()
         if self._thread.ident is not None:
             # A hanging call to the store ends by its own timeout.
-            self._thread.join(timeout + GAP)
+            self._thread.join(timeout + SCAN_SECONDS)
         return self._done or self._thread.ident is None
 
     def order(self, order: Mapping[str, Any]) -> None:
@@ -175,13 +175,13 @@ class Syncing:
             raise _Stopped
 
     def _run(self) -> None:
-        pause = min(FIRST_LOOK, self._interval)
+        pause = min(FIRST_SCAN, self._interval)
         due = time.monotonic() + pause
         try:
             while not self._done:
                 self._wait_until(due)
                 began = time.monotonic()
-                if self._obey():
+                if self._execute_orders():
                     due = began
                 try:
                     if self._deadline is not None:
@@ -195,14 +195,14 @@ class Syncing:
                         pause = max(self._pause(), time.monotonic() - began)
                         due = time.monotonic() + pause
                 except StoreError as exc:
-                    pause = self._trouble(str(exc), pause, exc.transient)
+                    pause = self._handle_failure(str(exc), pause, exc.transient)
                     due = time.monotonic() + pause
                     self._wait_at_end(pause, exc)
                 self._check()
         except _Stopped:
             pass
         except Exception as exc:  # The program continues without snapshots; the job has a warning.
-            self._trouble(repr(exc), pause, False)
+            self._handle_failure(repr(exc), pause, False)
         finally:
             self._store.on_wait("")
 
@@ -218,39 +218,39 @@ class Syncing:
     def _wait_until(self, due: float) -> None:
         """Wait for the next round, or less if a client displays the files and the store works."""
         while self._deadline is None and (left := due - time.monotonic()) > 0:
-            hurry = self._onlookers.present and not self._in_trouble
-            self._wake.wait(min(left, LOOKED_AT) if hurry else left)
+            urgent = self._tensorboard_clients.present and not self._failing
+            self._wake.wait(min(left, DISPLAY_SECONDS) if urgent else left)
             self._wake.clear()
-            if hurry or self._orders:
+            if urgent or self._orders:
                 return
 
-    def _obey(self) -> bool:
+    def _execute_orders(self) -> bool:
         """Execute the coordinator's orders; return whether a round of snapshots is requested."""
-        taking = self._parts[layout.CHECKPOINTS].taking
+        writer = self._parts[layout.CHECKPOINTS].writer
         while self._orders:
             order = self._orders.popleft()
             if order.get("type") == "snapshot":
-                self._round_wanted = taking.round = max(taking.round, int(order.get("round") or 0))
+                self._round_wanted = writer.round = max(writer.round, int(order.get("round") or 0))
                 continue
             points = {tuple(point) for point in order.get("points") or ()}
             own = [number for epoch, attempt, number in points if (epoch, attempt) == self._now]
-            if taking.hold(own) and order.get("older"):
+            if writer.hold(own) and order.get("older"):
                 self._delete_older({(epoch, attempt) for epoch, attempt, _ in points})
-            self._tell_kept()
+            self._report_kept()
         return bool(self._round_wanted)
 
-    def _tell_kept(self, **more: Any) -> None:
+    def _report_kept(self, **more: Any) -> None:
         if self._report is not None:
             epoch, attempt = self._now
             line = {"type": "snapshot", "epoch": epoch, "attempt": attempt, **more}
-            self._report({**line, "kept": self._parts[layout.CHECKPOINTS].taking.kept})
+            self._report({**line, "kept": self._parts[layout.CHECKPOINTS].writer.kept})
 
-    def _tell_snapshot(self) -> None:
-        manifest = self._parts[layout.CHECKPOINTS].taking.newest
+    def _report_snapshot(self) -> None:
+        manifest = self._parts[layout.CHECKPOINTS].writer.newest
         if manifest is None or self._report is None:
             return
         listed = manifest.files if len(manifest.files) <= MAX_NAMES else ()
-        self._tell_kept(
+        self._report_kept(
             number=manifest.number,
             round=manifest.round,
             digests={file.path: file.crc for file in listed},
@@ -260,41 +260,41 @@ class Syncing:
     def _pause(self) -> float:
         """Return the seconds until the next scan: short, but increasing, after changes."""
         parts = self._parts.values()
-        self._quick = self._quick + 1 if any(part.busy for part in parts) else 0
+        self._short_pauses = self._short_pauses + 1 if any(part.busy for part in parts) else 0
         pause = self._interval
-        if self._quick:
-            pause = min(pause, GAP * 1.3 ** (self._quick - 1))
-        cost = sum(part.look_seconds for part in parts)
+        if self._short_pauses:
+            pause = min(pause, SCAN_SECONDS * 1.3 ** (self._short_pauses - 1))
+        cost = sum(part.scan_seconds for part in parts)
         return max(pause, min(MOST_PAUSE, cost / SHARE))
 
-    def _trouble(self, sentence: str, pause: float, transient: bool) -> float:
-        if not self._in_trouble:
+    def _handle_failure(self, sentence: str, pause: float, transient: bool) -> float:
+        if not self._failing:
             self._on_event("warning", f"Checkpoints are not synced for now: {sentence}.", {})
-        self._in_trouble = True
+        self._failing = True
         longest = LONGEST_BACKOFF if transient else 4 * LONGEST_BACKOFF
         if self._deadline is not None:
-            longest = GAP
-        return min(longest, max(GAP, pause * 1.5)) * random.uniform(0.5, 1.0)  # noqa: S311
+            longest = SCAN_SECONDS
+        return min(longest, max(SCAN_SECONDS, pause * 1.5)) * random.uniform(0.5, 1.0)  # noqa: S311
 
     def _round(self) -> None:
         """Scan all directories and upload what is complete."""
         for part in self._parts.values():
-            self._look_at(part)
+            self._sync_part(part)
         if self._round_wanted and not self._parts[layout.CHECKPOINTS].busy:
-            self._parts[layout.CHECKPOINTS].taking.answer(self._round_wanted)
+            self._parts[layout.CHECKPOINTS].writer.answer(self._round_wanted)
             answered, self._round_wanted = self._round_wanted, 0
-            self._tell_kept(answered=answered)
+            self._report_kept(answered=answered)
         self._ship_growing()
         if self._report is None:
             self._prune_older()
 
-    def _look_at(self, part: Settling) -> None:
+    def _sync_part(self, part: DirectorySync) -> None:
         try:
-            if part.look_and_publish() is not None:
-                self._well_again()
+            if part.publish_if_due() is not None:
+                self._recovered()
                 self._published(part)
                 if part.part == layout.CHECKPOINTS:
-                    self._tell_snapshot()
+                    self._report_snapshot()
         except ChangedError:
             pass  # It is still being written: the next scan is soon.
         except OSError as exc:
@@ -310,30 +310,30 @@ class Syncing:
             with suppress(ChangedError, OSError):
                 part.publish_last(self._whole, self._outputs_follow)
             if part.part == layout.CHECKPOINTS and part.number != before:
-                self._tell_snapshot()
+                self._report_snapshot()
         if not self._outputs_follow:
             self._ship_growing()
 
-    def _published(self, part: Settling) -> None:
-        if self._told or not part.number:
+    def _published(self, part: DirectorySync) -> None:
+        if self._reported or not part.number:
             return
-        self._told = True
+        self._reported = True
         data: dict[str, object] = {"part": part.part, "number": part.number, "files": part.files}
         self._on_event("snapshot", f"The first snapshot of {part.part} is complete.", data)
 
     def _ship_growing(self) -> None:
-        if self._board.ship(last=self._deadline is not None):
-            self._well_again()
+        if self._event_files.ship(last=self._deadline is not None):
+            self._recovered()
 
-    def _well_again(self) -> None:
-        if self._in_trouble:
+    def _recovered(self) -> None:
+        if self._failing:
             self._on_event("synced", "Checkpoints are synced again.", {})
-        self._in_trouble = False
+        self._failing = False
 
     def _prune_older(self) -> None:
         """Delete earlier attempts' snapshots once this attempt has two of its own."""
         parts = self._parts.values()
-        if self._pruned or not all(part.stands_alone for part in parts):
+        if self._pruned or not all(part.is_independent for part in parts):
             return
         self._delete_older(set())
         self._pruned = True
@@ -348,7 +348,7 @@ class Syncing:
                 self._store.delete(f"{directory}/{entry.name}", recursive=True)
 
 
-class BoardFiles:
+class EventFileSync:
     """The files below one directory.
 
     Parameters
@@ -369,8 +369,8 @@ class BoardFiles:
     ) -> None:
         self._store, self._root, self._task, self._now = store, root, task, now
         self._check = check
-        self._growing: Growing | None = None
-        self._before: dict[str, Seen] = {}
+        self._growing: PieceWriter | None = None
+        self._before: dict[str, FileState] = {}
 
     def ship(self, *, last: bool) -> bool:
         """Ship what is new; return whether something was shipped, so the store is available.
@@ -386,7 +386,7 @@ class BoardFiles:
             If the store failed; a further call continues.
         """
         try:
-            files = look(self._root)
+            files = scan_directory(self._root)
         except OSError:
             return False
         if not files and self._growing is None:
@@ -396,8 +396,8 @@ class BoardFiles:
             if self._now != (1, 1):
                 shipped = shipped_lengths(self._store, task_directory(self._task))
             name = layout.attempt_directory(layout.GROWING, self._task, *self._now)
-            reader = Reader(lambda path: os.path.join(self._root, path), self._check)
-            self._growing = Growing(self._store, name, self._root, reader, shipped)
+            reader = FileReader(lambda path: os.path.join(self._root, path), self._check)
+            self._growing = PieceWriter(self._store, name, self._root, reader, shipped)
         before, self._before = self._before, files
         self._growing.ship(files, files if last else before)
         return files != before

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Store, StoreError, asked_to_cancel
+from submarine_runtime.storage import Store, StoreError, cancel_request
 
 #: Seconds between two checks for new events.
 TICK = 0.5
@@ -149,7 +149,7 @@ class EventPublisher:
         names = [entry.name for entry in self._store.entries("")]
         if layout.newest_claim(names) > self._attempt:
             self._post({"type": "superseded"})
-        cancelled = asked_to_cancel(self._store) if layout.CANCEL in names else None
+        cancelled = cancel_request(self._store) if layout.CANCEL in names else None
         if cancelled is not None:
             self._post({"type": "cancel", **cancelled})
 

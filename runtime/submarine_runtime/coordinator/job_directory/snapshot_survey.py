@@ -29,17 +29,17 @@ from submarine_runtime.coordinator.machine import (
 )
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import (
-    Found,
+    StoredFiles,
     base_of,
     chosen_snapshot,
-    final_of,
-    forget,
-    from_path,
+    delete_snapshots,
+    files_at_path,
+    final_checkpoints,
     is_metadata,
     snapshots_of,
     step_of,
 )
-from submarine_runtime.storage import NotThereError, Store, StoreError, patiently
+from submarine_runtime.storage import NotFoundError, Store, StoreError, retry
 
 _POINT = re.compile(r"^point-(\d{6})\.json\Z")
 THREADS = 8
@@ -178,19 +178,19 @@ def _of_task(
     part = previous.parts.get(task) if previous is not None else None
     if part is not None and (found or part.snapshot.task == task):
         chosen = part.snapshot if part.snapshot.job or not job else replace(part.snapshot, job=job)
-        with suppress(NotThereError):
+        with suppress(NotFoundError):
             files = chosen_snapshot(store, chosen.to_json())
             snapshot = _with_files(store, chosen, files)
             found.insert(0, replace(snapshot, round=FIRST_ROUND))
     if record:
-        for final in final_of(store, job, task):
+        for final in final_checkpoints(store, job, task):
             snapshot = _with_files(store, Snapshot(task, FINAL, job), final)
             succeeded = record.get("state") == "SUCCEEDED"
             found.append(replace(snapshot, round=LAST_ROUND if succeeded else -1))
     return [snapshot for snapshot in found if snapshot.key not in query.damaged]
 
 
-def _with_files(store: Store, snapshot: Snapshot, found: Found) -> Snapshot:
+def _with_files(store: Store, snapshot: Snapshot, found: StoredFiles) -> Snapshot:
     """Return ``snapshot`` with file names and steps; reads small metadata files for the steps."""
     names = tuple(piece.path for piece in found.files)
     digests = {piece.path: piece.crc for piece in found.files if piece.crc is not None}
@@ -208,7 +208,7 @@ def _at_path(store: Store, path: str, query: RestoreQuery) -> dict[str, list[Sna
     found: dict[str, list[Snapshot]] = {}
     for task in (*query.tasks, *query.independent):
         base = base_of(path, task, task == query.chief)
-        for files in from_path(store, base):
+        for files in files_at_path(store, base):
             found[task] = [_with_files(store, Snapshot(task, PATH, base), files)]
     return found
 
@@ -241,7 +241,7 @@ def delete_superfluous_snapshots(
     }
     lost = {layout.task_directory(task) for task in unsaved}
     if not kept and not lost:
-        forget(store)
+        delete_snapshots(store)
         return
     for directory in (layout.SNAPSHOTS, layout.GROWING):
         for entry in store.entries(directory):
@@ -306,7 +306,7 @@ class SnapshotSurvey:
     def _run(self, query: RestoreQuery) -> None:
         message: dict[str, Any] = {"type": "restore_point", "epoch": query.epoch}
         try:
-            choice = patiently(
+            choice = retry(
                 lambda: find_restore_point(self._store, query),
                 time.monotonic() + self._save_grace,
                 store=self._store,

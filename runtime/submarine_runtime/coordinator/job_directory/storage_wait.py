@@ -6,7 +6,7 @@ import time
 from typing import Callable, TypeVar
 
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.storage import StoreError, patiently, wait_sentence
+from submarine_runtime.storage import StoreError, retry, wait_sentence
 
 T = TypeVar("T")
 #: Maximal seconds between two attempts, and seconds between two lines of the container's log.
@@ -70,7 +70,7 @@ class StorageWait:
                 raise
 
         try:
-            return patiently(attempt, began + self._seconds, wait=wait, longest=MAX_PAUSE)
+            return retry(attempt, began + self._seconds, wait=wait, longest=MAX_PAUSE)
         except StoreError as exc:
             if exc.transient:
                 sentence = f"{self._name} did not answer for {self._seconds:.0f} s: {exc}"

@@ -16,7 +16,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
     Verdict,
 )
-from submarine_runtime.frameworks import apart_sentence
+from submarine_runtime.frameworks import not_collective_sentence
 from submarine_runtime.frameworks.ranks import crew_of, world_size
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
@@ -54,7 +54,7 @@ def _check_collective(job: JobState, outcome: Outcome) -> Outcome:
     crew, config = crew_of(job.members), job.config
     if job.rendezvous_epoch == job.epoch or world_size(crew) < 2:
         return outcome
-    sentence = apart_sentence(config.framework, len(crew), config.require_collective)
+    sentence = not_collective_sentence(config.framework, len(crew), config.require_collective)
     if config.require_collective:
         return Outcome(EndReason.NOT_COLLECTIVE, sentence)
     if sentence:

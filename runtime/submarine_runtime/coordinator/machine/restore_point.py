@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
 from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 
 #: Training progress at which a file was written: one number or several, the most significant first.
 Step = Tuple[int, ...]
@@ -110,7 +110,7 @@ class Snapshot:
             If a field has the wrong form.
         """
         try:
-            values = known(cls, data)
+            values = known_fields(cls, data)
             values["task"] = str(data["task"])
             for name in ("epoch", "attempt", "number", "round", "answered"):
                 values[name] = int(data.get(name) or 0)
@@ -215,7 +215,7 @@ class RestorePoint:
             If a field has the wrong form.
         """
         try:
-            values = known(cls, data)
+            values = known_fields(cls, data)
             step = data.get("step")
             values["step"] = None if step is None else _step(step)
             parts = dict(data.get("parts") or {})

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
 from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
-from submarine_runtime.frameworks.ranks import BESIDE, EVALUATOR
+from submarine_runtime.frameworks.ranks import EVALUATOR, NOT_COLLECTIVE_ROLES
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import CHIEF_ROLES, Member
 from submarine_runtime.protocol.reasons import EndReason
@@ -151,7 +151,7 @@ class Task:
     @property
     def in_collective(self) -> bool:
         """Whether the task trains in step with others, unlike servers and evaluators."""
-        return self.kind == "tracked" and self.orders.name not in BESIDE
+        return self.kind == "tracked" and self.orders.name not in NOT_COLLECTIVE_ROLES
 
     @property
     def restarts_alone(self) -> bool:

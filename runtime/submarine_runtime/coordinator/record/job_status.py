@@ -12,7 +12,7 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.coordinator.record.journal import Journal
 from submarine_runtime.coordinator.record.resource_hints import job_hints
-from submarine_runtime.protocol.fields import known
+from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
@@ -195,7 +195,7 @@ class JobStatus(Status):
             self._record.logs.update(self.log_lengths(name, message))
             for raw in _list(message.get("outputs")):
                 if isinstance(raw, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
-                    output = Output(**known(Output, raw))
+                    output = Output(**known_fields(Output, raw))
                     same = [o for o in self._record.outputs if o.path == output.path]
                     for old in same:
                         self._record.outputs.remove(old)

@@ -9,7 +9,7 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record import TELLING, hints
+from submarine_runtime.record import MIN_SECONDS, resource_hints
 
 #: Sentences in one record.
 MAX_HINTS = 10
@@ -48,9 +48,11 @@ def _of_role(memory: float | None, tasks: Sequence[TaskRecord], state: State) ->
     if len(peaks) < len(tasks):
         return []  # The use of one task is unknown.
     ran = min(_seconds(task) for task in tasks)
-    if ran < TELLING:
+    if ran < MIN_SECONDS:
         return []
-    return hints(asked=memory, peak=max(peaks), seconds=ran, succeeded=state is State.SUCCEEDED)
+    return resource_hints(
+        requested=memory, peak=max(peaks), seconds=ran, succeeded=state is State.SUCCEEDED
+    )
 
 
 def _seconds(task: TaskRecord) -> float:

@@ -22,10 +22,10 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="await")
     parser.add_argument("--address", required=True)
     parser.add_argument("--port", type=int, required=True)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     while True:
         try:
-            socket.create_connection((asked.address, asked.port), timeout=5.0).close()
+            socket.create_connection((options.address, options.port), timeout=5.0).close()
             break
         except OSError:
             time.sleep(PAUSE)

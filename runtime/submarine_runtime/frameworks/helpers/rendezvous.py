@@ -179,13 +179,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ready", type=int)
     parser.add_argument("--sizes", type=_sizes, default={}, help="scope=N,scope=N...")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        server = Server(asked.address, asked.port, asked.sizes)
-        if asked.ready:
-            open_ready_port(asked.address, asked.ready)
+        server = Server(options.address, options.port, options.sizes)
+        if options.ready:
+            open_ready_port(options.address, options.ready)
     except OSError as exc:
-        sys.stderr.write(f"rendezvous at {asked.address}:{asked.port}: {exc.strerror or exc}\n")
+        sys.stderr.write(f"rendezvous at {options.address}:{options.port}: {exc.strerror or exc}\n")
         return 1
     print("rendezvous ready", flush=True)
     server.serve_forever()

@@ -22,34 +22,36 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--ready", type=int)
     parser.add_argument("--workers", type=int, required=True)
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         module: Any = importlib.import_module("xgboost.tracker")
     except ImportError as exc:
         sys.stderr.write(f"the tracker needs xgboost in {sys.executable}: {exc}\n")
         return 1
     try:
-        tracker = _started(module, asked)
+        tracker = _started(module, options)
     except Exception as exc:
         lines = [line.strip() for line in str(exc).splitlines()]
-        said = next((line for line in lines if "rror:" in line), lines[0] if lines else repr(exc))
-        sys.stderr.write(f"tracker at {asked.address}:{asked.port}: {said}\n")
+        message = next(
+            (line for line in lines if "rror:" in line), lines[0] if lines else repr(exc)
+        )
+        sys.stderr.write(f"tracker at {options.address}:{options.port}: {message}\n")
         return 1
-    if asked.ready:
-        open_ready_port(asked.address, asked.ready)
+    if options.ready:
+        open_ready_port(options.address, options.ready)
     print("tracker ready", flush=True)
     tracker.wait_for()
     return 0
 
 
-def _started(module: Any, asked: argparse.Namespace) -> Any:
+def _started(module: Any, options: argparse.Namespace) -> Any:
     tracker = module.RabitTracker(
-        n_workers=asked.workers, host_ip=asked.address, port=asked.port, sortby="task"
+        n_workers=options.workers, host_ip=options.address, port=options.port, sortby="task"
     )
     tracker.start()  # First: worker_args() of a tracker that has not started blocks for ever.
     took = int(tracker.worker_args()["dmlc_tracker_port"])
-    if took != asked.port:
-        place = f"{asked.address}:{asked.port}"
+    if took != options.port:
+        place = f"{options.address}:{options.port}"
         sys.stderr.write(f"tracker at {place}: XGBoost before 3.0 takes port {took} instead\n")
         sys.stderr.flush()
         os._exit(1)  # Deleting a tracker waits for its workers, which will never connect.

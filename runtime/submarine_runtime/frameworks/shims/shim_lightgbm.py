@@ -47,17 +47,17 @@ def activate(module: Any) -> None:
 
 def _filled(params: Any) -> Any:
     machines = os.environ.get("LIGHTGBM_MACHINES")
-    said = dict(params or {})
-    learner = [str(said[name]) for name in _LEARNERS if name in said]
-    if not machines or any(name in said for name in _PLACES) or learner == ["serial"]:
+    given = dict(params or {})
+    learner = [str(given[name]) for name in _LEARNERS if name in given]
+    if not machines or any(name in given for name in _PLACES) or learner == ["serial"]:
         return params
-    said["machines"] = machines
-    said["num_machines"] = len(machines.split(","))
-    if not any(name in said for name in _PORTS):
-        said["local_listen_port"] = int(os.environ["LIGHTGBM_LOCAL_LISTEN_PORT"])
+    given["machines"] = machines
+    given["num_machines"] = len(machines.split(","))
+    if not any(name in given for name in _PORTS):
+        given["local_listen_port"] = int(os.environ["LIGHTGBM_LOCAL_LISTEN_PORT"])
     if not learner:
-        said["tree_learner"] = "data"
-    if not any(name in said for name in _PARTITIONS):
+        given["tree_learner"] = "data"
+    if not any(name in given for name in _PARTITIONS):
         # Each task reads its own part. If it reads all rows, they are only repeated.
-        said["pre_partition"] = True
-    return said
+        given["pre_partition"] = True
+    return given

@@ -31,13 +31,13 @@ def activate(module: Any) -> None:
 
 
 def _filled(args: dict[str, Any]) -> dict[str, Any]:
-    said = {name.lower() for name in args}
-    chosen = any(name.startswith(("dmlc_tracker", "federated")) for name in said)
+    given = {name.lower() for name in args}
+    chosen = any(name.startswith(("dmlc_tracker", "federated")) for name in given)
     if chosen or args.get("dmlc_communicator", "rabit") != "rabit":
         return args
     filled = dict(args)
     for name in _NAMES:
         value = os.environ.get(name.upper())
-        if value and name not in said:
+        if value and name not in given:
             filled[name] = int(value) if name.endswith("port") else value
     return filled

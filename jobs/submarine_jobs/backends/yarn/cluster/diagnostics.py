@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from submarine_runtime.protocol.agent_config import NO_ROOM_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
 from submarine_runtime.protocol.reasons import EndReason
 
 _MAX_DETAIL = 300
@@ -123,7 +123,7 @@ ENDS: tuple[Row, ...] = (
         "The Python that should start the job does not exist or does not run on that node.",
     ),
     _row(
-        rf"driver failed with exit code {NO_ROOM_CODE}\b",
+        rf"driver failed with exit code {NO_SPACE_CODE}\b",
         EndReason.JOB_DIRECTORY_FULL,
         "The job directory took nothing more, so that the agent could leave no record: "
         "application.driver.log of the YARN log names the quota that was used up.",
