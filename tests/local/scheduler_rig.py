@@ -19,7 +19,7 @@ from submarine_jobs.config import load_config
 from tests.local.agent_rig import wait_for
 from tests.local.server_rig import BASE, Server
 
-OURS = "submarine_workflows.scheduler.execution_manager.SubmarineExecutionManager"
+OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 

@@ -3,12 +3,16 @@
 The command receives one JSON object on its standard input. Its command line contains no data, so no
 shell parses text of a log or notebook. It has one minute, or ten seconds if the run was stopped. A
 failure of the command is reported and does not affect the run.
+
+Secrets are masked. They are recognised by value (variables with a secret's name), by position
+(``password=...``, a password in a URL) and by form (a private key); others are not recognised.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -22,14 +26,73 @@ from typing import IO, Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line, printable
-from submarine_workflows.masking import mask
 
+MASK = "***"
+_WORDS = (
+    r"passw(?:or)?d|passphrase|pwd|secret|token(?!s|iz)|api[_-]?key|access[_-]?key|private[_-]?key"
+    r"|credentials?"
+)
+_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+#: Masking shorter values would remove harmless words.
+_SHORTEST = 6
+#: A text may also begin within a key.
+_KEY = re.compile(
+    r"(?:-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\A(?=[\w+/=\s]+-----END [A-Z ]{0,40}PRIVATE))"
+    r".*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+_URL = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@?#'\"]{0,200}):[^\s/@'\"]{1,500}@")
+_HEADER = re.compile(r"\b(bearer|basic|digest|negotiate)(\s+)[\w+/=.~-]{6,4000}", re.IGNORECASE)
+_ASSIGNED = re.compile(
+    rf"((?:{_WORDS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
+    r"(\"[^\"\n]{1,4000}\"|'[^'\n]{1,4000}'|[^\s,;&\"'})\]]{1,4000})",
+    re.IGNORECASE,
+)
 TIMEOUT = 60.0
 #: Limit for a stopped run: most schedulers kill it 10 to 90 seconds after SIGTERM.
 HURRIED_TIMEOUT = 10.0
 _LOOK = 0.25
 MAX_LOG = 8 << 10
 _MAX_WORDS = 2000
+
+
+def mask(text: str, secrets: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
+    """Return ``text`` with ``***`` in place of every secret.
+
+    Parameters
+    ----------
+    secrets
+        Values known to be secret, such as the token of a job.
+    environ
+        Variables with a secret's name contain secret values; by default those of this process.
+    """
+    known = {value for value in secrets if value}
+    known.update(_of_environment(os.environ if environ is None else environ))
+    # Longest first: one value may be part of another.
+    for value in sorted(known, key=len, reverse=True):
+        text = text.replace(value, MASK)
+    text = _KEY.sub(MASK, text)
+    text = _URL.sub(rf"\1:{MASK}@", text)
+    text = _HEADER.sub(rf"\1\2{MASK}", text)
+    return _ASSIGNED.sub(_assigned, text)
+
+
+def _of_environment(environ: Mapping[str, str]) -> set[str]:
+    return {
+        value
+        for name, value in environ.items()
+        if len(value) >= _SHORTEST and _SECRET_NAME.search(name) and not os.path.exists(value)
+    }
+
+
+def _assigned(match: re.Match[str]) -> str:
+    before, _ = match.groups()
+    if before[-1].isspace() and before.rstrip()[-1] not in "=:":
+        # "the token expired" is a sentence; `--db-token 8f3a...` is an option.
+        word = match.string[max(match.start() - 60, 0) : match.start()].split()
+        if not (word and word[-1].startswith("-")):
+            return match.group(0)
+    return f"{before}{MASK}"
 
 
 @dataclass(frozen=True)

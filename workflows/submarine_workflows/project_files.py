@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_workflows.model import Kind, Workflow, split_command
 
 MAX_FILE = 32 << 20
 MAX_ALL = 128 << 20
@@ -30,6 +31,7 @@ _SKIPPED = ("__pycache__", ".ipynb_checkpoints", ".git")
 _IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(.*)|import\s+([\w.,\s]+))")
 _SHELL = re.compile(r"^\s*(?:!|%)\s*(.*)")
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
+_COMMAND = re.compile(r"command(\.\d+)?")
 
 
 def is_url(path: str) -> bool:
@@ -245,3 +247,37 @@ def _drop(metadata: Any, *names: str) -> None:
 
 def _text(source: Any) -> str:
     return "".join(str(line) for line in source) if isinstance(source, list) else str(source or "")
+
+
+def carry(
+    workflow: Workflow, root: Path, notebook: str = "", also: Iterable[str] = ()
+) -> dict[str, bytes]:
+    """Return content by path: notebooks, the files that they and commands need, and ``also``.
+
+    Parameters
+    ----------
+    root
+        Folder of the workflow file.
+    notebook
+        Notebook of the nodes that run cells; empty: the notebook that the workflow names.
+    also
+        Patterns of further files, ``lib/*.py``.
+
+    Raises
+    ------
+    UsageError
+        If a file is missing, too large, a credential, or outside ``root``.
+    """
+    carried = Carried(root)
+    for _, node in workflow.walk():
+        if node.kind is Kind.NOTEBOOK:
+            carried.notebook(node.notebook)
+        elif node.kind is Kind.CELLS:
+            carried.notebook(notebook or workflow.notebook)
+        else:
+            for key, line in node.config.items():
+                if _COMMAND.fullmatch(key):
+                    carried.words(split_command(line))
+    for pattern in also:
+        carried.matching(pattern)
+    return carried.files

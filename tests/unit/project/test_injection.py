@@ -32,8 +32,7 @@ from submarine_jobs.text import TerminalFilter, filter_for_terminal
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore
 from submarine_runtime.protocol.states import State
 from submarine_workflows.azkaban.project import with_values
-from submarine_workflows.azkaban.project.compiler import compile_workflow
-from submarine_workflows.azkaban.project.flow_yaml import flow_text
+from submarine_workflows.azkaban.project.compiler import compile_workflow, flow_text
 from submarine_workflows.display import Caption, NodeState, RunState, Step, as_svg
 from submarine_workflows.display.html import run_html, workflow_html
 from submarine_workflows.export.airflow import dag_of

@@ -10,8 +10,7 @@ import pytest
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows import notifications as notifying
-from submarine_workflows.masking import mask
-from submarine_workflows.notifications import Notice, notify, words_of
+from submarine_workflows.notifications import Notice, mask, notify, words_of
 
 NOTICE = Notice("FAILED", "`train` failed; $(touch pwned) `x`", log="a\nb", workflow="nightly")
 PYTHON = shlex.quote(sys.executable)

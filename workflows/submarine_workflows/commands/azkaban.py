@@ -1,6 +1,6 @@
 """``submarine workflow submit`` and ``unschedule``.
 
-The other commands (status, logs, cancel, history) are shared with local runs and call ``verbs``.
+The other commands (status, logs, cancel, history) are shared with local runs.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import click
 
 from submarine_jobs.commands.grammar import Verb, option, parameters_option
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_workflows.azkaban.api import CONCURRENT, FAILURE_ACTIONS
-from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
+from submarine_workflows.commands.arguments import WORKFLOW_FILE
+from submarine_workflows.runs import Concurrent, FailureAction
 
 _TO = click.Choice(["azkaban"])
 
@@ -33,12 +33,12 @@ _TO = click.Choice(["azkaban"])
 @option("--replace", is_flag=True, help="Remove flows of the project that are not in this file.")
 @option(
     "--failure-action",
-    type=click.Choice(FAILURE_ACTIONS),
+    type=click.Choice([str(one) for one in FailureAction]),
     help="Effect of a failure on other nodes [Azkaban's default: finishCurrent].",
 )
 @option(
     "--concurrent",
-    type=click.Choice(CONCURRENT),
+    type=click.Choice([str(one) for one in Concurrent]),
     help="Behaviour if the flow is already running [Azkaban's default: skip].",
 )
 @option(

@@ -6,7 +6,6 @@ Executions have ids ``azkaban:1234``. ``commands`` defines the options.
 from __future__ import annotations
 
 import getpass
-from collections.abc import Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
@@ -29,14 +28,10 @@ from submarine_workflows.azkaban.api import (
     Settings,
     find_password,
     load_settings,
-    local_settings,
 )
-from submarine_workflows.azkaban.project import project_of
+from submarine_workflows.azkaban.project import executor_setting, project_of
 from submarine_workflows.formats import FLOWS, open_workflow
-from submarine_workflows.model import Setting
 
-#: Default location of executed notebooks: must not overwrite the originals.
-OUTPUTS = "executed"
 HISTORY = 20
 
 
@@ -50,7 +45,8 @@ def submit(
 ) -> Outcome:
     """Upload the workflow in ``file``; run and schedule it as requested."""
     settings = _settings(frontend, url)
-    workflow, made = project_of(file, setting_of(vars(settings)), extra=extra)
+    setting = executor_setting(settings.outputs, settings.program)
+    workflow, made = project_of(file, setting, extra=extra)
     azkaban = connect(settings, frontend)
     done = submit_to(azkaban, settings, file, workflow, made, wishes)
     return Outcome(showing.submitted_text(done, frontend.command), value=done.to_json())
@@ -166,13 +162,6 @@ def connect(settings: Settings, frontend: Frontend) -> Azkaban:
     ask = (lambda words: getpass.getpass(f"{words}: ")) if frontend.interactive else None
     kept = SessionFile(frontend.config({}).profile.state_dir, settings)
     return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
-
-
-def setting_of(values: Mapping[str, str] | None = None) -> Setting:
-    """Return the properties of an executor for commands of nodes."""
-    said = local_settings() if values is None else values
-    program = said.get("program") or "submarine"
-    return Setting(outputs=said.get("outputs") or OUTPUTS, program=tuple(program.split()))
 
 
 def flow_name(text: str) -> str:

@@ -1,13 +1,15 @@
 """``submarine workflow export``, ``holds`` and ``with-values``.
 
-``targets`` creates the exported files.
+``submarine_workflows.export`` creates the exported files.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
 import click
@@ -16,8 +18,11 @@ from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 from submarine_workflows.azkaban.project import VERB
-from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
+from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.export import TARGETS, Export, Wishes
+from submarine_workflows.model import ConditionError, Facts, read_condition
+
+_MAX_OUTPUT = 1 << 20
 
 
 @click.command(
@@ -68,9 +73,7 @@ def export(
     Airflow gets a DAG file and a folder with the notebooks, Azkaban a project's zip, cron a line
     for a crontab.
     """
-    from submarine_workflows.commands.group import sound
-
-    workflow = sound(file)
+    workflow = load_workflow(file)
     wishes = Wishes(file, _words(program), outputs, also, notify)
     made = TARGETS[target](workflow, wishes)
     return _written(made, place)
@@ -90,9 +93,7 @@ def export(
 )
 def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
     """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 if it does not."""
-    from submarine_workflows.commands.holds import holds as judge
-
-    true = judge(condition, outputs)
+    true = condition_holds(condition, outputs)
     text = f"{condition}: {'holds' if true else 'does not hold'}."
     return Outcome(text, value={"holds": true}, exit_code=0 if true else JOB_FAILED)
 
@@ -157,3 +158,44 @@ def _write(path: Path, data: bytes) -> None:
         os.replace(file.name, path)
     except OSError as exc:
         raise UsageError(f"{path} cannot be written: {exc.strerror}.") from None
+
+
+def condition_holds(condition: str, outputs: Iterable[str]) -> bool:
+    """Return whether ``condition`` holds for the outputs of earlier nodes.
+
+    Parameters
+    ----------
+    outputs
+        ``NODE={"accuracy": 0.93}`` for each node; empty after ``=`` if the node has no output.
+
+    Raises
+    ------
+    UsageError
+        If the condition or an output cannot be parsed.
+    """
+    try:
+        read = read_condition(condition)
+    except ConditionError as exc:
+        raise UsageError(str(exc)) from None
+    found = dict(_output(text) for text in outputs)
+    return read.holds(Facts((True,), found))
+
+
+def _output(text: str) -> tuple[str, dict[str, object]]:
+    node, sign, value = text.partition("=")
+    if not sign or not node or len(value) > _MAX_OUTPUT:
+        raise UsageError(
+            f"--output {text[:60]!r} is not an output of a node.", 'Write NODE={"name": value}.'
+        )
+    if not value.strip():
+        return node, {}
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UsageError(
+            f"The output of {node} is not a JSON object: {value[:60]!r}.",
+            "A node writes it to $JOB_OUTPUT_PROP_FILE.",
+        )
+    return node, found

@@ -9,11 +9,10 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
+from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.commands.azkaban import submit, unschedule
 from submarine_workflows.commands.export import export, holds, with_values
 from submarine_workflows.commands.runs import VERBS
-from submarine_workflows.commands.workflow_file import WORKFLOW_FILE
-from submarine_workflows.model import Workflow, WorkflowError
 
 #: Commands by section, with one line of help each.
 SECTIONS = {
@@ -46,18 +45,6 @@ def workflow() -> None:
     """Run notebooks in order, as described by a workflow in Azkaban's Flow 2.0 format."""
 
 
-def sound(file: Path) -> Workflow:
-    """Return the workflow in ``file``; raise WorkflowError with all its problems."""
-    from submarine_workflows.formats import open_workflow
-    from submarine_workflows.model import check as problems_of
-
-    found = open_workflow(file)
-    problems = problems_of(found)
-    if problems:
-        raise WorkflowError(problems)
-    return found
-
-
 @workflow.command(cls=Verb, example=("workflow check nightly.flow",))
 @click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
@@ -65,7 +52,7 @@ def check(file: Path) -> Outcome:
     from submarine_workflows.local import missing_notebooks
     from submarine_workflows.model import next_runs
 
-    found = sound(file)
+    found = load_workflow(file)
     nodes = sum(1 for _ in found.walk())
     runs = [moment.isoformat() for moment in next_runs(found)]
     text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
@@ -89,7 +76,7 @@ def graph(file: Path, target: Path | None) -> Outcome:
     from submarine_workflows.display import Caption, as_svg, as_text, of_workflow
     from submarine_workflows.model import next_runs
 
-    found = sound(file)
+    found = load_workflow(file)
     picture = as_svg(found)
     if target is not None:
         try:

@@ -17,13 +17,14 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
-from submarine_workflows.commands.completion import (
+from submarine_workflows.commands.arguments import (
     complete_files,
     complete_nodes_of_file,
     complete_runs,
+    find_workflow,
+    runs_of,
+    runs_option,
 )
-from submarine_workflows.commands.runs_option import runs_of, runs_option
-from submarine_workflows.commands.workflow_file import find_workflow
 from submarine_workflows.runs import Concurrent, FailureAction
 
 

@@ -20,9 +20,13 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import Profile, parse_count
 from submarine_workflows.azkaban import is_azkabans
-from submarine_workflows.commands.completion import complete_nodes_of_run, complete_runs
+from submarine_workflows.commands.arguments import (
+    complete_nodes_of_run,
+    complete_runs,
+    runs_of,
+    runs_option,
+)
 from submarine_workflows.commands.run_workflow import run
-from submarine_workflows.commands.runs_option import runs_of, runs_option
 from submarine_workflows.model import NEED_TIMEOUT
 
 
@@ -110,7 +114,7 @@ def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.cancel(frontend, run)
-    from submarine_workflows.commands.cancelling import cancel_run
+    from submarine_workflows.commands.local_runs import cancel_run
 
     return cancel_run(runs_of(frontend, runs).find(run), frontend)
 
@@ -135,7 +139,7 @@ def history(
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.history(frontend, name, 30 if limit is None else limit)
-    from submarine_workflows.commands.history import history_of
+    from submarine_workflows.commands.local_runs import history_of
 
     return history_of(runs_of(frontend, runs), name, 30 if limit is None else limit, time.time())
 

@@ -1,6 +1,6 @@
 """Render a workflow or run as script-free HTML: a card with an SVG graph and tables.
 
-Text of files and runs is escaped here. ``picture_words`` provides the texts, ``drawing`` the graph.
+Text of files and runs is escaped here. ``text`` provides the texts, ``drawing`` the graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Notebook output of a workflow or run, in three formats by MIME type.
 
 ``application/vnd.submarine.workflow.v1+json`` for programs, created here; script-free HTML
-(``picture_html``); text (``picture_words``). Untrusted text is sanitized in all three.
+(``html``); text (``text``). Untrusted text is sanitized in all three.
 """
 
 from __future__ import annotations

@@ -61,9 +61,9 @@ def _here() -> str:
 
 
 def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
-    from submarine_workflows.carrying import carry
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
     from submarine_workflows.model import Setting
+    from submarine_workflows.project_files import carry
 
     setting = Setting(
         outputs=wishes.outputs or OUTPUTS,
@@ -93,11 +93,10 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
 
 
 def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
-    from submarine_workflows.azkaban.project import project_of
-    from submarine_workflows.commands import setting_of
+    from submarine_workflows.azkaban.project import executor_setting, project_of
 
-    said = {"outputs": wishes.outputs, "program": " ".join(wishes.program or (_PROGRAM,))}
-    _, made = project_of(wishes.file, setting_of(said), extra=tuple(wishes.also))
+    setting = executor_setting(wishes.outputs, " ".join(wishes.program))
+    _, made = project_of(wishes.file, setting, extra=tuple(wishes.also))
     return Export(
         {f"{made.name}.zip": made.to_zip()},
         "Upload it on the page of a project, or with `submarine workflow submit`.",

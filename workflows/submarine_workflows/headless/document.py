@@ -1,15 +1,21 @@
-"""Change a notebook document before and after a run: parameters, cells, errors.
+"""Notebook documents before and after a run: read, parametrize, select cells, add errors.
 
-The functions change the given document and perform no I/O.
+Except for reading notebooks and parameter files, the functions only change the given document.
 """
 
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
+import nbformat
+import yaml
 from nbformat import NotebookNode, from_dict
 from nbformat.v4 import new_code_cell
 
@@ -17,12 +23,14 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program import (
     MAGIC,
     ONLY_TAG,
+    NotebookError,
     parse_cell,
     parse_options,
     starts_job,
     tags_of_metadata,
 )
 from submarine_jobs.text import printable
+from submarine_workflows.locations import Place, place_of
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit the collected cells.
@@ -31,6 +39,55 @@ _LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_TRACEBACK = 400
+_WORDS = {"True": True, "False": False, "None": None}
+
+
+def read_document(place: Place) -> tuple[NotebookNode, bool]:
+    """Return the document, and whether its cells had ids.
+
+    Raises
+    ------
+    UsageError
+        If it does not exist or is not a notebook.
+    StorageError
+        If the storage does not answer.
+    """
+    data = place.read()
+    shown = printable(place.url, 200)
+    try:
+        raw = json.loads(data)
+        version = (int(raw["nbformat"]), int(raw.get("nbformat_minor", 0)))
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise NotebookError(f"{shown} is not a notebook.", "Save it from Jupyter again.") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            document: NotebookNode = nbformat.reads(data.decode("utf-8"), as_version=4)
+            document = nbformat.v4.upgrade(document) or document
+            # Documents of format 3 have another class, which papermill takes for a path.
+            document = nbformat.from_dict(document)
+        if not all(isinstance(cell.source, str) for cell in document.cells):
+            raise TypeError
+        _settle_metadata(document)
+    except Exception:  # any error of nbformat means an invalid document
+        raise NotebookError(
+            f"{shown} is not a notebook that nbformat can read.", "Save it from Jupyter again."
+        ) from None
+    return document, version >= (4, 5) and all(cell.get("id") for cell in raw["cells"])
+
+
+def _settle_metadata(document: NotebookNode) -> None:
+    """Remove metadata of unexpected types; only the cells are required."""
+    kernelspec = document.metadata.get("kernelspec")
+    if not isinstance(kernelspec, dict) or not isinstance(kernelspec.get("name", ""), str):
+        document.metadata.pop("kernelspec", None)
+    for key in ("language_info", "papermill"):
+        if not isinstance(document.metadata.get(key), dict):
+            document.metadata.pop(key, None)
+    for cell in document.cells:
+        for key, kind in (("papermill", dict), ("tags", list)):
+            if not isinstance(cell.metadata.get(key), kind):
+                cell.metadata.pop(key, None)
 
 
 def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
@@ -224,3 +281,92 @@ def last_executed(notebook: NotebookNode) -> NotebookNode | None:
     cells = list(code_cells(notebook))
     ran = [cell for cell in cells if cell.execution_count is not None]
     return ran[-1] if ran else next(iter(cells), None)
+
+
+def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]) -> dict[str, Any]:
+    """Return parameters by name. Typed values override files, later files override earlier ones.
+
+    Parameters
+    ----------
+    typed
+        Name, value, and whether the value is always text.
+
+    Raises
+    ------
+    UsageError
+        If a file contains no mapping, or a name is not a valid variable name.
+    """
+    found: dict[str, Any] = {}
+    for file in files:
+        found.update(_of_file(file))
+    for name, text, raw in typed:
+        found[name] = text if raw else as_value(text)
+    for name in found:
+        if not name.isidentifier():
+            raise UsageError(
+                f"{printable(name, 60)!r} is not a valid parameter name.",
+                "It becomes a variable of the notebook: letters, digits and _.",
+            )
+    return found
+
+
+def as_value(text: str) -> Any:
+    """Convert text to a number, True, False or None if possible, as papermill does."""
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _of_file(file: str) -> Mapping[str, Any]:
+    from papermill.iorw import NoDatesSafeLoader
+
+    try:
+        found = yaml.load(place_of(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f", line {mark.line + 1}" if mark is not None else ""
+        raise UsageError(f"{printable(file, 200)}{line} is not valid YAML.") from None
+    found = {} if found is None else found
+    if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
+        raise UsageError(
+            f"{printable(file, 200)} contains no parameters.", "Write NAME: VALUE on each line."
+        )
+    return found
+
+
+def inject(
+    notebook: NotebookNode,
+    parameters: dict[str, Any],
+    kernel: str,
+    language: str,
+    warn: Callable[[str], None],
+) -> NotebookNode:
+    """Return the document with a cell that sets ``parameters``, after the one with that tag."""
+    from papermill.exceptions import PapermillException
+    from papermill.inspection import _infer_parameters
+    from papermill.parameterize import parameterize_notebook
+
+    if not parameters:
+        return notebook
+    known = [item.name for item in _infer_parameters(notebook, name=kernel, language=language)]
+    for name in parameters:
+        if known and name not in known:
+            close = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {printable(close[0], 60)}?" if close else "it is set anyway."
+            warn(f"warning: The notebook has no parameter {name}; {hint}")
+    try:
+        changed: NotebookNode = parameterize_notebook(
+            notebook, parameters, kernel_name=kernel, language=language, engine_name="submarine"
+        )
+    except PapermillException as error:
+        raise UsageError(
+            f"Parameters cannot be written for the kernel {printable(kernel, 60)}: "
+            f"{printable(str(error), 200)}.",
+            "Leave out -p and -f, or set them in the notebook.",
+        ) from None
+    return changed

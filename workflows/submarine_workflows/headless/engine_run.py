@@ -1,11 +1,14 @@
 """One managed run, shared by ``papermill --engine submarine`` and ``submarine run``.
 
-Connects manager, client, output and execution, in papermill's order of calls.
+Connects manager, client, output and execution, in papermill's order of calls, and reports the jobs
+that the notebook starts. Their ids are read from the job cards in the outputs, which are untrusted
+text; schedulers search the log for them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -15,8 +18,9 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 from papermill.log import logger
 
+from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import SubmarineError
-from submarine_workflows.headless.announcing import Announcer
+from submarine_jobs.text import printable
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
 from submarine_workflows.headless.ending import Ending
@@ -26,10 +30,43 @@ from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.signals import Traps
 from submarine_workflows.locations import Place, papermill_place, whole_at_last
 
+_APPLICATION = re.compile(r"application_\d{1,20}_\d{1,10}")
+_ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "LOST")
+_MAX_JOBS = 1000
 #: nbclient's four seconds are too short on a loaded machine.
 _IOPUB_TIMEOUT = 60
 #: Papermill's keywords with another name in nbclient, or for its own engine only.
 _NOT_OURS = ("input_path", "timeout", "startup_timeout", "autosave_cell_every")
+
+
+class Announcer:
+    """Reports each job once per state of interest."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._said: dict[str, tuple[str, bool]] = {}
+
+    def seen(self, data: Mapping[str, Any]) -> None:
+        """Report new facts of an output: the job, its application, its end."""
+        card = data.get(MIME_TYPE)
+        if not isinstance(card, dict) or len(self._said) >= _MAX_JOBS:
+            return
+        job_id = printable(str(card.get("job_id", "")), 200)
+        state = printable(str(card.get("state", "")), 20)
+        application, ended = _application(card), state in _ENDED
+        if not job_id or self._said.get(job_id) == (application, ended):
+            return
+        self._said[job_id] = (application, ended)
+        # A separate word: Azkaban searches for words that begin with `application_`.
+        where = f" as {application}" if application else ""
+        self._say(f"{job_id}{where}: {state}")
+
+
+def _application(card: Mapping[str, Any]) -> str:
+    record = card.get("record")
+    values = record.values() if isinstance(record, dict) else ()
+    texts = (value for value in values if isinstance(value, str))
+    return next((found[0] for text in texts if (found := _APPLICATION.fullmatch(text))), "")
 
 
 def execute_managed(

@@ -141,8 +141,7 @@ class _Run:
         """Return the notebook as papermill loads it, with reproducible cell ids."""
         from papermill.iorw import load_notebook_node
 
-        from submarine_workflows.headless.document import steady_ids
-        from submarine_workflows.headless.reading import read_document
+        from submarine_workflows.headless.document import read_document, steady_ids
 
         document, had_ids = read_document(source)
         notebook: NotebookNode = load_notebook_node(document)
@@ -168,8 +167,12 @@ class _Run:
     ) -> NotebookNode:
         from papermill.execute import prepare_notebook_metadata, remove_error_markers
 
-        from submarine_workflows.headless.document import add_run_cell, select_cells
-        from submarine_workflows.headless.parameters import inject, read_parameters
+        from submarine_workflows.headless.document import (
+            add_run_cell,
+            inject,
+            read_parameters,
+            select_cells,
+        )
 
         request = self._request
         given = read_parameters(request.parameter_files, request.parameters)

@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     )
     from submarine_workflows.local.parameters import filler as filler
     from submarine_workflows.local.preparation import PROGRAM as PROGRAM
-    from submarine_workflows.local.session import (
-        LocalSession as LocalSession,
-        scheduled_starts as scheduled_starts,
-    )
-    from submarine_workflows.local.start import Ended as Ended
+    from submarine_workflows.local.session import LocalSession as LocalSession
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -33,7 +29,6 @@ else:
             "options": ("MAX_PARALLEL", "RunOptions"),
             "parameters": ("filler",),
             "preparation": ("PROGRAM",),
-            "session": ("LocalSession", "scheduled_starts"),
-            "start": ("Ended",),
+            "session": ("LocalSession",),
         },
     )

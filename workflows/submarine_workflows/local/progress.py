@@ -68,7 +68,7 @@ class Progress:
     Parameters
     ----------
     workflow
-        A workflow without problems according to ``validation.check``.
+        A workflow without problems according to ``check``.
     disabled
         Paths of skipped nodes.
 

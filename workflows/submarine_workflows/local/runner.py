@@ -8,8 +8,10 @@ from __future__ import annotations
 import heapq
 import queue
 import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,15 +20,62 @@ from submarine_jobs.text import duration
 from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.local.node_process import End, NodeProcess
-from submarine_workflows.local.predecessor import Predecessor
 from submarine_workflows.local.preparation import Prepared, Preparer, read_outputs
 from submarine_workflows.local.progress import ROOT, Progress, Step
-from submarine_workflows.local.signals import heeding
-from submarine_workflows.runs import Journal, Status
+from submarine_workflows.runs import Journal, RunFolder, Status, view_of
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+#: Seconds between reads of the journal.
+_PREVIOUS_RUN_INTERVAL = 0.4
 #: Seconds between checks of conditions without events: cancel file, previous run, log sizes.
-_LOOK = 0.5
+_INTERVAL = 0.5
 TIMED_OUT = 124
+
+
+@contextmanager
+def heeding(hear: Callable[[int], None]) -> Iterator[None]:
+    """Call ``hear`` from the signal handler; no effect outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before: dict[signal.Signals, Any] = {}
+    try:
+        for number in _SIGNALS:
+            # Ignored signals stay ignored, as for nohup.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, lambda which, frame: hear(which))
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(TypeError, ValueError):
+                signal.signal(number, handler)
+
+
+class Predecessor:
+    """The previous run, active when this one started."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self.run = run.run
+        self._folder = run
+        self._read = float("-inf")
+        self._open: dict[str, Status] = {}
+
+    def holds_up(self, path: str) -> bool:
+        """Return whether its node of that path has not ended."""
+        now = time.monotonic()
+        if now - self._read > _PREVIOUS_RUN_INTERVAL:
+            self._read = now
+            self._open = self._look()
+        return path in self._open
+
+    def _look(self) -> dict[str, Status]:
+        try:
+            view = view_of(self._folder)
+        except UsageError:  # its files were deleted: nothing runs
+            return {}
+        if not view.alive:
+            return {}
+        return {node.path: node.status for node in view.nodes if not node.status.ended}
 
 
 @dataclass
@@ -121,7 +170,7 @@ class Runner:
         now = time.monotonic()
         if deadline is not None and now >= deadline and not self._progress.killed:
             return "timeout", None
-        wait = _LOOK
+        wait = _INTERVAL
         if self._waiting and self._has_room():
             wait = min(wait, max(0.0, self._waiting[0].ready - now) or 0.05)
         if deadline is not None:
@@ -167,7 +216,7 @@ class Runner:
                 continue
             self._start(waiting)
         for waiting in held:
-            waiting.ready = now + _LOOK
+            waiting.ready = now + _INTERVAL
             heapq.heappush(self._waiting, waiting)
 
     def _start(self, waiting: _Waiting) -> None:

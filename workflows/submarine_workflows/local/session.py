@@ -14,11 +14,11 @@ from pathlib import Path
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.formats import FLOWS, open_workflow
-from submarine_workflows.local import start as starting
+from submarine_workflows.local import execution as starting
 from submarine_workflows.local.checks import check_here, disabled_by
+from submarine_workflows.local.execution import Ended, Source
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.preparation import PROGRAM
-from submarine_workflows.local.start import Ended, Source
 from submarine_workflows.model import (
     Setting,
     Workflow,
@@ -30,15 +30,15 @@ from submarine_workflows.model import (
 )
 from submarine_workflows.notifications import Notice, notify
 from submarine_workflows.runs import (
-    RunFolder,
     Runs,
     Status,
-    end_of,
+    head_of,
     html_of,
     log_of,
     log_tail,
     missed,
     missed_sentence,
+    scheduled_starts,
     view_of,
 )
 
@@ -208,11 +208,17 @@ class LocalSession:
             self._frontend.say(text)
 
 
-def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:
-    """Return the start times since the first scheduled run; empty if no run was scheduled."""
-    views = []
-    for run in runs:
-        with suppress(UsageError):
-            views.append(view_of(run))
-    first = [view.started for view in views if view.options.get("scheduled")]
-    return [view.started for view in views if first and view.started >= min(first)]
+def end_of(ended: Ended, command: str, now: float) -> str:
+    """Return how a run ended, the last log lines of failed nodes, and the next commands."""
+    view = ended.view
+    lines = [head_of(view, now)]
+    for path in list(ended.failures)[:3]:
+        tail = log_tail(log_of(view, view.node(path)))
+        if tail:
+            lines += [f"Last lines of the log of {path}:", *(f"  {row}" for row in tail)]
+    if view.status is not Status.SUCCEEDED:
+        failed = next(iter(ended.failures), "")
+        named = f" {failed}" if failed else ""
+        lines.append(f"  {command} workflow logs {view.run}{named}")
+        lines.append(f"  {command} workflow run --resume {view.run}    resume it")
+    return "\n".join(lines)

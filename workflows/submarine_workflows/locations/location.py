@@ -1,6 +1,6 @@
 """Location of a notebook: the interface, a size limit, and URLs without passwords.
 
-``places`` selects the implementation.
+``urls`` selects the implementation.
 """
 
 from __future__ import annotations

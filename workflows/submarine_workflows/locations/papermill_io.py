@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class SubmarineIO:
-    """Papermill handler for all URLs that ``places`` supports."""
+    """Papermill handler for all URLs that ``locations`` supports."""
 
     @classmethod
     def read(cls, path: str) -> str:

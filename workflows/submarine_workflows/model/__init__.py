@@ -35,19 +35,22 @@ if TYPE_CHECKING:
         properties_of as properties_of,
         returns_of as returns_of,
     )
-    from submarine_workflows.model.properties import number_problem as number_problem
     from submarine_workflows.model.schedule import (
         Schedule as Schedule,
         ScheduleError as ScheduleError,
+        next_runs as next_runs,
         read_schedule as read_schedule,
         read_timezone as read_timezone,
+        zone_of as zone_of,
     )
     from submarine_workflows.model.serialization import (
         from_json as from_json,
         write_workflow as write_workflow,
     )
-    from submarine_workflows.model.time_zones import next_runs as next_runs, zone_of as zone_of
-    from submarine_workflows.model.validation import check as check
+    from submarine_workflows.model.validation import (
+        check as check,
+        number_problem as number_problem,
+    )
     from submarine_workflows.model.workflow import (
         NEED_TIMEOUT as NEED_TIMEOUT,
         Kind as Kind,
@@ -89,11 +92,16 @@ else:
                 "properties_of",
                 "returns_of",
             ),
-            "properties": ("number_problem",),
-            "schedule": ("Schedule", "ScheduleError", "read_schedule", "read_timezone"),
+            "schedule": (
+                "Schedule",
+                "ScheduleError",
+                "next_runs",
+                "read_schedule",
+                "read_timezone",
+                "zone_of",
+            ),
             "serialization": ("from_json", "write_workflow"),
-            "time_zones": ("next_runs", "zone_of"),
-            "validation": ("check",),
+            "validation": ("check", "number_problem"),
             "workflow": ("Kind", "NEED_TIMEOUT", "Need", "Node", "Scalar", "Workflow"),
         },
     )

@@ -12,13 +12,18 @@ Tutorial").
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from itertools import islice
+from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
+
+from submarine_workflows.model.workflow import Workflow
 
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2099
@@ -33,6 +38,7 @@ _SHORTHANDS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
 }
+_NEXT = 3
 
 
 class ScheduleError(ValueError):
@@ -241,3 +247,41 @@ def _years(text: str, field: str) -> frozenset[int] | None:
 
 def _lower(text: str) -> str:
     return text[:1].lower() + text[1:]
+
+
+def next_runs(workflow: Workflow) -> list[datetime]:
+    """Return the next times of the schedule; empty if there is none."""
+    if not workflow.schedule:
+        return []
+    return list(
+        islice(read_schedule(workflow.schedule).after(datetime.now(zone_of(workflow))), _NEXT)
+    )
+
+
+def zone_of(workflow: Workflow) -> tzinfo:
+    """Return the workflow's time zone, else the machine's."""
+    if workflow.timezone:
+        return read_timezone(workflow.timezone)
+    return machine_zone()
+
+
+def machine_zone() -> tzinfo:
+    """Return the machine's time zone, with its daylight saving rules if they can be found."""
+    for name in (os.environ.get("TZ", ""), _linked()):
+        try:
+            if name:
+                return read_timezone(name.removeprefix(":"))
+        except ValueError:
+            continue
+    found = datetime.now().astimezone().tzinfo
+    if found is None:
+        raise RuntimeError("the machine has no time zone")
+    return found
+
+
+def _linked() -> str:
+    try:
+        target = Path("/etc/localtime").resolve()
+    except OSError:
+        return ""
+    return str(target).partition("zoneinfo/")[2]

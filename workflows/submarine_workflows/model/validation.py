@@ -1,30 +1,83 @@
-"""Validate a workflow: names, cycles, conditions, parameters, schedule.
+"""Validate a workflow: names, cycles, conditions, parameters, job options, schedule.
 
-The run time is linear in nodes and dependencies. No file is opened and no cluster is contacted.
+The run time is linear in nodes and dependencies. No file is opened and no cluster is contacted, so
+resources are not compared with the limits of a cluster.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.text import one_line
 from submarine_workflows.model.conditions import ConditionError, read_condition
 from submarine_workflows.model.errors import Problem
-from submarine_workflows.model.job_options import problem_of
 from submarine_workflows.model.names import is_workflow_name
 from submarine_workflows.model.node_commands import parameters_in, returns_of
-from submarine_workflows.model.properties import NUMBERS, number_problem
 from submarine_workflows.model.schedule import ScheduleError, read_schedule, read_timezone
-from submarine_workflows.model.workflow import Kind, Node, Workflow
+from submarine_workflows.model.workflow import Kind, Node, Scalar, Workflow
 
+#: Under ``config:``; ``retry.backoff`` is in milliseconds.
+NUMBERS = ("retries", "retry.backoff")
+_LONGEST = 12
+_SOURCE = "job"
 #: Azkaban's name of the outermost flow.
 RESERVED = "ROOT"
 _NAME = re.compile(r"[\w.-]+(?: [\w.-]+)*", re.ASCII)
 _PARAMETER = re.compile(r"\$\{([^{}]*)\}")
 #: Prefixes of parameters that Azkaban sets when it runs a node.
 _GIVEN = ("azkaban.", "working.dir", "user.to.proxy")
+
+
+def number_problem(name: str, text: str) -> str:
+    """Return the problem of a property's value in one sentence, or an empty string."""
+    text = text.strip()
+    if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
+        return ""
+    return f"`{name}` under `config:` must be a whole number of at least 0, not `{text[:40]}`."
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A problem with an option; ``option`` is empty if it concerns a combination."""
+
+    sentence: str
+    option: str = ""
+
+
+def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
+    """Return the problem of a node's job options, or None.
+
+    For a value that contains a parameter only the option's name is checked.
+    """
+    fixed = {key: value for key, value in options.items() if "${" not in str(value)}
+    names = tuple(sorted(set(options) - set(fixed)))
+    problem = _problem(tuple(fixed.items()), names)
+    if not problem:
+        return None
+    alone = [(name, _problem((), (name,))) for name in names]
+    alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
+    return next((Wrong(said, name) for name, said in alone if said), Wrong(problem))
+
+
+@lru_cache(256)
+def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
+    # Loaded on demand: importing the options of `run` is slow, and workflows without jobs need
+    # none.
+    from submarine_jobs.commands.run import parse_run
+    from submarine_magics.commands import default_words, option_named, spellings
+
+    try:
+        for name in names:
+            option_named(name, _SOURCE, spellings())
+        parse_run(["job", *default_words(dict(fixed), [], _SOURCE)])
+    except SubmarineError as error:
+        return " ".join(word for word in (error.message, error.fix) if word)
+    return ""
 
 
 def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:

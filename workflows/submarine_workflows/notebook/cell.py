@@ -1,7 +1,7 @@
 """``%%submarine workflow NAME``: check, save and draw the workflow in a cell.
 
-``keys`` describes the keys, ``cell_text`` reads the text, ``kept`` saves it. ``--run`` and ``--to``
-call the commands of ``submarine workflow``.
+``cell_keys`` describes the keys, ``cell_text`` reads the text, ``workflow_files`` saves it.
+``--run`` and ``--to`` call the commands of ``submarine workflow``.
 """
 
 from __future__ import annotations

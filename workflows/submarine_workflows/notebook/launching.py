@@ -1,6 +1,6 @@
 """Run a workflow from a notebook, in a process that continues when the kernel stops.
 
-The process is ``submarine workflow run``; ``watching`` updates its display.
+The process is ``submarine workflow run``; ``live_display`` updates it.
 """
 
 from __future__ import annotations

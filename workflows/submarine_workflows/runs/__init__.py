@@ -17,14 +17,17 @@ if TYPE_CHECKING:
         is_held as is_held,
     )
     from submarine_workflows.runs.logs import followed as followed, shown as shown
-    from submarine_workflows.runs.missed_runs import Missed as Missed, missed as missed
+    from submarine_workflows.runs.missed_runs import (
+        Missed as Missed,
+        missed as missed,
+        scheduled_starts as scheduled_starts,
+    )
     from submarine_workflows.runs.statuses import (
         Concurrent as Concurrent,
         FailureAction as FailureAction,
         Status as Status,
     )
     from submarine_workflows.runs.tables import (
-        end_of as end_of,
         head_of as head_of,
         history_html as history_html,
         history_rows as history_rows,
@@ -45,10 +48,9 @@ else:
             "folders": ("RunFolder", "RunNotFoundError", "Runs"),
             "journal": ("Journal", "Lock", "held", "is_held"),
             "logs": ("followed", "shown"),
-            "missed_runs": ("Missed", "missed"),
+            "missed_runs": ("Missed", "missed", "scheduled_starts"),
             "statuses": ("Concurrent", "FailureAction", "Status"),
             "tables": (
-                "end_of",
                 "head_of",
                 "history_html",
                 "history_rows",

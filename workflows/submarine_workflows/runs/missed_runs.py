@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import pairwise
 
+from submarine_jobs.errors import UsageError
 from submarine_workflows.model import read_schedule
+from submarine_workflows.runs.folders import RunFolder
+from submarine_workflows.runs.views import view_of
 
 #: Seconds that a run may start early (clock differences) and late (machine load).
 EARLY = 5.0
@@ -75,3 +79,13 @@ def _due(schedule: str, since: datetime, now: float) -> tuple[list[datetime], bo
 def _any_within(times: Sequence[float], since: float, until: float) -> bool:
     place = bisect.bisect_left(times, since)
     return place < len(times) and times[place] < until
+
+
+def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:
+    """Return the start times since the first scheduled run; empty if no run was scheduled."""
+    views = []
+    for run in runs:
+        with suppress(UsageError):
+            views.append(view_of(run))
+    first = [view.started for view in views if view.options.get("scheduled")]
+    return [view.started for view in views if first and view.started >= min(first)]

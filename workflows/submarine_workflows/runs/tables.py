@@ -8,7 +8,6 @@ from pathlib import Path
 
 from submarine_jobs.display.columns import Row, html, text
 from submarine_jobs.text import duration, one_line, printable
-from submarine_workflows.local import Ended
 from submarine_workflows.runs.missed_runs import Missed
 from submarine_workflows.runs.statuses import Status
 from submarine_workflows.runs.views import NodeView, RunView
@@ -48,22 +47,6 @@ def _row(node: NodeView, now: float) -> Row:
     took = duration((node.ended or now) - started) if started else "-"
     attempt = str(node.attempt + 1) if started else "-"
     return (node.path, str(node.status), attempt, took, one_line(node.reason, 120))
-
-
-def end_of(ended: Ended, command: str, now: float) -> str:
-    """Return how a run ended, the last log lines of failed nodes, and the next commands."""
-    view = ended.view
-    lines = [head_of(view, now)]
-    for path in list(ended.failures)[:3]:
-        tail = log_tail(log_of(view, view.node(path)))
-        if tail:
-            lines += [f"Last lines of the log of {path}:", *(f"  {row}" for row in tail)]
-    if view.status is not Status.SUCCEEDED:
-        failed = next(iter(ended.failures), "")
-        named = f" {failed}" if failed else ""
-        lines.append(f"  {command} workflow logs {view.run}{named}")
-        lines.append(f"  {command} workflow run --resume {view.run}    resume it")
-    return "\n".join(lines)
 
 
 def log_of(view: RunView, node: NodeView) -> Path | None:

@@ -90,7 +90,7 @@ class RunView:
         raise UsageError(f"{self.run} has no node {path[:80]}; it has: {names}.")
 
     def states(self) -> dict[str, str]:
-        """Return node -> status of started top-level nodes, for ``drawing.as_svg``."""
+        """Return node -> status of started top-level nodes, for ``as_svg``."""
         return {n.path: str(n.status) for n in self.nodes if n.status is not Status.READY}
 
     def to_json(self) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 The module is imported by the Jupyter server that configures it, and by the process that
 jupyter-scheduler starts for each job. The notebook itself runs in another process
-(``scheduler_run``), which survives a stop long enough to end its jobs and save its output.
+(``process``), which survives a stop long enough to end its jobs and save its output.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ from submarine_jobs.model import WorkflowOrigin
 from submarine_workflows.headless import MAX_MESSAGE, Traps, why_failed
 from submarine_workflows.model import ScheduleError, read_timezone
 from submarine_workflows.runs import missed, missed_sentence
-from submarine_workflows.scheduler.parameters import value_of
 from submarine_workflows.scheduler.process import MAX_SAID
 
 #: Seconds between checks of whether a server has stopped this run.
@@ -59,7 +58,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             "input": self.staging_paths["input"],
             "output": str(output),
             "folder": str(staging),
-            "parameters": {k: value_of(v) for k, v in (self.model.parameters or {}).items()},
+            "parameters": dict(self.model.parameters or {}),
             "kept": str(Path(self.root_dir, *self._folder())),
             "database": self.db_url,
             "job": self.job_id,

@@ -8,7 +8,9 @@ record the end of a run whose process there no longer exists.
 
 from __future__ import annotations
 
+import ast
 import json
+import math
 import os
 import shutil
 import signal
@@ -22,6 +24,8 @@ FAILED, USAGE = 1, 2
 #: A pipe accepts this many bytes without a reader.
 MAX_SAID = 4096
 ENGINE = "submarine"
+_WORDS = {"true": True, "false": False, "null": None}
+MAX_LITERAL = 100_000
 ALONE = "The run was stopped: the process of the Jupyter server that waited for it has ended."
 
 
@@ -61,7 +65,7 @@ def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]
         papermill.execute_notebook(
             str(source),
             str(output),
-            parameters=dict(parameters),
+            parameters={name: value_of(typed) for name, typed in parameters.items()},
             engine_name=ENGINE,
             progress_bar=False,
             cwd=str(folder),
@@ -69,6 +73,36 @@ def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]
     except Exception as exc:
         return str(exc).strip() or type(exc).__name__
     return ""
+
+
+def value_of(typed: Any) -> Any:
+    """Return the value of ``typed``, which can be encoded as JSON.
+
+    ``0.1``, ``[1, 2]``, ``"ada"`` (with quotes), ``None`` and ``true`` are converted; any other
+    text is returned unchanged, as are values that are not text.
+    """
+    if not isinstance(typed, str):
+        return typed
+    text = typed.strip()
+    if text in _WORDS:
+        return _WORDS[text]
+    if len(text) > MAX_LITERAL:
+        return typed
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return typed
+    return value if _carried(value) else typed
+
+
+def _carried(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_carried(item) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and _carried(v) for k, v in value.items())
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, (str, int, bool))
 
 
 def _line() -> bytes:

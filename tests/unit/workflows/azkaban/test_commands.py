@@ -18,7 +18,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban import project_name
 from submarine_workflows.azkaban.api import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
-from submarine_workflows.headless.announcing import Announcer
+from submarine_workflows.headless.engine_run import Announcer
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
 

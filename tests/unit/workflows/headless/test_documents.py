@@ -11,8 +11,7 @@ import pytest
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.headless import document
-from submarine_workflows.headless.parameters import as_value, inject, read_parameters
-from submarine_workflows.headless.reading import read_document
+from submarine_workflows.headless.document import as_value, inject, read_document, read_parameters
 from submarine_workflows.locations import urls as places
 from tests.unit.notebook_rig import notebook
 

@@ -17,8 +17,8 @@ from submarine_workflows.headless import (
     barrier,
     returning,
 )
-from submarine_workflows.headless.announcing import Announcer
 from submarine_workflows.headless.ending import Ending
+from submarine_workflows.headless.engine_run import Announcer
 from submarine_workflows.headless.report import Report
 from submarine_workflows.headless.settings import Settings
 from tests.unit.notebook_rig import notebook

@@ -17,9 +17,9 @@ from submarine_jobs.errors import UsageError
 from submarine_workflows.formats import read_workflow
 from submarine_workflows.formats.flow1 import read_properties
 from submarine_workflows.local import filler
+from submarine_workflows.local.execution import unpack
 from submarine_workflows.local.parameters import as_properties, flow_parameters
 from submarine_workflows.local.preparation import read_outputs
-from submarine_workflows.local.project_zip import unpack
 from submarine_workflows.model import file_name, from_json
 from submarine_workflows.model.serialization import to_json
 from submarine_workflows.notebook import find_run
@@ -332,7 +332,7 @@ def test_a_project_is_unpacked_within_its_folder(tmp_path):
 
 
 def test_a_zip_that_grows_without_end_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("submarine_workflows.local.project_zip.MAX_BYTES", 1000)
+    monkeypatch.setattr("submarine_workflows.local.execution.MAX_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "p.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("big", b"0" * 5000)
     with pytest.raises(UsageError, match="more than"):

@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 
 from submarine_workflows.headless import MAX_MESSAGE, why_failed
 from submarine_workflows.headless.failures import ENDED
-from submarine_workflows.scheduler.parameters import value_of
-from submarine_workflows.scheduler.process import _record_end
+from submarine_workflows.scheduler.process import _record_end, value_of
 
 
 @pytest.mark.parametrize(

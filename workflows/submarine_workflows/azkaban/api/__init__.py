@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_workflows.azkaban.api.client import (
-        CONCURRENT as CONCURRENT,
-        FAILURE_ACTIONS as FAILURE_ACTIONS,
         Azkaban as Azkaban,
         options_of as options_of,
         parameters_of as parameters_of,
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from submarine_workflows.azkaban.api.settings import (
         Settings as Settings,
         load_settings as load_settings,
-        local_settings as local_settings,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -38,13 +35,13 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "client": ("Azkaban", "CONCURRENT", "FAILURE_ACTIONS", "options_of", "parameters_of"),
+            "client": ("Azkaban", "options_of", "parameters_of"),
             "connection": ("Connection",),
             "credentials": ("find_password",),
             "errors": ("AzkabanError", "NoProjectError", "UnsureError"),
             "executions": ("Execution", "NodeSeen", "PastExecution", "Started"),
             "logs": ("Follower",),
             "session_file": ("SessionFile",),
-            "settings": ("Settings", "load_settings", "local_settings"),
+            "settings": ("Settings", "load_settings"),
         },
     )

@@ -34,8 +34,6 @@ from submarine_workflows.azkaban.api.replies import number, refuse_error, senten
 
 #: Bytes of a log per request.
 LOG_PIECE = 256 * 1024
-FAILURE_ACTIONS = ("finishCurrent", "cancelImmediately", "finishPossible")
-CONCURRENT = ("skip", "pipeline", "ignore")
 
 
 class Azkaban:

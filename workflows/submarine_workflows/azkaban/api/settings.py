@@ -124,18 +124,6 @@ def load_settings(
     return Settings(**{**values, "url": _checked_url(values["url"])}, named_by_project=project)
 
 
-def local_settings(
-    options: Mapping[str, str | None] | None = None,
-    *,
-    environ: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> dict[str, str]:
-    """Return the configured values, which may not be sufficient for a connection."""
-    environ = os.environ if environ is None else environ
-    found = load_section("azkaban", environ=environ, cwd=cwd)
-    return _in_force(found, options, environ)
-
-
 def _in_force(
     found: Mapping[str, SectionValue],
     options: Mapping[str, str | None] | None,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from submarine_workflows.azkaban.project.compiler import unfit_value as unfit_value
     from submarine_workflows.azkaban.project.secrets import looks_secret as looks_secret
     from submarine_workflows.azkaban.project.source import (
+        executor_setting as executor_setting,
         has_trigger as has_trigger,
         project_of as project_of,
     )
@@ -26,6 +27,6 @@ else:
             "command_values": ("VERB", "with_values"),
             "compiler": ("unfit_value",),
             "secrets": ("looks_secret",),
-            "source": ("has_trigger", "project_of"),
+            "source": ("executor_setting", "has_trigger", "project_of"),
         },
     )

@@ -1,13 +1,13 @@
 """Compile a workflow to an Azkaban Flow 2.0 project; the output is reproducible.
 
-The commands of ``node_commands`` become properties of ``command`` nodes. Nodes and properties of
-Azkaban are passed through. All values are checked for secrets. No server is contacted.
+The commands of a node become properties of a ``command`` node. Nodes and properties of Azkaban are
+passed through. All values are checked for secrets. No server is contacted.
 
 Notes
 -----
 A project has exactly one ``.project`` file with ``azkaban-flow-version: 2.0``; each ``NAME.flow``
 is a flow; the files beside them are the working directory of a node (``FlowLoaderFactory``,
-``NodeBeanLoader``, ``JobRunner``).
+``NodeBeanLoader``, ``JobRunner``). Azkaban accepts only text as values, so all are quoted.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, TAGS_VARIABLE, WORKFLOW_VARIABLE
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.command_values import VERB, with_references
 from submarine_workflows.azkaban.project.condition import azkabans_condition
-from submarine_workflows.azkaban.project.flow_yaml import flow_text
 from submarine_workflows.azkaban.project.secrets import find_secrets
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.carrying import carry
 from submarine_workflows.model import (
     ENVIRONMENT,
     EXECUTION,
@@ -40,7 +40,7 @@ from submarine_workflows.model import (
     path_of,
     properties_of,
 )
-from submarine_workflows.project_files import is_url
+from submarine_workflows.project_files import carry, is_url
 
 PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
 #: Azkaban finds the applications of an execution by these tags, as for its own job types.
@@ -52,6 +52,9 @@ _NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
 _LONGEST = 128 - len(".flow")
 _PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
+#: PyYAML may be built without libyaml, which is ten times faster.
+_Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_WIDTH = 1 << 30
 
 
 def compile_workflow(
@@ -249,3 +252,45 @@ def _command_keys(config: Mapping[str, str]) -> list[str]:
     while keys and f"command.{len(keys)}" in config:
         keys.append(f"command.{len(keys)}")
     return keys
+
+
+class _Quoted(str):
+    """Text that is written in double quotes."""
+
+    __slots__ = ()
+
+
+class _Dumper(_Base):  # type: ignore[misc]
+    """Writes no anchors, which Azkaban accepts but which are hard to read."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        """Write repeated values in full."""
+        return True
+
+
+def _quoted(dumper: Any, text: _Quoted) -> Any:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
+
+
+_Dumper.add_representer(_Quoted, _quoted)
+
+
+def flow_text(root: Mapping[str, Any]) -> bytes:
+    """Return a flow as YAML, with keys in the given order."""
+    text = yaml.dump(
+        _with_quotes(root),
+        Dumper=_Dumper,
+        allow_unicode=True,
+        default_flow_style=False,
+        sort_keys=False,
+        width=_WIDTH,
+    )
+    return str(text).encode("utf-8")
+
+
+def _with_quotes(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _with_quotes(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_with_quotes(item) for item in value]
+    return _Quoted(value) if isinstance(value, str) else value

@@ -33,6 +33,8 @@ from submarine_workflows.model import (
 )
 from submarine_workflows.project_files import Carried
 
+#: Default location of executed notebooks: must not overwrite the originals.
+OUTPUTS = "executed"
 ORIGIN_FILE = "00-submarine.properties"
 #: Keys of a flow's root that Azkaban supports.
 _AZKABANS_ROOT = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
@@ -160,3 +162,8 @@ def _plain(value: Value) -> Any:
     if isinstance(value.data, list):
         return [_plain(item) for item in value.data]
     return value.scalar if isinstance(value.scalar, int) else value.data
+
+
+def executor_setting(outputs: str, program: str) -> Setting:
+    """Return the properties of an executor for commands of nodes."""
+    return Setting(outputs=outputs or OUTPUTS, program=tuple((program or "submarine").split()))

@@ -1,6 +1,6 @@
 """Start or resume a run: folder, locks, journal, runner, and the result.
 
-The commands call ``session``; ``runner`` executes the nodes.
+``runner`` executes the nodes. A project's zip file is unpacked for each run, as in Azkaban.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ import os
 import pwd
 import socket
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from submarine_jobs.config import make_private
-from submarine_jobs.errors import RefusedError
+from submarine_jobs.errors import RefusedError, UsageError
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import flow_parameters
-from submarine_workflows.local.predecessor import Predecessor
 from submarine_workflows.local.preparation import Preparer
 from submarine_workflows.local.progress import Progress
-from submarine_workflows.local.project_zip import unpack
-from submarine_workflows.local.runner import Runner
+from submarine_workflows.local.runner import Predecessor, Runner
 from submarine_workflows.model import Workflow, file_name, write_workflow, zone_of
 from submarine_workflows.runs import (
     Concurrent,
@@ -40,6 +39,9 @@ from submarine_workflows.runs import (
 )
 
 Say = Callable[[str], None]
+MAX_ARCHIVE_FILES = 5000
+MAX_ARCHIVE_BYTES = 1 << 30
+_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -254,3 +256,46 @@ def present_user() -> str:
     with suppress(KeyError):
         return pwd.getpwuid(os.getuid()).pw_name
     return str(os.getuid())
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    """Unpack ``archive`` into ``folder``, which is created; return the folder.
+
+    Raises
+    ------
+    UsageError
+        If it is not a zip file, is too large, or contains a path outside the folder.
+    """
+    folder.mkdir(mode=0o700)
+    left = MAX_ARCHIVE_BYTES
+    try:
+        with zipfile.ZipFile(archive) as found:
+            infos = [info for info in found.infolist() if not info.is_dir()]
+            if len(infos) > MAX_ARCHIVE_FILES:
+                raise UsageError(f"{archive} has more than {MAX_ARCHIVE_FILES} files.")
+            for info in infos:
+                target = folder / _inside(archive, info.filename)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with found.open(info) as source, target.open("xb") as file:
+                    # A small zip file may unpack to any size.
+                    while data := source.read(_CHUNK):
+                        left -= len(data)
+                        if left < 0:
+                            raise UsageError(
+                                f"{archive} contains more than {MAX_ARCHIVE_BYTES >> 20} MiB."
+                            )
+                        file.write(data)
+                # Scripts are started by path.
+                target.chmod(0o700 if info.external_attr >> 16 & 0o100 else 0o600)
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as exc:
+        raise UsageError(f"{archive} cannot be unpacked: {exc}.") from None
+    return folder
+
+
+def _inside(archive: Path, name: str) -> PurePosixPath:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\\" in name:
+        raise UsageError(
+            f"{archive} contains the path {name[:80]!r}, which is outside the project."
+        )
+    return path
