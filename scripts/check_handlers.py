@@ -72,8 +72,8 @@ def check(routes: Iterable[tuple[Any, ...]]) -> list[str]:
 
 
 def main() -> int:
-    """Check all routes; return the exit status."""
-    from submarine_server.routes import routes
+    """Check all routes; the exit status."""
+    from submarine_server.extension import routes
 
     table = routes()
     found = check(table)

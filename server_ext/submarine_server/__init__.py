@@ -1,16 +1,16 @@
-"""The jupyter-server extension: jobs by REST and one websocket, TensorBoard, for JupyterLab.
+"""jupyter-server extension for JupyterLab: jobs by REST and one websocket, TensorBoard.
 
-Imports nothing until a server loads it; the core (``submarine_jobs``) does the work.
+Importing the package loads nothing; the work is done by ``submarine_jobs``.
 """
 
 from __future__ import annotations
 
-#: Version of the JSON and of the websocket's messages.
+#: Version of the JSON and of the websocket messages.
 API = 1
 
 
 def version() -> str:
-    """The version of the wheel."""
+    """Return the version of the wheel."""
     from importlib.metadata import PackageNotFoundError, version as installed
 
     try:
@@ -20,12 +20,12 @@ def version() -> str:
 
 
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
-    """Where jupyter-server finds the extension."""
+    """Entry point of jupyter-server."""
     from submarine_server.extension import SubmarineServer
 
     return [{"module": "submarine_server", "app": SubmarineServer}]
 
 
 def _jupyter_labextension_paths() -> list[dict[str, str]]:
-    """Where JupyterLab's tools find the built front end of a source tree."""
+    """Entry point of JupyterLab's development tools: the built front end of a source tree."""
     return [{"src": "../../labextension/dist", "dest": "jupyter-submarine"}]

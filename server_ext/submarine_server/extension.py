@@ -1,24 +1,28 @@
-"""The extension itself: makes the core, joins the routes, starts and stops with the server.
+"""The jupyter-server extension: settings, services, routes, start and stop.
 
-Does not talk to a cluster before somebody asks.
+No cluster is contacted before the first request.
 """
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Unicode
 
-from submarine_server.routes import PARTS, routes
-from submarine_server.service import Core
+from submarine_server import API
 
-EVENTS = Path(__file__).parent / "events"
+if TYPE_CHECKING:
+    pass
+
+EVENT_SCHEMAS = Path(__file__).parent / "events"
+#: Path of the REST interface below the server's base URL; ``API`` is the version of the JSON.
+BASE = f"submarine/api/v{API}"
 
 
 class SubmarineServer(ExtensionApp):
-    """Jobs of this server's user, by REST and one websocket a page."""
+    """Jobs of the server's user by REST and one websocket per page."""
 
     name = "submarine_server"
     description = "Machine learning jobs on YARN, from JupyterLab"
@@ -30,24 +34,48 @@ class SubmarineServer(ExtensionApp):
     ).tag(config=True)
 
     def initialize_settings(self) -> None:
-        """Make what the handlers share."""
+        """Create the objects that the handlers share."""
+        # "jupyter server extension list" imports this module and needs none of these.
+        from submarine_server import channel, tensorboard
+        from submarine_server.service import JobService
+
         root = self.settings.get("server_root_dir")
-        self.core = Core(self.profile, Path(root).expanduser() if root else None)
-        self.settings["submarine_core"] = self.core
-        for part in PARTS:
-            importlib.import_module(part).attach(self.settings, self.core)
+        self.service = JobService(self.profile, Path(root).expanduser() if root else None)
+        self.settings["submarine_service"] = self.service
+        channel.attach(self.settings, self.service)
+        tensorboard.attach(self.settings, self.service)
         server = self.serverapp
         if server is not None and server.event_logger is not None:
-            for schema in sorted(EVENTS.glob("*.yaml")):
+            for schema in sorted(EVENT_SCHEMAS.glob("*.yaml")):
                 server.event_logger.register_event_schema(schema)
 
     def initialize_handlers(self) -> None:
-        """Join the routes of all parts."""
+        """Register the routes."""
         self.handlers.extend(routes())
 
     async def stop_extension(self) -> None:
-        """Stop what was started; kernels that wait for containers first: no server ends before."""
+        """Stop the services.
+
+        Starting kernels are stopped first: the server waits for them.
+        """
+        # Not needed before the server stops.
         from submarine_kernel.remote import end_starts
 
         await end_starts()
-        await self.core.close()
+        await self.service.close()
+
+
+def routes() -> list[tuple[Any, ...]]:
+    """Return all routes below the server's base URL, the catch-all last.
+
+    All handlers below ``BASE`` must be guarded; ``scripts/check_handlers.py`` checks it.
+    """
+    # "jupyter server extension list" imports this module and needs no handlers.
+    from submarine_server import channel, handlers, tensorboard
+
+    found: list[tuple[Any, ...]] = [
+        (rf"/{BASE}/{pattern}", handler) for pattern, handler in [*handlers.ROUTES, *channel.ROUTES]
+    ]
+    found += tensorboard.ROUTES
+    found.append((rf"/{BASE}(?:/.*)?", handlers.NotFoundHandler))
+    return found

@@ -10,7 +10,7 @@ from http.cookies import SimpleCookie
 
 import pytest
 
-from submarine_server.routes import routes
+from submarine_server.extension import routes
 from tests.browser.calls import API
 from tests.browser.jobs import Jobs
 from tests.browser.lab import BASE, Lab

@@ -1,4 +1,4 @@
-"""Pages that follow logs of a server's core within the test's own process, and jobs for them."""
+"""Pages that follow logs of a server's service within the test's own process, and jobs for them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from submarine_jobs.client import Job, Session
-from submarine_server.channel import Services
+from submarine_server.channel import ChannelServices
 from submarine_server.channel.feed import Credit
 from submarine_server.channel.log_feed import LogFeed
-from submarine_server.service import Core
+from submarine_server.service import JobService
 
 
-class OwnCore(Core):
-    """The server's core over the session of a test."""
+class OwnCore(JobService):
+    """The server's service over the session of a test."""
 
     def __init__(self, session: Session) -> None:
         super().__init__()
         self._own = session
 
-    def session_now(self, profile: str = "") -> Session:
+    def open_session(self, profile: str = "") -> Session:
         return self._own
 
 
 class Page:
     """A page that follows one job: puts together what comes and minds that nothing is lost."""
 
-    def __init__(self, core: Core, job: str, **words: Any) -> None:
-        self.core, self.job = core, job
+    def __init__(self, service: JobService, job: str, **words: Any) -> None:
+        self.service, self.job = service, job
         self.words: dict[str, Any] = {"tasks": ["*"], **words}
         self.logs: dict[str, bytearray] = {}
         self.at: dict[str, int] = dict(self.words.get("at", {}))
@@ -78,7 +78,7 @@ class Page:
         self._credit = Credit()
         self._unacknowledged = 0
         words = {**self.words, "job": self.job, "at": dict(self.at)}
-        services = cast("Services", SimpleNamespace(core=self.core))
+        services = cast("ChannelServices", SimpleNamespace(service=self.service))
         feed = LogFeed(services, words, cast("Any", self.send), self._credit)
 
         async def run() -> None:

@@ -207,7 +207,7 @@ def test_a_page_that_comes_and_goes_gets_every_byte_once(session: Session, submi
         page = Page(OwnCore(session), job.id)
         while not page.ended:
             # As after a restart of the server: nothing is remembered but the page's own places.
-            page.core = OwnCore(session)
+            page.service = OwnCore(session)
             page.open()
             before = len(page.text())
             await page.until(partial(lambda seen: page.ended or len(page.text()) > seen, before))

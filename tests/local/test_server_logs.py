@@ -16,7 +16,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job
-from submarine_server.service import Core
+from submarine_server.service import JobService
 from tests.local.log_followers import TALKER, Page, counted, whole
 from tests.local.server_rig import API, TOKEN, Server
 from tests.local.submitting import Submit
@@ -182,7 +182,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_log_costs_no_byte(
     server: Server, submit: Submit, tmp_path: Path
 ) -> None:
     job = submit(TALKER.format(stop=str(tmp_path / "stop")))
-    page = Page(cast("Core", None), job.id)
+    page = Page(cast("JobService", None), job.id)
 
     async def listen(enough: Callable[[], bool]) -> None:
         channel = await websocket(server)

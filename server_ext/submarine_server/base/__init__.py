@@ -1,4 +1,4 @@
-"""Base classes of the request handlers: access checks, errors, threads."""
+"""Base of the request handlers: access checks, origins, errors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     from submarine_server.base.errors import ApiError as ApiError, api_error as api_error
     from submarine_server.base.handlers import (
         BaseHandler as BaseHandler,
-        checked_job_id as checked_job_id,
-        core_of as core_of,
         guarded as guarded,
+        require_job_id as require_job_id,
+        service_of as service_of,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -18,7 +18,15 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "errors": ("ApiError", "api_error"),
-            "handlers": ("BaseHandler", "checked_job_id", "core_of", "guarded"),
+            "errors": (
+                "ApiError",
+                "api_error",
+            ),
+            "handlers": (
+                "BaseHandler",
+                "guarded",
+                "require_job_id",
+                "service_of",
+            ),
         },
     )

@@ -1,7 +1,4 @@
-"""What goes wrong, as HTTP: a status, a code, one sentence and what would be right.
-
-Does not log and does not write answers (``access``).
-"""
+"""Convert exceptions to HTTP errors: status, code, message and fix."""
 
 from __future__ import annotations
 
@@ -21,12 +18,12 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.text import one_line
 
-#: Characters of a sentence that may go out; the cluster's words can be long.
+#: Maximum length of a message; messages of the cluster can be long.
 MAX_SENTENCE = 600
 
 
 class ApiError(HTTPError):
-    """An answer that is not the one asked for.
+    """An error response.
 
     Parameters
     ----------
@@ -35,9 +32,9 @@ class ApiError(HTTPError):
     error
         What is wrong, one sentence.
     fix
-        What would be right.
+        What to do.
     code
-        A word for programs: ``usage not_found forbidden refused unreachable timeout ...``.
+        Machine-readable code: ``usage not_found forbidden refused unreachable timeout ...``.
     """
 
     def __init__(self, status: int, error: str, fix: str = "", code: str = "") -> None:
@@ -47,7 +44,7 @@ class ApiError(HTTPError):
         self.code = code or _CODES.get(status, "error")
 
     def body(self) -> dict[str, str]:
-        """The JSON that the browser gets."""
+        """Return the JSON of the response."""
         return {"error": self.error, "fix": self.fix, "code": self.code}
 
 
@@ -64,26 +61,26 @@ _CODES = {
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _ErrorKind:
     error: type[Exception]
     status: int
     code: str
 
 
-#: The first that fits counts.
+#: The first matching entry applies.
 _KINDS = (
-    _Kind(JobNotFoundError, 404, "not_found"),
-    _Kind(ConfigError, 502, "config"),
-    _Kind(UsageError, 400, "usage"),
-    _Kind(RefusedError, 409, "refused"),
-    _Kind(JobFailedError, 409, "refused"),
-    _Kind(NoClusterError, 502, "no_cluster"),
+    _ErrorKind(JobNotFoundError, 404, "not_found"),
+    _ErrorKind(ConfigError, 502, "config"),
+    _ErrorKind(UsageError, 400, "usage"),
+    _ErrorKind(RefusedError, 409, "refused"),
+    _ErrorKind(JobFailedError, 409, "refused"),
+    _ErrorKind(NoClusterError, 502, "no_cluster"),
 )
-_DENIED = ("permission denied", "accesscontrolexception", "permissionerror")
+_DENIED_WORDS = ("permission denied", "accesscontrolexception", "permissionerror")
 
 
 def api_error(error: BaseException) -> ApiError | None:
-    """The answer for an error of the core; None where it is a fault of ours."""
+    """Return the response for an exception; None for an unexpected one."""
     if isinstance(error, ApiError):
         return error
     for kind in _KINDS:
@@ -91,7 +88,7 @@ def api_error(error: BaseException) -> ApiError | None:
             return ApiError(kind.status, error.message, error.fix, kind.code)
     if isinstance(error, ClusterError):
         text = str(error).lower()
-        if any(word in text for word in _DENIED):
+        if any(word in text for word in _DENIED_WORDS):
             return ApiError(403, error.message, error.fix)
         timed_out = isinstance(error.__cause__, TimeoutError) or "timed out" in text
         return ApiError(504 if timed_out else 502, error.message, error.fix)

@@ -1,7 +1,6 @@
-"""Who may call a handler, and how every handler reads its request and says what is wrong.
+"""Base class of the REST handlers: access checks, parsing of requests, error responses.
 
-``guarded`` is the one way to make a method reachable; ``scripts/check_handlers.py`` looks for its
-mark. Does not answer any question about jobs.
+``guarded`` is the only way to make a method reachable; ``scripts/check_handlers.py`` checks it.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from tornado.web import HTTPError, authenticated, stream_request_body
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
 from submarine_server.base.errors import ApiError, api_error
-from submarine_server.base.origin import refusal
-from submarine_server.service import Core
+from submarine_server.base.origin import rejection_reason
+from submarine_server.service import JobService
 
-#: What authorizers are asked about.
+#: Resource name for authorizers.
 RESOURCE = "submarine"
-#: Bytes that a request may bring; ours are a few words of JSON.
+#: Maximum size of a request body; valid requests are small JSON objects.
 MAX_BODY = 64 << 10
 MAX_TEXT = 400
 
-#: All that ``guarded`` made.
+#: Functions that ``guarded`` returned.
 _guarded: weakref.WeakSet[Any] = weakref.WeakSet()
 
 Method = Callable[..., Coroutine[Any, Any, Any]]
@@ -37,14 +36,14 @@ M = TypeVar("M", bound=Method)
 
 
 def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
-    """Make a handler's method reachable: authenticated, authorised, from an own page only.
+    """Make a handler method reachable for authorized requests from an allowed origin.
 
     Parameters
     ----------
     action
-        What the authorizer is asked about the resource ``submarine``: ``read write execute``.
+        Action on the resource ``submarine`` for the authorizer: ``read write execute``.
     page
-        A person visits it: who is not logged in is sent to the login page.
+        The address is visited by a browser: redirect to the login page if necessary.
     """
 
     def decorate(method: M) -> M:
@@ -54,12 +53,12 @@ def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
         async def inner(self: JupyterHandler, *args: Any, **kwargs: Any) -> Any:
             if not self.current_user:
                 if page and self.request.headers.get("Upgrade", "").lower() != "websocket":
-                    return authenticated(_nothing)(self)
+                    return authenticated(_no_action)(self)
                 raise ApiError(403, "You are not logged in to this server.", "Log in first.")
-            why_not = refusal(self)
-            if why_not:
+            reason = rejection_reason(self)
+            if reason:
                 raise ApiError(
-                    403, f"{why_not}.", "See allow_origin in docs/server.md.", "cross_origin"
+                    403, f"{reason}.", "See allow_origin in docs/server.md.", "cross_origin"
                 )
             return await checked(self, *args, **kwargs)
 
@@ -71,21 +70,21 @@ def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
 
 
 def is_guarded(method: object) -> bool:
-    """Whether ``guarded`` made this very function; a mark alone may have been copied."""
+    """Return whether ``guarded`` returned this function; an attribute could have been copied."""
     return method in _guarded
 
 
-def _nothing(_: JupyterHandler) -> None:
+def _no_action(_: JupyterHandler) -> None:
     return None
 
 
-def core_of(handler: JupyterHandler) -> Core:
-    """The server's ``Core``."""
-    return cast("Core", handler.settings["submarine_core"])
+def service_of(handler: JupyterHandler) -> JobService:
+    """Return the server's ``JobService``."""
+    return cast("JobService", handler.settings["submarine_service"])
 
 
-def checked_job_id(text: str) -> str:
-    """``text``, if it has the form of a job id; no path is made of anything else."""
+def require_job_id(text: str) -> str:
+    """Return ``text`` if it is a valid job id. Paths are built from valid ids only."""
     if not layout.is_job_id(text) or not text.isprintable():
         raise ApiError(
             404,
@@ -97,44 +96,44 @@ def checked_job_id(text: str) -> str:
 
 @stream_request_body
 class BaseHandler(APIHandler):
-    """Base of all REST handlers: JSON in, JSON out, errors as ``IErrorBody``."""
+    """Base of all REST handlers: JSON requests and responses, errors as ``IErrorBody``."""
 
     def initialize(self) -> None:
-        """Per request."""
+        """Initialize the state of one request."""
         self._body = bytearray()
 
     @property
-    def core(self) -> Core:
-        """The server's ``Core``."""
-        return core_of(self)
+    def service(self) -> JobService:
+        """The server's ``JobService``."""
+        return service_of(self)
 
     @property
     def content_security_policy(self) -> str:
-        """Nothing in an answer may run, load or be framed by others."""
+        """Forbid scripts, resources and framing for all responses."""
         return f"{super().content_security_policy}; sandbox"
 
     def set_default_headers(self) -> None:
-        """No guessing of types, no copies kept by browsers or proxies."""
+        """Forbid content sniffing and caching."""
         super().set_default_headers()
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
         self.set_header("Cross-Origin-Resource-Policy", "same-origin")
 
     async def prepare(self, *, _redirect_to_login: bool = False) -> None:
-        """Refuse a body that is too large before it is read."""
+        """Reject a large body before it is read."""
         announced = self.request.headers.get("Content-Length", "0")
         if not announced.isdecimal() or int(announced) > MAX_BODY:
             raise ApiError(413, f"A request here holds at most {MAX_BODY} bytes.")
         await super().prepare()
 
     def data_received(self, chunk: bytes) -> None:
-        """Collect the body, up to the limit."""
+        """Collect the body up to the limit."""
         if len(self._body) + len(chunk) > MAX_BODY:
             raise ApiError(413, f"A request here holds at most {MAX_BODY} bytes.")
         self._body += chunk
 
     def body(self) -> dict[str, Any]:
-        """The request's JSON object; empty where there is none."""
+        """Return the JSON object of the request; empty if there is no body."""
         if not self._body.strip():
             return {}
         try:
@@ -145,47 +144,47 @@ class BaseHandler(APIHandler):
             raise ApiError(400, "The body of the request is not a JSON object.")
         return value
 
-    def text_in(self, body: dict[str, Any], name: str, most: int = MAX_TEXT) -> str:
-        """A text of the body; empty where it is not given."""
+    def body_text(self, body: dict[str, Any], name: str, limit: int = MAX_TEXT) -> str:
+        """Return a text of the body; empty if it is missing."""
         value = body.get(name, "")
-        if not isinstance(value, str) or len(value) > most:
-            raise ApiError(400, f"{name} must be a text of at most {most} characters.")
+        if not isinstance(value, str) or len(value) > limit:
+            raise ApiError(400, f"{name} must be a text of at most {limit} characters.")
         return value
 
-    def flag_in(self, body: dict[str, Any], name: str) -> bool:
-        """A truth value of the body; false where it is not given."""
+    def body_flag(self, body: dict[str, Any], name: str) -> bool:
+        """Return a boolean of the body; false if it is missing."""
         value = body.get(name, False)
         if not isinstance(value, bool):
             raise ApiError(400, f"{name} must be true or false.")
         return value
 
-    def query(self, name: str, default: str = "", most: int = MAX_TEXT) -> str:
-        """A parameter of the address as text."""
+    def query_text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
+        """Return a query parameter as text."""
         value = self.get_query_argument(name, default, strip=False)
-        if len(value) > most:
-            raise ApiError(400, f"{name} may have at most {most} characters.")
+        if len(value) > limit:
+            raise ApiError(400, f"{name} may have at most {limit} characters.")
         return value
 
-    def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A parameter of the address as a whole number within bounds."""
-        text = self.query(name, str(default), 24)
+    def query_int(self, name: str, default: int, minimum: int, limit: int) -> int:
+        """Return a query parameter as an integer within bounds."""
+        text = self.query_text(name, str(default), 24)
         try:
             value = int(text) if text.isascii() else None
         except ValueError:
             value = None
-        if value is None or not least <= value <= most:
+        if value is None or not minimum <= value <= limit:
             raise ApiError(
-                400, f"{name}={one_line(text, 24)} is no whole number from {least} to {most}."
+                400, f"{name}={one_line(text, 24)} is no whole number from {minimum} to {limit}."
             )
         return value
 
-    def answer(self, value: Any, status: int = 200) -> None:
-        """Finish with JSON."""
+    def finish_json(self, value: Any, status: int = 200) -> None:
+        """Finish the response with JSON."""
         self.set_status(status)
         self.finish(json.dumps(value, allow_nan=False, separators=(",", ":")))
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Say what is wrong as ``IErrorBody``; nothing of the request is repeated."""
+        """Respond with ``IErrorBody``. The response does not contain data of the request."""
         error = kwargs.get("exc_info", (None, None, None))[1]
         found = api_error(error) if error is not None else None
         if found is None:
@@ -197,7 +196,7 @@ class BaseHandler(APIHandler):
         self.finish(json.dumps(found.body()))
 
     def log_exception(self, typ: Any, value: Any, tb: Any) -> None:
-        """Log faults of ours whole, and what was foreseen in one short line."""
+        """Log unexpected errors with their traceback, and other errors in one line."""
         found = api_error(value) if value is not None else None
         if found is not None:
             self.log.debug("submarine: %d %s", found.status_code, found.error)

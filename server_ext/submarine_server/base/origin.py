@@ -1,7 +1,7 @@
-"""Which page may call: the server's own origin, exactly, or one that the server's owner allows.
+"""Check the origin of a request: the server's own origin, or one that the configuration allows.
 
-Does not authenticate. jupyter-server compares the host alone and lets a missing scheme pass; here
-scheme, host and port count.
+jupyter-server compares only the host and accepts a missing scheme. Here scheme, host and port must
+match.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Origin = tuple[str, str, int]
 
 
 def parse_origin(text: str) -> Origin | None:
-    """Scheme, host and port of an ``Origin`` header; None for ``null`` and all that is none."""
+    """Return scheme, host and port of an ``Origin`` header; None for invalid values."""
     try:
         parts = urlsplit(text)
         port = parts.port
@@ -31,11 +31,11 @@ def parse_origin(text: str) -> Origin | None:
     return scheme, host, _PORTS[scheme] if port is None else port
 
 
-def own_origin(protocol: str, headers: Mapping[str, str]) -> Origin | None:
-    """The server's origin, as the browser that sent ``headers`` sees it.
+def server_origin(protocol: str, headers: Mapping[str, str]) -> Origin | None:
+    """Return the server's origin as seen by the browser that sent ``headers``.
 
-    A proxy that ends TLS says so in ``X-Forwarded-Proto``. No page can set that header, nor
-    ``Host``, in a request that another origin's server lets it send.
+    A proxy that terminates TLS sets ``X-Forwarded-Proto``. A page of another origin can set neither
+    this header nor ``Host``.
     """
     forwarded = headers.get("X-Forwarded-Proto", "").split(",")[0].strip().lower()
     scheme = forwarded if forwarded in _PORTS else protocol.lower()
@@ -43,7 +43,7 @@ def own_origin(protocol: str, headers: Mapping[str, str]) -> Origin | None:
 
 
 def explicitly_allowed(handler: JupyterHandler, origin: str) -> bool:
-    """Whether ``ServerApp.allow_origin`` or ``allow_origin_pat`` names this origin, whole."""
+    """Return whether ``allow_origin`` or ``allow_origin_pat`` matches the whole origin."""
     allowed = handler.allow_origin
     if allowed:
         return allowed == "*" or allowed.rstrip("/").lower() == origin.lower()
@@ -51,16 +51,16 @@ def explicitly_allowed(handler: JupyterHandler, origin: str) -> bool:
     return bool(pattern) and re.fullmatch(str(pattern), origin.lower()) is not None
 
 
-def refusal(handler: JupyterHandler) -> str:
-    """Why this request may not come from the page that it comes from; empty: it may."""
+def rejection_reason(handler: JupyterHandler) -> str:
+    """Return why the origin of a request is not allowed; empty if it is."""
     headers = handler.request.headers
     upgrade = headers.get("Upgrade", "").lower() == "websocket"
     sent = headers.get("Origin", headers.get("Sec-WebSocket-Origin"))
     if sent is not None:
         if explicitly_allowed(handler, sent):
             return ""
-        here = own_origin(handler.request.protocol, headers)
-        if here is None or parse_origin(sent) != here:
+        server = server_origin(handler.request.protocol, headers)
+        if server is None or parse_origin(sent) != server:
             return "The request comes from a page of another origin"
     elif upgrade:
         return "A websocket must say which page opens it (Origin)"
@@ -71,5 +71,5 @@ def refusal(handler: JupyterHandler) -> str:
         headers.get("Sec-Fetch-Dest") == "document"
     )
     if handler.request.method in _SAFE and visit:
-        return ""  # somebody followed a link to us
+        return ""  # a link from another page
     return "The request comes from a page of another site"

@@ -1,15 +1,15 @@
-"""The websocket of a page: one connection, any number of subscriptions."""
+"""The websocket of a page: one connection with several subscriptions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_server.channel.feed import Services as Services
+    from submarine_server.channel.feed import ChannelServices as ChannelServices
     from submarine_server.channel.websocket import (
-        PAGES as PAGES,
+        ROUTES as ROUTES,
         SERVICES as SERVICES,
-        close_pages as close_pages,
+        attach as attach,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -17,7 +17,11 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "feed": ("Services",),
-            "websocket": ("PAGES", "SERVICES", "close_pages"),
+            "feed": ("ChannelServices",),
+            "websocket": (
+                "ROUTES",
+                "SERVICES",
+                "attach",
+            ),
         },
     )

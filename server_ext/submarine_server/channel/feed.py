@@ -1,9 +1,4 @@
-"""What a subscription is made of: a feed that says something, the way to its page, its credit.
-
-Does not know the websocket (``socket``) nor what a page has subscribed to (``page``); the feeds
-themselves are ``jobs_feed``, ``job_feed``, ``metrics_feed``, ``log_feed``, ``starts_feed`` and
-``workflow_feed``.
-"""
+"""Base class of feeds, their services, and flow control of log data."""
 
 from __future__ import annotations
 
@@ -17,26 +12,26 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 
 if TYPE_CHECKING:
-    from submarine_server.displays import Displays, MetricsReaders, RunDisplays
-    from submarine_server.monitor import JobsWatch
-    from submarine_server.service import Core
+    from submarine_server.displays import JobDisplays, MetricsDisplays, WorkflowDisplays
+    from submarine_server.monitor import JobMonitor
+    from submarine_server.service import JobService
 
-#: A message without its ``id``, or its text.
+#: A message without ``id``, or its encoded text.
 Message = Mapping[str, Any] | str
-#: Takes a message; returns when it has gone, which takes as long as the page is slow. A feed that
-#: waits for it has never more than one message under way.
+#: Sends a message; returns when the connection has accepted it, so that a feed has at most one
+#: message in transit.
 Send = Callable[[Message], Awaitable[None]]
-#: Bytes of log data that may be under way to one subscription.
+#: Maximum number of unacknowledged bytes of log data per subscription.
 WINDOW = 1 << 20
 
 
 class Credit:
-    """How much log data a page has not acknowledged yet; the feed spends, the page gives back.
+    """Unacknowledged log data of a subscription.
 
     Parameters
     ----------
     window
-        Bytes that may be under way at once.
+        Maximum number of unacknowledged bytes.
     """
 
     def __init__(self, window: int = WINDOW) -> None:
@@ -46,20 +41,20 @@ class Credit:
 
     @property
     def left(self) -> int:
-        """Bytes that may be sent now."""
+        """Number of bytes that may be sent now."""
         return max(0, self._window - self._spent)
 
     def spend(self, count: int) -> None:
-        """Note that ``count`` bytes are being sent."""
+        """Count ``count`` sent bytes."""
         self._spent += count
 
     def give(self, count: int) -> None:
-        """Note that the page has taken ``count`` bytes in; what was never sent does not count."""
+        """Count ``count`` acknowledged bytes, at most the sent ones."""
         self._spent = max(0, self._spent - max(0, count))
         self._given.set()
 
     async def wait(self, count: int = 1) -> int:
-        """Wait until at least ``count`` bytes (at most the window) may be sent; how many may."""
+        """Wait until ``count`` bytes (at most the window) may be sent; return how many may."""
         while self.left < min(count, self._window):
             self._given.clear()
             await self._given.wait()
@@ -67,38 +62,38 @@ class Credit:
 
 
 @dataclass(frozen=True)
-class Services:
-    """What feeds stand on: shared by all pages of the server."""
+class ChannelServices:
+    """Services for feeds, shared by all connections of the server."""
 
-    core: Core
-    jobs: JobsWatch
-    displays: Displays
-    metrics: MetricsReaders
-    runs: RunDisplays
+    service: JobService
+    monitor: JobMonitor
+    jobs: JobDisplays
+    metrics: MetricsDisplays
+    workflows: WorkflowDisplays
 
 
 class Feed(ABC):
-    """One subscription of one page.
+    """One subscription of a connection.
 
-    The page makes it, runs it and cancels it: ``run`` must let go of everything when it is
-    cancelled. Where ``run`` returns, the page is told ``end``; where it or the constructor raises a
-    ``SubmarineError``, the page is told that; both end the subscription.
+    The connection creates, runs and cancels the feed. If ``run`` returns, the client receives
+    ``end``. If ``run`` or the constructor raises a ``SubmarineError``, the client receives the
+    error. Both end the subscription. When it is cancelled, ``run`` must release all resources.
 
     Parameters
     ----------
-    words
-        The client's message, unchecked: the constructor takes what it needs and raises UsageError
-        for nonsense. It must not block.
+    request
+        The client's message. The constructor validates the fields that it uses, raises UsageError,
+        and must not block.
     send
-        Takes messages without ``id``.
+        Sends messages without ``id``.
     credit
-        For log data: ``spend`` what is sent, and ``wait`` before.
+        For log data: call ``wait`` before and ``spend`` after sending.
     """
 
     kind: ClassVar[str]
 
     def __init__(
-        self, services: Services, words: Mapping[str, Any], send: Send, credit: Credit
+        self, services: ChannelServices, request: Mapping[str, Any], send: Send, credit: Credit
     ) -> None:
         self.services = services
         self.send = send
@@ -106,34 +101,34 @@ class Feed(ABC):
 
     @abstractmethod
     async def run(self) -> None:
-        """Say what there is to say until nothing more will come."""
+        """Send messages until there will be no more."""
 
 
-def job_in(words: Mapping[str, Any]) -> str:
-    """The job that a subscription names.
+def job_id_in(request: Mapping[str, Any]) -> str:
+    """Return the job id of a subscription.
 
     Raises
     ------
     UsageError
-        If it names none.
+        If it is missing or invalid.
     """
-    job = words.get("job")
+    job = request.get("job")
     if isinstance(job, str) and layout.is_job_id(job):
         return job
     raise UsageError("`job` is not the id of a job.", "Give the whole id, as `submarine list`.")
 
 
-def number_in(
-    words: Mapping[str, Any], name: str, least: int, most: int, otherwise: int | None = None
+def int_in(
+    request: Mapping[str, Any], name: str, minimum: int, maximum: int, default: int | None = None
 ) -> int:
-    """A whole number between ``least`` and ``most``.
+    """Return an integer between ``minimum`` and ``maximum``.
 
     Raises
     ------
     UsageError
-        If it is something else, or absent without an ``otherwise``.
+        If it is invalid, or missing without a ``default``.
     """
-    value = words.get(name, otherwise)
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
+    value = request.get(name, default)
+    if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
         return value
-    raise UsageError(f"`{name}` must be a whole number from {least} to {most}.")
+    raise UsageError(f"`{name}` must be a whole number from {minimum} to {maximum}.")

@@ -1,9 +1,8 @@
-"""Logs of a job for one page: each byte of each log in order and once, at the pace of the page.
+"""Logs of a job for one connection: each byte once and in order, at the speed of the client.
 
-Keeps a position in every log and no data: what the page has credit for is taken from what was just
-heard (``job_log``) or read by offset (``logs.reader``). So a broken live path, a job that ends in
-between or a page that was asleep costs no byte; a page that falls far behind a log that grows is
-sent on with a ``skip``. Where a log begins for a page is ``log_words``.
+The feed keeps a position for each log and no data. Data comes from the buffer of ``GrowingLog`` or
+is read by offset, so that a lost connection to the job, its end or a slow client loses no byte. If
+a client falls too far behind, the feed sends ``skip`` and continues near the end.
 """
 
 from __future__ import annotations
@@ -13,26 +12,27 @@ import base64
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs import LogKey
-from submarine_server.channel.feed import Credit, Feed, Send, Services, job_in
-from submarine_server.channel.log_request import Beginnings, Wanted
-from submarine_server.logs import GrowingLog, JobLog, LogReader, job_logs
+from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_jobs.logs import LogKey, check, key_of, order
+from submarine_jobs.model import MAX_MERGED_TASKS
+from submarine_server.channel.feed import ChannelServices, Credit, Feed, Send, int_in, job_id_in
+from submarine_server.logs import ALL_TASKS, GrowingLog, LiveLogs, LogReader, follow, unfollow
 
 log = logging.getLogger(__name__)
 
-#: Bytes of one message of what was just heard, and of what was read.
-PIECE, READ_PIECE = 64 << 10, 256 << 10
-#: Bytes of credit that are waited for before a message is worth it.
-WORTH = 16 << 10
-#: Bytes by which a page may fall behind, further than it was, before it is sent on; and those
-#: before the end where it goes on.
-MAX_BEHIND, KEPT_BEHIND = 8 << 20, 256 << 10
-#: Seconds between attempts to read what cannot be had, growing; and when it is given up while the
-#: job runs and newer bytes are there.
-RETRY, RETRY_MOST, GIVE_UP = 0.5, 10.0, 60.0
+#: Bytes of one message, from the buffer and from a read.
+LIVE_PIECE, READ_PIECE = 64 << 10, 256 << 10
+#: Credit to wait for before a message is sent.
+MIN_CREDIT = 16 << 10
+#: Additional bytes by which a client may fall behind before data is skipped; bytes before the end
+#: at which it continues.
+MAX_BEHIND, RESUME_BEHIND = 8 << 20, 256 << 10
+#: Seconds between reads of missing bytes: first, maximum; and the time after which they are skipped
+#: if the job is running and has newer bytes.
+RETRY, MAX_RETRY, GIVE_UP = 0.5, 10.0, 60.0
 
 
 class LogFeed(Feed):
@@ -41,73 +41,73 @@ class LogFeed(Feed):
     kind = "log"
 
     def __init__(
-        self, services: Services, words: Mapping[str, Any], send: Send, credit: Credit
+        self, services: ChannelServices, request: Mapping[str, Any], send: Send, credit: Credit
     ) -> None:
-        super().__init__(services, words, send, credit)
-        self._id = job_in(words)
-        wanted = Wanted.of(words)
+        super().__init__(services, request, send, credit)
+        self._id = job_id_in(request)
+        wanted = LogRequest.of(request)
         self.tasks: Sequence[str] = wanted.tasks
         self.tail, self.resumes = wanted.tail, bool(wanted.at)
-        self._beginnings = Beginnings(wanted)
+        self._start_offsets = StartOffsets(wanted)
         self._at: dict[LogKey, int] = {}
         self._grown: dict[LogKey, None] = {}
-        #: Logs whose next bytes could not be had: since when, and the timer of the next attempt.
+        #: Logs whose next bytes are missing: since when, and the timer of the next attempt.
         self._missing: dict[LogKey, tuple[float, asyncio.TimerHandle]] = {}
-        self._news = asyncio.Event()
-        self._told: float | None = None
-        #: The least by which the page was behind since it was last sent on.
-        self._nearest = 1 << 62
+        self._event = asyncio.Event()
+        self._reported_delay: float | None = None
+        #: Smallest backlog of the client since data was last skipped.
+        self._min_behind = 1 << 62
 
-    def heard(self, key: LogKey) -> None:
+    def log_grown(self, key: LogKey) -> None:
         """See ``Follower``."""
-        if self._beginnings.wants(key.task) and key not in self._missing:
+        if self._start_offsets.wants(key.task) and key not in self._missing:
             self._grown[key] = None
-            self._news.set()
+            self._event.set()
 
-    def changed(self) -> None:
+    def state_changed(self) -> None:
         """See ``Follower``."""
-        self._news.set()
+        self._event.set()
 
     async def run(self) -> None:
         """See ``Feed``."""
-        core = self.services.core
-        job = job_logs.join(core, self._id, self)
+        service = self.services.service
+        job = follow(service, self._id, self)
         try:
             for key in list(job.logs):
-                self.heard(key)
-            await self._pump(job)
+                self.log_grown(key)
+            await self._send_all(job)
         finally:
-            job_logs.leave(core, self._id, job, self)
+            unfollow(service, self._id, job, self)
             for _, timer in self._missing.values():
                 timer.cancel()
 
-    async def _pump(self, job: JobLog) -> None:
+    async def _send_all(self, job: LiveLogs) -> None:
         while True:
-            self._news.clear()
+            self._event.clear()
             if job.failure is not None:
                 raise job.failure
-            await self._tell_behind(job)
+            await self._report_delay(job)
             if self._grown:
                 key = next(iter(self._grown))
                 del self._grown[key]
-                await self._forward(job, key)
+                await self._send_next(job, key)
             elif job.ended and not self._missing:
                 return
             else:
-                await self._news.wait()
+                await self._event.wait()
 
-    async def _tell_behind(self, job: JobLog) -> None:
-        """How far behind what is sent is; None once the job is heard again."""
+    async def _report_delay(self, job: LiveLogs) -> None:
+        """Send the delay of the data when it changes; None for a live connection."""
         now = None if job.behind is None else round(job.behind, 1)
-        if now != self._told:
-            self._told = now
+        if now != self._reported_delay:
+            self._reported_delay = now
             await self.send({"type": "behind", "seconds": now})
 
-    async def _forward(self, job: JobLog, key: LogKey) -> None:
-        """Send the next piece of one log; the rest of it waits for its turn."""
+    async def _send_next(self, job: LiveLogs, key: LogKey) -> None:
+        """Send the next piece of one log; the rest waits for its turn."""
         known = job.logs[key]
         if key not in self._at:
-            begin = self._beginnings.of(key, job.logs, job.ready)
+            begin = self._start_offsets.of(key, job.logs, job.ready)
             if begin is None:
                 return
             self._at[key] = begin
@@ -116,14 +116,14 @@ class LogFeed(Feed):
         await self._wait_for_credit(job, key, known)
         begin = self._at[key]
         size = min(known.end - begin, self.credit.left)
-        data: bytes | None = known.kept(begin, min(size, PIECE))
+        data: bytes | None = known.kept(begin, min(size, LIVE_PIECE))
         if not data and job.reader is not None:
             data = await self._read(job.reader, key, begin, min(size, READ_PIECE))
         if data is None:
-            self._try_later(key)
+            self._retry_later(key)
             return
         if not data:
-            await self._cannot_be_had(job, key, known)
+            await self._handle_missing(job, key, known)
             return
         self._missing.pop(key, None)
         await self._send(key, begin, data)
@@ -134,35 +134,35 @@ class LogFeed(Feed):
         self._at[key] = begin + len(data)
         self.credit.spend(len(data))
         text = base64.b64encode(data).decode("ascii")
-        await self.send({"type": "log", **_named(key), "offset": begin, "data": text})
+        await self.send({"type": "log", **_log_name(key), "offset": begin, "data": text})
 
-    async def _wait_for_credit(self, job: JobLog, key: LogKey, known: GrowingLog) -> None:
-        """Wait until the page can take more; if it fell too far behind meanwhile, send it on."""
-        worth = min(WORTH, known.end - self._at[key])
+    async def _wait_for_credit(self, job: LiveLogs, key: LogKey, known: GrowingLog) -> None:
+        """Wait for credit; skip data if the client fell too far behind meanwhile."""
+        worth = min(MIN_CREDIT, known.end - self._at[key])
         if self.credit.left >= worth:
             return
-        self._nearest = min(self._nearest, self._behind(job))
+        self._min_behind = min(self._min_behind, self._behind(job))
         await self.credit.wait(worth)
-        if job.ended or self._behind(job) - self._nearest <= MAX_BEHIND:
+        if job.ended or self._behind(job) - self._min_behind <= MAX_BEHIND:
             return
         for name, place in list(self._at.items()):
             end = job.logs[name].end
-            if end - place > KEPT_BEHIND:
-                await self._skip(name, job.logs[name].line_after(end - KEPT_BEHIND))
-        self._nearest = self._behind(job)
+            if end - place > RESUME_BEHIND:
+                await self._skip(name, job.logs[name].line_after(end - RESUME_BEHIND))
+        self._min_behind = self._behind(job)
 
-    def _behind(self, job: JobLog) -> int:
-        """Bytes that the page has not got yet."""
+    def _behind(self, job: LiveLogs) -> int:
+        """Number of bytes that were not sent yet."""
         return sum(max(0, job.logs[key].end - place) for key, place in self._at.items())
 
     async def _skip(self, key: LogKey, to: int) -> None:
         begin, self._at[key] = self._at[key], to
-        await self.send({"type": "skip", **_named(key), "offset": begin, "to": to})
+        await self.send({"type": "skip", **_log_name(key), "offset": begin, "to": to})
 
     async def _read(self, reader: LogReader, key: LogKey, begin: int, size: int) -> bytes | None:
-        """Bytes by offset; empty: there are none; None: nobody can tell now."""
+        """Read bytes by offset; empty if there are none, None if they cannot be read now."""
         try:
-            chunk, _ = await self.services.core.call(reader.read, key, begin, size)
+            chunk, _ = await self.services.service.call(reader.read, key, begin, size)
         except FileNotFoundError:
             return b""
         except (SubmarineError, TimeoutError) as error:
@@ -170,29 +170,143 @@ class LogFeed(Feed):
             return None
         return chunk.data if chunk.offset == begin else b""
 
-    async def _cannot_be_had(self, job: JobLog, key: LogKey, known: GrowingLog) -> None:
-        """What was heard of is nowhere: perhaps later, perhaps it died with its container."""
+    async def _handle_missing(self, job: LiveLogs, key: LogKey, known: GrowingLog) -> None:
+        """Retry later, or skip bytes that will not come: their container may have died."""
         since = self._missing[key][0] if key in self._missing else time.monotonic()
         given_up = time.monotonic() - since > GIVE_UP and job.behind is None
         newer = known.end if job.ended else known.kept_from
         if job.ended or (given_up and self._at[key] < newer < known.end):
             self._missing.pop(key, None)
             await self._skip(key, newer)
-            self.heard(key)
+            self.log_grown(key)
         else:
-            self._try_later(key)
+            self._retry_later(key)
 
-    def _try_later(self, key: LogKey) -> None:
+    def _retry_later(self, key: LogKey) -> None:
         now = time.monotonic()
         since = self._missing[key][0] if key in self._missing else now
-        pause = min(RETRY_MOST, max(RETRY, (now - since) / 2))
-        timer = asyncio.get_running_loop().call_later(pause, self._try_again, key)
+        pause = min(MAX_RETRY, max(RETRY, (now - since) / 2))
+        timer = asyncio.get_running_loop().call_later(pause, self._retry, key)
         self._missing[key] = (since, timer)
 
-    def _try_again(self, key: LogKey) -> None:
+    def _retry(self, key: LogKey) -> None:
         self._grown[key] = None
-        self._news.set()
+        self._event.set()
 
 
-def _named(key: LogKey) -> dict[str, str]:
+def _log_name(key: LogKey) -> dict[str, str]:
     return {"task": key.task, "attempt": key.attempt, "stream": key.stream}
+
+
+#: Maximum number of positions in a request, and largest offset.
+MAX_AT, MAX_OFFSET = 4096, (1 << 53) - 1
+MAX_TAIL = 64 << 20
+#: Logs found within these seconds after the first ones are not new.
+LATE = 2.0
+#: A new log is sent from the start, despite ``tail``, if at most these bytes are missing.
+MAX_NEW = 8 << 20
+
+
+@dataclass(frozen=True)
+class LogRequest:
+    """A validated request for logs."""
+
+    tasks: tuple[str, ...]
+    at: Mapping[LogKey, int]
+    tail: int | None
+
+    @staticmethod
+    def of(request: Mapping[str, Any]) -> LogRequest:
+        """Validate the client's message.
+
+        Raises
+        ------
+        UsageError
+            If it is invalid.
+        """
+        tail = None if request.get("tail") is None else int_in(request, "tail", 0, MAX_TAIL)
+        return LogRequest(_tasks(request.get("tasks")), _at(request.get("at")), tail)
+
+
+def _tasks(names: Any) -> tuple[str, ...]:
+    valid = isinstance(names, list) and 0 < len(names) <= MAX_MERGED_TASKS
+    if not valid or not all(isinstance(name, str) for name in names):
+        raise UsageError(
+            f"`tasks` must be a list of 1 to {MAX_MERGED_TASKS} names.", 'Give ["*"] for all tasks.'
+        )
+    for name in names:
+        if name != ALL_TASKS:
+            check(name, None)
+    return tuple(dict.fromkeys(names))
+
+
+def _at(places: Any) -> dict[LogKey, int]:
+    if places is None:
+        return {}
+    if not isinstance(places, dict) or len(places) > MAX_AT:
+        raise UsageError(f"`at` must be an object of at most {MAX_AT} logs.")
+    found = {}
+    for text, offset in places.items():
+        key = key_of(text)
+        valid = isinstance(offset, int) and not isinstance(offset, bool)
+        if key is None or not text.isprintable() or not valid or not 0 <= offset <= MAX_OFFSET:
+            raise UsageError(
+                f"`at` holds {text[:60]!r}, which is no place in a log.",
+                'One looks like "worker:0/e1-a1/stdout": 17.',
+            )
+        found[key] = offset
+    return found
+
+
+class StartOffsets:
+    """Start offsets of logs for one connection.
+
+    A log in ``at`` continues at its position. If the client has read another attempt of the task,
+    newer logs are sent from the start. Other logs start ``tail`` bytes before their end, in the
+    newest attempt only. Without ``tail``, everything is sent.
+    """
+
+    def __init__(self, wanted: LogRequest) -> None:
+        self._wanted = wanted
+        self._every = ALL_TASKS in wanted.tasks
+        #: Oldest attempt of each task that the client has read.
+        self._oldest_read: dict[str, tuple[int, int]] = {}
+        #: Newest attempt of each task that was started for this connection.
+        self._newest_started: dict[str, tuple[int, int]] = {}
+        for key in wanted.at:
+            place = order(key.attempt)
+            self._oldest_read[key.task] = min(self._oldest_read.get(key.task, place), place)
+
+    def wants(self, task: str) -> bool:
+        """Return whether logs of this task were requested."""
+        return self._every or task in self._wanted.tasks
+
+    def of(self, key: LogKey, logs: Mapping[LogKey, GrowingLog], ready: float | None) -> int | None:
+        """Return the offset of the first byte to send; None if the log is not sent.
+
+        Parameters
+        ----------
+        logs
+            All known logs of the job.
+        ready
+            Time at which the first log became known.
+        """
+        if key in self._wanted.at:
+            return self._wanted.at[key]
+        place, tail, known = order(key.attempt), self._wanted.tail, logs[key]
+        if key.task in self._oldest_read:
+            return 0 if place >= self._oldest_read[key.task] else None
+        if tail is None:
+            return 0
+        begun = self._newest_started.get(key.task)
+        newest = max(order(other.attempt) for other in logs if other.task == key.task)
+        if begun is None and place < newest:
+            return None
+        if begun is not None and place < begun:
+            return None
+        self._newest_started[key.task] = max(place, begun or place)
+        late = ready is not None and known.since > ready + LATE
+        new = late and (known.first or 0) <= MAX_NEW
+        if new or (begun is not None and place > begun):
+            return 0
+        return max(0, known.end - tail)

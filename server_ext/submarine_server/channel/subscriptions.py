@@ -1,8 +1,4 @@
-"""One page of a browser: what it has subscribed to, in both directions, and what that may cost.
-
-Whatever a page sends is answered, never raised. A page costs at most one message a subscription
-besides what its socket holds. Does not know how bytes travel (``socket``) nor what the feeds say.
-"""
+"""Subscriptions of one connection: parse messages, run feeds, send their messages and errors."""
 
 from __future__ import annotations
 
@@ -16,166 +12,170 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_server.base import ApiError, api_error
-from submarine_server.channel.feed import Credit, Feed, Message, Send, Services, number_in
+from submarine_server.channel.feed import ChannelServices, Credit, Feed, Message, Send, int_in
 
 log = logging.getLogger(__name__)
 
-#: Subscriptions of one page at a time.
-MOST = 64
-#: What JavaScript can count to.
-_LARGEST = (1 << 53) - 1
-#: In place of the number of a subscription, in answers to what named none.
-NOBODY = -1
+#: Maximum number of subscriptions.
+MAX_SUBSCRIPTIONS = 64
+#: Largest exact integer of JavaScript.
+MAX_INT = (1 << 53) - 1
+#: Id in errors about messages without a valid id.
+NO_SUBSCRIPTION = -1
 
 Write = Callable[[str], Awaitable[None]]
-Maker = Callable[[Services, Mapping[str, Any], Send, Credit], Feed]
+FeedFactory = Callable[[ChannelServices, Mapping[str, Any], Send, Credit], Feed]
 
 
 @dataclass
 class Subscription:
-    """A feed at work."""
+    """A running feed."""
 
     credit: Credit
     task: asyncio.Task[None]
 
 
-class GoneError(Exception):
-    """The page has gone away; raised by ``Write``."""
+class ConnectionClosedError(Exception):
+    """The connection is closed; raised by ``Write``."""
 
 
-class Page:
+class PageSubscriptions:
     """The subscriptions of one websocket.
 
     Parameters
     ----------
     write
-        Sends one text; returns when the socket has taken it, raises GoneError when it is closed.
+        Sends a text; returns when the socket has accepted it, raises ConnectionClosedError.
     kinds
-        Kind of a subscription -> what makes its feed.
+        Factories of feeds by the kind of subscription.
     """
 
-    def __init__(self, services: Services, write: Write, kinds: Mapping[str, Maker]) -> None:
+    def __init__(
+        self, services: ChannelServices, write: Write, kinds: Mapping[str, FeedFactory]
+    ) -> None:
         self._services = services
         self._write = write
         self._kinds = kinds
         self._subscriptions: dict[int, Subscription] = {}
-        self._turn = asyncio.Lock()
+        self._send_lock = asyncio.Lock()
         self._closed = False
 
     @property
     def subscribed(self) -> int:
-        """How many subscriptions there are."""
+        """Number of subscriptions."""
         return len(self._subscriptions)
 
     async def receive(self, text: str | bytes) -> None:
-        """Take one message of the page; waits only to tell it of its mistakes."""
-        number = NOBODY
+        """Handle a message of the client; errors are sent to it."""
+        subscription_id = NO_SUBSCRIPTION
         try:
-            words = _parsed(text)
-            number = number_in(words, "id", 0, _LARGEST)
-            self._obey(number, words)
+            request = _parse(text)
+            subscription_id = int_in(request, "id", 0, MAX_INT)
+            self._handle(subscription_id, request)
         except SubmarineError as error:
-            await self._tell(number, error)
+            await self._send_error(subscription_id, error)
 
-    def _obey(self, number: int, words: Mapping[str, Any]) -> None:
-        match words.get("op"):
+    def _handle(self, subscription_id: int, request: Mapping[str, Any]) -> None:
+        match request.get("op"):
             case "subscribe":
-                self._subscribe(number, words)
+                self._subscribe(subscription_id, request)
             case "unsubscribe":
-                self._drop(number)
+                self._cancel(subscription_id)
             case "ack":
-                count = number_in(words, "bytes", 0, _LARGEST)
-                # An answer to what was sent before its end is not a mistake.
-                if (subscription := self._subscriptions.get(number)) is not None:
+                count = int_in(request, "bytes", 0, MAX_INT)
+                # An acknowledgement may arrive after the end of its subscription.
+                if (subscription := self._subscriptions.get(subscription_id)) is not None:
                     subscription.credit.give(count)
             case _:
                 raise UsageError("`op` must be subscribe, unsubscribe or ack.")
 
-    def _subscribe(self, number: int, words: Mapping[str, Any]) -> None:
-        if number in self._subscriptions:
-            raise UsageError(f"{number} is subscribed already.", "Unsubscribe it first.")
-        if len(self._subscriptions) >= MOST:
-            raise UsageError(f"A page may have {MOST} subscriptions.", "Unsubscribe one first.")
-        kind = words.get("kind")
-        make = self._kinds.get(kind) if isinstance(kind, str) else None
-        if make is None:
+    def _subscribe(self, subscription_id: int, request: Mapping[str, Any]) -> None:
+        if subscription_id in self._subscriptions:
+            raise UsageError(f"{subscription_id} is subscribed already.", "Unsubscribe it first.")
+        if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
+            raise UsageError(
+                f"A page may have {MAX_SUBSCRIPTIONS} subscriptions.", "Unsubscribe one first."
+            )
+        kind = request.get("kind")
+        factory = self._kinds.get(kind) if isinstance(kind, str) else None
+        if factory is None:
             raise UsageError(f"`kind` must be one of {', '.join(sorted(self._kinds))}.")
 
         async def send(message: Message) -> None:
-            await self.send(message, number)
+            await self.send(message, subscription_id)
 
         credit = Credit()
-        feed = make(self._services, words, send, credit)
-        task = asyncio.get_running_loop().create_task(self._run(number, feed))
-        self._subscriptions[number] = Subscription(credit, task)
+        feed = factory(self._services, request, send, credit)
+        task = asyncio.get_running_loop().create_task(self._run(subscription_id, feed))
+        self._subscriptions[subscription_id] = Subscription(credit, task)
 
-    async def _run(self, number: int, feed: Feed) -> None:
-        """Run a feed to its end, say how it ended, and forget it."""
+    async def _run(self, subscription_id: int, feed: Feed) -> None:
+        """Run a feed to its end, send how it ended, and remove it."""
         me = asyncio.current_task()
         try:
             try:
                 await feed.run()
-            except GoneError:
+            except ConnectionClosedError:
                 return
             except Exception as error:
-                await self._tell(number, error)
+                await self._send_error(subscription_id, error)
             else:
-                await self.send({"type": "end"}, number)
-        except GoneError:
+                await self.send({"type": "end"}, subscription_id)
+        except ConnectionClosedError:
             return
         finally:
-            found = self._subscriptions.get(number)
+            found = self._subscriptions.get(subscription_id)
             if found is not None and found.task is me:
-                del self._subscriptions[number]
+                del self._subscriptions[subscription_id]
 
-    def _drop(self, number: int) -> None:
-        subscription = self._subscriptions.pop(number, None)
+    def _cancel(self, subscription_id: int) -> None:
+        subscription = self._subscriptions.pop(subscription_id, None)
         if subscription is not None:
             subscription.task.cancel()
 
-    async def _tell(self, number: int, error: Exception) -> None:
-        """Say what is wrong with a subscription; what is a fault of ours is told in the log."""
-        said = api_error(error)
-        if said is None:
+    async def _send_error(self, subscription_id: int, error: Exception) -> None:
+        """Send an error; log unexpected ones."""
+        problem = api_error(error)
+        if problem is None:
             log.error("a subscription failed", exc_info=error)
-            said = ApiError(500, "The server has failed; its log says more.", "", "internal")
-        with contextlib.suppress(GoneError):
-            await self.send({"type": "error", **said.body()}, number)
+            problem = ApiError(500, "The server has failed; its log says more.", "", "internal")
+        with contextlib.suppress(ConnectionClosedError):
+            await self.send({"type": "error", **problem.body()}, subscription_id)
 
-    async def send(self, message: Message, number: int | None = None) -> None:
-        """Send one message when it is its turn; raises GoneError when the page has gone.
+    async def send(self, message: Message, subscription_id: int | None = None) -> None:
+        """Send one message after the previous ones; raises ConnectionClosedError.
 
         Parameters
         ----------
         message
-            An object, or the text of one, which many pages may share.
-        number
-            The subscription that it belongs to.
+            An object, or its encoded text, which several connections may share.
+        subscription_id
+            Id of its subscription.
         """
-        text = message if isinstance(message, str) else _text(message)
-        if number is not None:
-            text = f'{{"id":{number},{text[1:]}'
-        async with self._turn:
+        text = message if isinstance(message, str) else _to_json(message)
+        if subscription_id is not None:
+            text = f'{{"id":{subscription_id},{text[1:]}'
+        async with self._send_lock:
             if self._closed:
-                raise GoneError
+                raise ConnectionClosedError
             await self._write(text)
 
     def close(self) -> None:
-        """End every subscription; safe to call twice."""
+        """Cancel all subscriptions; may be called twice."""
         self._closed = True
-        for number in list(self._subscriptions):
-            self._drop(number)
+        for subscription_id in list(self._subscriptions):
+            self._cancel(subscription_id)
 
 
-def _text(message: Mapping[str, Any]) -> str:
+def _to_json(message: Mapping[str, Any]) -> str:
     return json.dumps(message, separators=(",", ":"), allow_nan=False)
 
 
-def _parsed(text: str | bytes) -> Mapping[str, Any]:
+def _parse(text: str | bytes) -> Mapping[str, Any]:
     try:
-        words = json.loads(text)
+        request = json.loads(text)
     except (ValueError, RecursionError):
-        words = None
-    if isinstance(words, dict):
-        return words
+        request = None
+    if isinstance(request, dict):
+        return request
     raise UsageError("That is no JSON object.", 'Send {"op": ..., "id": ...}.')

@@ -1,7 +1,7 @@
-"""The websocket of a page: who may open it, how much it takes in, how it waits for a slow page.
+"""The websocket handler: access checks, limits, backpressure.
 
-Everything is decided before the upgrade: authentication, authorisation, origin. Never counts as
-activity: a page that only watches keeps no server from being culled. What is said is ``page``'s.
+Authentication, authorization and origin are checked before the upgrade. Messages do not count as
+activity: an open page does not keep an idle server alive.
 """
 
 from __future__ import annotations
@@ -12,110 +12,134 @@ from typing import Any
 
 from jupyter_server.base.handlers import JupyterHandler
 from jupyter_server.base.websocket import WebSocketMixin
+from tornado.ioloop import IOLoop
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from submarine_server import API, version
 from submarine_server.base import guarded
-from submarine_server.channel.feed import Services
-from submarine_server.channel.kinds import KINDS
-from submarine_server.channel.subscriptions import GoneError, Page
+from submarine_server.channel.feed import ChannelServices
+from submarine_server.channel.feeds import FEEDS
+from submarine_server.channel.subscriptions import ConnectionClosedError, PageSubscriptions
+from submarine_server.displays import JobDisplays, MetricsDisplays, WorkflowDisplays
+from submarine_server.monitor import JobMonitor, event_publisher
+from submarine_server.service import JobService
 
-#: Bytes of one message of a page; the longest that makes sense resumes the logs of a large gang.
+#: Maximum size of a message; the largest valid one resumes the logs of a large job.
 MAX_MESSAGE = 256 << 10
-#: Pages of one server at a time.
-MAX_PAGES = 500
-#: Names of the server's settings.
-SERVICES, PAGES = "submarine_services", "submarine_pages"
+#: Maximum number of connections of the server.
+MAX_CONNECTIONS = 500
+#: Keys of the server's settings.
+SERVICES, CONNECTIONS = "submarine_services", "submarine_connections"
 
 
 class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
-    """``GET channel``, upgraded."""
+    """``GET channel`` with an upgrade."""
 
-    page: Page | None = None
-    _under_way: asyncio.Future[None] | None = None
-    _greeting: asyncio.Task[None] | None = None
+    page: PageSubscriptions | None = None
+    _pending_write: asyncio.Future[None] | None = None
+    _hello_task: asyncio.Task[None] | None = None
 
     @property
     def max_message_size(self) -> int:
-        """See ``WebSocketHandler``: a longer message closes the connection (1009)."""
+        """Maximum size of a message; a longer one closes the connection (1009)."""
         return MAX_MESSAGE
 
     @property
     def ping_timeout(self) -> int:
-        """See ``WebSocketMixin``, in milliseconds; to Tornado, which counts seconds: no ping."""
+        """Timeout in milliseconds; Tornado gets the interval, so that it does not ping too."""
         own: int = super().ping_timeout
         return own if self.ws_connection is not None else self.ping_interval
 
     @guarded("read")
     async def get(self, *args: Any, **kwargs: Any) -> None:
-        """Open the channel; ``guarded`` demands an own ``Origin`` of whoever asks for it."""
-        if len(_pages(self.settings)) >= MAX_PAGES:
+        """Open the channel; ``guarded`` requires an allowed ``Origin``."""
+        if len(_connections(self.settings)) >= MAX_CONNECTIONS:
             raise HTTPError(503, "Too many pages are open.")
         await WebSocketHandler.get(self, *args, **kwargs)
 
     def check_origin(self, origin: str | None = None) -> bool:
-        """Whether the upgrade is allowed: ``guarded`` has compared the origin exactly."""
+        """Return True: ``guarded`` has checked the origin."""
         return True
 
     async def open(self, *args: Any, **kwargs: Any) -> None:
-        """Say hello."""
+        """Send the first message."""
         super().open(*args, **kwargs)
-        self.set_nodelay(True)  # a line of a log is small and must not wait for the next
-        services: Services = self.settings[SERVICES]
-        self.page = Page(services, self._send, KINDS)
-        _pages(self.settings).add(self)
+        self.set_nodelay(True)  # lines of a log are small
+        services: ChannelServices = self.settings[SERVICES]
+        self.page = PageSubscriptions(services, self._send, FEEDS)
+        _connections(self.settings).add(self)
         await self._hello(self.page)
 
     def send_ping(self) -> None:
-        """Ping as Jupyter does, and say hello again: a page's script hears no ping.
+        """Ping, and repeat the first message, because scripts of a page cannot see pings.
 
-        So a page can tell a connection that is silent from one that is dead.
+        The page detects a dead connection by the missing message.
         """
         super().send_ping()
-        if self.page is not None and (self._greeting is None or self._greeting.done()):
-            self._greeting = asyncio.ensure_future(self._hello(self.page))
+        if self.page is not None and (self._hello_task is None or self._hello_task.done()):
+            self._hello_task = asyncio.ensure_future(self._hello(self.page))
 
-    async def _hello(self, page: Page) -> None:
-        with contextlib.suppress(GoneError):
+    async def _hello(self, page: PageSubscriptions) -> None:
+        with contextlib.suppress(ConnectionClosedError):
             await page.send({"type": "hello", "version": version(), "api": API})
 
     async def on_message(self, message: str | bytes) -> None:
-        """Take a message; the next one is read when this one is done."""
+        """Handle a message before the next one is read."""
         if self.page is not None:
             await self.page.receive(message)
 
     def on_close(self) -> None:
-        """End what the page had subscribed to."""
-        _pages(self.settings).discard(self)
+        """Cancel the subscriptions."""
+        _connections(self.settings).discard(self)
         if self.page is not None:
             self.page.close()
 
     async def _send(self, text: str) -> None:
-        """Wait until the socket has taken everything before, then give it this, and wait again.
+        """Wait for the previous message, then write this one and wait for it.
 
-        A sender may be cancelled while the page is slow: what it gave is still under way.
+        A cancelled sender leaves its message in transit.
         """
         try:
-            while self._under_way is not None and not self._under_way.done():
-                await asyncio.shield(self._under_way)
-            self._under_way = asyncio.ensure_future(self.write_message(text))
-            await asyncio.shield(self._under_way)
+            while self._pending_write is not None and not self._pending_write.done():
+                await asyncio.shield(self._pending_write)
+            self._pending_write = asyncio.ensure_future(self.write_message(text))
+            await asyncio.shield(self._pending_write)
         except WebSocketClosedError as exc:
-            raise GoneError from exc
+            raise ConnectionClosedError from exc
 
 
-def _pages(settings: dict[str, Any]) -> set[ChannelHandler]:
-    pages: set[ChannelHandler] = settings[PAGES]
+def _connections(settings: dict[str, Any]) -> set[ChannelHandler]:
+    pages: set[ChannelHandler] = settings[CONNECTIONS]
     return pages
 
 
-def close_pages(settings: dict[str, Any]) -> None:
-    """Close every page's websocket: the server stops, and the pages are to come again."""
-    for handler in list(_pages(settings)):
+def close_connections(settings: dict[str, Any]) -> None:
+    """Close all connections because the server stops; pages reconnect."""
+    for handler in list(_connections(settings)):
         handler.close(1001, "the server stops")
         if handler.page is not None:
             handler.page.close()
+
+
+def attach(settings: dict[str, Any], service: JobService) -> None:
+    """Create the services of the channel; they stop with ``service``."""
+    monitor = JobMonitor(service, event_publisher(settings.get("event_logger")))
+    settings[SERVICES] = ChannelServices(
+        service,
+        monitor,
+        JobDisplays(service, monitor),
+        MetricsDisplays(service, monitor),
+        WorkflowDisplays(service),
+    )
+    settings[CONNECTIONS] = set()
+
+    async def close() -> None:
+        close_connections(settings)
+        await monitor.close()
+
+    service.on_close(close)
+    IOLoop.current().add_callback(monitor.start)
 
 
 ROUTES = [(r"channel", ChannelHandler)]

@@ -1,7 +1,6 @@
-"""The jobs that are on display somewhere: one stream a job, one text of it for all pages.
+"""Displayed jobs: one observation and one encoded message per job, for all connections.
 
-A display begins with the first page that shows the job and ends with the last. How a job is
-followed is the core's ``watch``; what a page gets is ``channel.job_feed``'s.
+A display starts with the first connection that shows the job and ends with the last.
 """
 
 from __future__ import annotations
@@ -18,123 +17,125 @@ from submarine_jobs.client import Watcher, final_record
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_runtime.protocol.states import State
-from submarine_server.displays.shared import Shared
-from submarine_server.views import About, view_json
+from submarine_server.displays.shared import SharedPool
+from submarine_server.views import JobDetails, view_json
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
-    from submarine_server.monitor import JobsWatch
-    from submarine_server.service import Core
+    from submarine_server.monitor import JobMonitor
+    from submarine_server.service import JobService
 
 log = logging.getLogger(__name__)
 
-#: Seconds that a view waits for what the job's directory says besides.
-MOMENT = 1.0
+#: Seconds that a view waits for details from the job directory.
+DETAILS_TIMEOUT = 1.0
 
 
 class Display:
-    """One job (or run), for all pages that show it."""
+    """A displayed job or workflow run."""
 
     def __init__(self) -> None:
-        #: The message of the newest view without the number of a subscription; empty: none yet.
+        #: Latest message without the id of a subscription; empty before the first one.
         self.text = ""
-        self.number = 0
+        self.revision = 0
         self.ended = False
-        #: Why there will be no view.
+        #: Why there is no message.
         self.error: BaseException | None = None
         self._changed = asyncio.Event()
 
     def show(self, message: Mapping[str, object], *, ended: bool = False) -> None:
-        """Take the newest view, as the message that goes out."""
+        """Set the latest message."""
         text = json.dumps(message, separators=(",", ":"), allow_nan=False)
         if text != self.text or ended != self.ended:
             self.text, self.ended = text, ended
-            self._tell()
+            self._notify()
 
     def end(self) -> None:
-        """Nothing follows what was shown."""
+        """Mark the display as ended."""
         self.ended = True
-        self._tell()
+        self._notify()
 
     def fail(self, error: BaseException) -> None:
-        """There is nothing to show."""
+        """Mark the display as failed."""
         self.error = error
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
-        self.number += 1
+    def _notify(self) -> None:
+        self.revision += 1
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def texts(self) -> AsyncIterator[str]:
-        """The newest message whenever the one before has been taken; the last one in any case."""
-        number, told = 0, ""
-        while not self.ended or number < self.number:
-            while self.number <= number:
+    async def messages(self) -> AsyncIterator[str]:
+        """Yield the latest message after each consumed one, including the last message."""
+        revision, sent = 0, ""
+        while not self.ended or revision < self.revision:
+            while self.revision <= revision:
                 await self._changed.wait()
-            number = self.number
+            revision = self.revision
             if self.error is not None:
                 raise self.error
-            if self.text != told:
-                yield (told := self.text)
+            if self.text != sent:
+                yield (sent := self.text)
 
 
-class _Besides:
-    """What a view says besides the record; soon, or without what the file system keeps back.
+class _DetailsLoader:
+    """Load the details of a job without delaying its views.
 
     Parameters
     ----------
-    came
-        Set when there is more to say than there was.
+    changed
+        Set when details arrive late.
     """
 
-    def __init__(self, core: Core, job: Job, came: asyncio.Event) -> None:
-        self._core, self._job, self._came = core, job, came
-        self._asking: asyncio.Future[About] | None = None
+    def __init__(self, service: JobService, job: Job, changed: asyncio.Event) -> None:
+        self._service, self._job, self._changed = service, job, changed
+        self._pending: asyncio.Future[JobDetails] | None = None
         self._late = False
 
-    async def about(self, view: JobView) -> About:
-        """What is known within a moment; ``came`` is set when it is more."""
-        asking = self._asking
-        if asking is None:  # one question at a time, however long it takes
-            call = self._core.call(self._core.abouts.of, self._job, view.record)
-            asking = self._asking = asyncio.ensure_future(call)
-            asking.add_done_callback(self._done)
-        await asyncio.wait([asking], timeout=MOMENT)
-        if asking.done() and not asking.cancelled() and asking.exception() is None:
-            return asking.result()
+    async def load(self, view: JobView) -> JobDetails:
+        """Return the details, or after a timeout the local ones; then set ``changed`` later."""
+        pending = self._pending
+        if pending is None:  # one call at a time
+            call = self._service.call(self._service.details.get, self._job, view.record)
+            pending = self._pending = asyncio.ensure_future(call)
+            pending.add_done_callback(self._done)
+        await asyncio.wait([pending], timeout=DETAILS_TIMEOUT)
+        if pending.done() and not pending.cancelled() and pending.exception() is None:
+            return pending.result()
         self._late = True
-        return await self._core.here(self._core.abouts.guess, self._job, view.record)
+        return await self._service.call_local(
+            self._service.details.get_local, self._job, view.record
+        )
 
-    def _done(self, asking: asyncio.Future[About]) -> None:
-        self._asking = None
-        failed = asking.cancelled() or asking.exception() is not None
+    def _done(self, pending: asyncio.Future[JobDetails]) -> None:
+        self._pending = None
+        failed = pending.cancelled() or pending.exception() is not None
         if self._late and not failed:
-            self._came.set()
+            self._changed.set()
         self._late = False
 
 
-class Displays:
-    """All displays of a server."""
+class JobDisplays:
+    """Displayed jobs of a server."""
 
-    def __init__(self, core: Core, jobs: JobsWatch) -> None:
-        self._core = core
-        self._jobs = jobs
-        self._shared = Shared(Display, self._work, lambda display: display.error is not None)
+    def __init__(self, service: JobService, monitor: JobMonitor) -> None:
+        self._service = service
+        self._monitor = monitor
+        self._shared = SharedPool(Display, self._work, lambda display: display.error is not None)
         self._watchers: dict[Session, Watcher] = {}
 
     def open(self, job_id: str) -> AbstractAsyncContextManager[Display]:
-        """The display of a job, while a page shows it."""
+        """Return a context manager with the display of a job."""
         return self._shared.open(job_id)
 
     async def _work(self, job_id: str, display: Display) -> None:
         try:
-            job = await self._core.job(job_id)
-            known = await self._core.here(job.index_entry)
+            job = await self._service.job(job_id)
+            known = await self._service.call_local(job.index_entry)
             if known is not None and known.final:
                 await self._end(display, job)
             else:
-                with self._jobs.looking():
+                with self._monitor.keep_polling():
                     await self._follow(display, job)
         except (SubmarineError, TimeoutError) as error:
             display.fail(error)
@@ -145,41 +146,41 @@ class Displays:
     async def _follow(self, display: Display, job: Job) -> None:
         """Show each new view until the job has ended."""
         loop = asyncio.get_running_loop()
-        newest: list[JobView] = []
-        came = asyncio.Event()
+        latest: list[JobView] = []
+        changed = asyncio.Event()
 
         def take(view: JobView) -> None:
-            newest[:] = [view]
-            came.set()
+            latest[:] = [view]
+            changed.set()
 
-        def heard(view: JobView) -> None:  # in the watcher's thread
-            with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+        def on_view(view: JobView) -> None:  # called in the watcher's thread
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(take, view)
 
         watcher = self._watchers.get(job.session)
         if watcher is None:
-            watcher = Watcher(job.session, self._jobs.observer, tails=False)
+            watcher = Watcher(job.session, self._monitor.observer, tails=False)
             self._watchers[job.session] = watcher
-        besides = _Besides(self._core, job, came)
-        stop = await self._core.here(watcher.subscribe, job, heard)
+        loader = _DetailsLoader(self._service, job, changed)
+        stop = await self._service.call_local(watcher.subscribe, job, on_view)
         try:
             while True:
-                await came.wait()
-                came.clear()
-                view = newest[0]
+                await changed.wait()
+                changed.clear()
+                view = latest[0]
                 if view.record.state.ended and view.record.state is not State.LOST:
                     await self._end(display, job)
                     return
-                display.show(_message(view, await besides.about(view)))
+                display.show(_message(view, await loader.load(view)))
         finally:
             stop()
 
     async def _end(self, display: Display, job: Job) -> None:
-        """Show the job's last word, whole."""
-        record = await self._core.call(final_record, job)
-        about = await self._core.call(self._core.abouts.of, job, record)
-        display.show(_message(JobView(record, source="final"), about), ended=True)
+        """Show the final record."""
+        record = await self._service.call(final_record, job)
+        details = await self._service.call(self._service.details.get, job, record)
+        display.show(_message(JobView(record, source="final"), details), ended=True)
 
 
-def _message(view: JobView, about: About) -> dict[str, object]:
-    return {"type": "job", "view": view_json(view, about)}
+def _message(view: JobView, details: JobDetails) -> dict[str, object]:
+    return {"type": "job", "view": view_json(view, details)}

@@ -1,7 +1,6 @@
-"""The samples of jobs whose curves are on display: one reader a job, for all pages that show it.
+"""Metrics of displayed jobs: one reader per job, for all connections.
 
-Reads what is new in the job directory, while somebody looks. What a sample means is the core's
-``metrics``; how curves are drawn from them is ``series``'.
+Reads new samples from the job directory while the job is displayed.
 """
 
 from __future__ import annotations
@@ -14,129 +13,129 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.outputs import MetricsReader, Row
-from submarine_server.displays.shared import Shared
+from submarine_server.displays.shared import SharedPool
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
-    from submarine_server.monitor import JobsWatch
-    from submarine_server.service import Core
+    from submarine_server.monitor import JobMonitor
+    from submarine_server.service import JobService
 
-#: Seconds between looks: at least, at most, and as a share of the job's age, for an old job ships
-#: its samples seldom; each look costs two listings a task.
-FASTEST, SLOWEST, SHARE = 3.0, 60.0, 1 / 64
-#: Seconds until a job directory that did not answer is read again.
-SILENCE_PAUSE = 10.0
+#: Interval between reads in seconds: minimum, maximum, and its ratio to the age of the job. Old
+#: jobs ship samples rarely, and each read costs two directory listings per task.
+MIN_INTERVAL, MAX_INTERVAL, AGE_FACTOR = 3.0, 60.0, 1 / 64
+#: Seconds before a job directory that did not respond is read again.
+RETRY = 10.0
 
 
 @dataclass(frozen=True)
-class Taken:
-    """Samples that are new to a page, and how far it has come with that."""
+class MetricsUpdate:
+    """New samples for a connection, and the number of samples that it has with them."""
 
     rows: list[Row]
-    number: int
+    count: int
     ended: bool
 
 
-class Curves:
-    """The samples of one job."""
+class JobMetrics:
+    """Samples of one job."""
 
     def __init__(self) -> None:
         self._rows: list[Row] = []
-        self._looks = 0
+        self._reads = 0
         self._ended = False
         self._error: BaseException | None = None
         self._changed = asyncio.Event()
 
-    async def after(self, taken: Taken | None) -> Taken:
-        """What has come since ``taken``; at first all that there is, at once if there was a look.
+    async def changes_since(self, previous: MetricsUpdate | None) -> MetricsUpdate:
+        """Return the samples after ``previous``; with None, wait for the first read and return all.
 
         Raises
         ------
         SubmarineError
             If the job or its directory cannot be read.
         """
-        number = taken.number if taken is not None else 0
+        count = previous.count if previous is not None else 0
         while True:
             if self._error is not None:
                 raise self._error
-            news = len(self._rows) > number or self._ended
-            if self._looks and (news or taken is None):
-                rows = _in_order(self._rows[number:])
-                return Taken(rows, len(self._rows), self._ended)
+            news = len(self._rows) > count or self._ended
+            if self._reads and (news or previous is None):
+                rows = _in_order(self._rows[count:])
+                return MetricsUpdate(rows, len(self._rows), self._ended)
             await self._changed.wait()
 
     def add(self, rows: list[Row], *, ended: bool) -> None:
-        """Take what a look has brought."""
+        """Add the samples of a read."""
         self._rows += rows
-        self._looks += 1
+        self._reads += 1
         self._ended = ended
-        self._tell()
+        self._notify()
 
     def fail(self, error: BaseException) -> None:
-        """There is nothing to be had."""
+        """Mark the samples as unavailable."""
         self._error = error
-        self._tell()
+        self._notify()
 
     @property
-    def looked(self) -> bool:
-        """Whether the samples could be read at least once."""
-        return self._looks > 0
+    def loaded(self) -> bool:
+        """Whether the samples were read at least once."""
+        return self._reads > 0
 
     @property
     def failed(self) -> bool:
-        """Whether it cannot go on."""
+        """Whether reading failed."""
         return self._error is not None
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
 
-class MetricsReaders:
-    """All readers of a server."""
+class MetricsDisplays:
+    """Metrics of displayed jobs of a server."""
 
-    def __init__(self, core: Core, jobs: JobsWatch) -> None:
-        self._core = core
-        self._jobs = jobs
-        self._shared = Shared(Curves, self._work, lambda curves: curves.failed)
+    def __init__(self, service: JobService, monitor: JobMonitor) -> None:
+        self._service = service
+        self._monitor = monitor
+        self._shared = SharedPool(JobMetrics, self._work, lambda metrics: metrics.failed)
 
-    def open(self, job_id: str) -> AbstractAsyncContextManager[Curves]:
-        """The samples of a job, while a page shows them."""
+    def open(self, job_id: str) -> AbstractAsyncContextManager[JobMetrics]:
+        """Return a context manager with the metrics of a job."""
         return self._shared.open(job_id)
 
-    async def _work(self, job_id: str, curves: Curves) -> None:
+    async def _work(self, job_id: str, metrics: JobMetrics) -> None:
         try:
-            job = await self._core.job(job_id)
-            with self._jobs.looking():  # for its end
-                await self._read(job, curves)
+            job = await self._service.job(job_id)
+            with self._monitor.keep_polling():  # to detect the end of the job
+                await self._read(job, metrics)
         except (SubmarineError, TimeoutError) as error:
-            curves.fail(error)
+            metrics.fail(error)
         except Exception as error:
-            curves.fail(error)
+            metrics.fail(error)
             raise
 
-    async def _read(self, job: Job, curves: Curves) -> None:
+    async def _read(self, job: Job, metrics: JobMetrics) -> None:
         reader = MetricsReader(job.directory)
         ended = False
         while not ended:
-            # Before the samples: they are complete when the job has ended.
-            ended, age = await self._core.here(_state_of, job)
-            pause = min(SLOWEST, max(FASTEST, age * SHARE))
+            # Check before reading: the samples are complete if the job has ended.
+            ended, age = await self._service.call_local(_state_of, job)
+            pause = min(MAX_INTERVAL, max(MIN_INTERVAL, age * AGE_FACTOR))
             try:
-                rows = await self._core.call(reader.fresh, timeout=120.0)
+                rows = await self._service.call(reader.fresh, timeout=120.0)
             except (ClusterError, TimeoutError):
-                if not curves.looked:
+                if not metrics.loaded:
                     raise
-                ended = False  # the curves stay as they are until the directory answers again
-                pause = max(pause, SILENCE_PAUSE)
+                ended = False  # keep the metrics until the directory responds
+                pause = max(pause, RETRY)
             else:
-                curves.add(rows, ended=ended)
+                metrics.add(rows, ended=ended)
             if not ended:
                 await asyncio.sleep(pause)
 
 
 def _state_of(job: Job) -> tuple[bool, float]:
-    """Whether the job's last word is known, and its age in seconds."""
+    """Return whether the final record is known, and the age of the job in seconds."""
     known = job.index_entry()
     if known is None:
         return False, 0.0

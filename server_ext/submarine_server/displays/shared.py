@@ -1,7 +1,4 @@
-"""What the pages of a server share: begun with the first that looks, ended with the last.
-
-Knows neither what it is nor how it is kept up to date (``displays``, ``runs``, ``metrics``).
-"""
+"""Values that are kept up to date while at least one connection uses them."""
 
 from __future__ import annotations
 
@@ -12,52 +9,52 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
-Thing = TypeVar("Thing")
+Value = TypeVar("Value")
 
 
 @dataclass(eq=False)
-class _Held(Generic[Thing]):
-    thing: Thing
+class _Entry(Generic[Value]):
+    value: Value
     task: asyncio.Task[None]
-    pages: int = 0
+    users: int = 0
 
 
-class Shared(Generic[Key, Thing]):
-    """One thing for each key, for all who look at it at the same time.
+class SharedPool(Generic[Key, Value]):
+    """One value per key, shared by concurrent users.
 
     Parameters
     ----------
     make
-        A new one, which nothing is known of.
+        Creates an empty value.
     work
-        Keeps one up to date; cancelled when nobody looks any more.
-    spent
-        Whether who comes now needs another: this one failed, say.
+        Keeps a value up to date; cancelled when its last user leaves.
+    is_stale
+        Whether a new user needs a new value, for example after a failure.
     """
 
     def __init__(
         self,
-        make: Callable[[], Thing],
-        work: Callable[[Key, Thing], Coroutine[Any, Any, None]],
-        spent: Callable[[Thing], bool],
+        make: Callable[[], Value],
+        work: Callable[[Key, Value], Coroutine[Any, Any, None]],
+        is_stale: Callable[[Value], bool],
     ) -> None:
-        self._make, self._work, self._spent = make, work, spent
-        self._held: dict[Key, _Held[Thing]] = {}
+        self._make, self._work, self._is_stale = make, work, is_stale
+        self._entries: dict[Key, _Entry[Value]] = {}
 
     @contextlib.asynccontextmanager
-    async def open(self, key: Key) -> AsyncIterator[Thing]:
-        """The thing of that key, while a page shows it."""
-        held = self._held.get(key)
-        if held is None or self._spent(held.thing):
-            thing = self._make()
-            task = asyncio.get_running_loop().create_task(self._work(key, thing))
-            held = self._held[key] = _Held(thing, task)
-        held.pages += 1
+    async def open(self, key: Key) -> AsyncIterator[Value]:
+        """Yield the value of a key and keep it up to date meanwhile."""
+        entry = self._entries.get(key)
+        if entry is None or self._is_stale(entry.value):
+            value = self._make()
+            task = asyncio.get_running_loop().create_task(self._work(key, value))
+            entry = self._entries[key] = _Entry(value, task)
+        entry.users += 1
         try:
-            yield held.thing
+            yield entry.value
         finally:
-            held.pages -= 1
-            if not held.pages:
-                held.task.cancel()
-                if self._held.get(key) is held:
-                    del self._held[key]
+            entry.users -= 1
+            if not entry.users:
+                entry.task.cancel()
+                if self._entries.get(key) is entry:
+                    del self._entries[key]

@@ -1,7 +1,6 @@
-"""The runs of workflows that are on display: one look a run, one text of it for all pages.
+"""Displayed workflow runs: one observation and one encoded message per run, for all connections.
 
-A display begins with the first page that shows the run and ends with the last. How news of a run
-are had and how it is drawn is the workflows' own; what a page gets is ``channel.workflow_feed``'s.
+A display starts with the first connection that shows the run and ends with the last.
 """
 
 from __future__ import annotations
@@ -15,85 +14,87 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_server.displays.jobs import Display
-from submarine_server.displays.shared import Shared
+from submarine_server.displays.shared import SharedPool
 from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.notebook import RunWatcher, find_run
 
 if TYPE_CHECKING:
-    from submarine_server.service import Core
+    from submarine_server.service import JobService
     from submarine_workflows.notebook import Source
 
 log = logging.getLogger(__name__)
 
-#: Runs of one server that are looked at; older ones stay as they are then.
-MOST = 200
+#: Maximum number of observed runs; the oldest are dropped.
+MAX_RUNS = 200
 
 Key = tuple[str, str]
 
 
-class RunDisplays:
-    """All displays of a server: two threads, one for each place of runs, while somebody looks."""
+class WorkflowDisplays:
+    """Displayed runs of a server: one thread for local runs and one for Azkaban, while in use."""
 
-    def __init__(self, core: Core) -> None:
-        self._core = core
-        self._shared = Shared(Display, self._work, _is_over)
-        self._here, self._distant = RunWatcher(MOST), RunWatcher(MOST)
+    def __init__(self, service: JobService) -> None:
+        self._service = service
+        self._shared = SharedPool(Display, self._work, _is_stale)
+        self._local, self._remote = RunWatcher(MAX_RUNS), RunWatcher(MAX_RUNS)
 
     def open(self, run: str, url: str) -> AbstractAsyncContextManager[Display]:
-        """The display of a run, while a page shows it.
+        """Return a context manager with the display of a run.
 
         Parameters
         ----------
         url
-            Of the Azkaban that runs it; empty: this machine does.
+            URL of the Azkaban server that runs it; empty for this machine.
         """
         return self._shared.open((run, url))
 
     async def _work(self, key: Key, display: Display) -> None:
         run, url = key
         try:
-            source = await self._core.here(self._find, run, url)
-            await self._follow(display, source, self._distant if url else self._here)
+            source = await self._service.call_local(self._find, run, url)
+            await self._follow(display, source, self._remote if url else self._local)
         except (SubmarineError, TimeoutError) as error:
-            display.fail(_in_words(error))
+            display.fail(_user_error(error))
         except Exception as error:
             log.exception("the run %s cannot be shown", run)
             display.fail(error)
 
     def _find(self, run: str, url: str) -> Source:
-        return find_run(run, url, self._core.session_now().profile.state_dir)
+        return find_run(run, url, self._service.open_session().profile.state_dir)
 
     async def _follow(self, display: Display, source: Source, watcher: RunWatcher) -> None:
-        """Show each new picture until the run has ended."""
+        """Show each new state until the run has ended."""
         loop = asyncio.get_running_loop()
-        over: asyncio.Future[None] = loop.create_future()
+        done: asyncio.Future[None] = loop.create_future()
 
-        def in_loop(call: Callable[..., None], *args: object) -> None:  # in the watcher's thread
-            with contextlib.suppress(RuntimeError):  # the server has ended meanwhile
+        def call_in_loop(
+            call: Callable[..., None], *args: object
+        ) -> None:  # called in the watcher's thread
+            with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(call, *args)
 
         def end(error: SubmarineError | None) -> None:
-            if over.done():
+            if done.done():
                 return
             if error is None:
-                over.set_result(None)
+                done.set_result(None)
             else:
-                over.set_exception(error)
+                done.set_exception(error)
 
         watched = watcher.watch(
             source,
-            lambda picture: in_loop(display.show, _message(picture)),
-            lambda error: in_loop(end, error),
+            lambda picture: call_in_loop(display.show, _message(picture)),
+            lambda error: call_in_loop(end, error),
         )
         try:
-            await over
+            await done
             display.end()
         finally:
             watched.stop()
 
 
-def _is_over(display: Display) -> bool:
-    """Whether who comes now looks for the run again: it may have been resumed."""
+def _is_stale(display: Display) -> bool:
+    """Return whether a new connection must find the run again: it may have been resumed."""
     return display.error is not None or display.ended
 
 
@@ -105,6 +106,6 @@ def _message(picture: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _in_words(error: Exception) -> Exception:
-    """What is wrong; what asking again would not mend is a mistake of the question's."""
+def _user_error(error: Exception) -> Exception:
+    """Report all errors as usage errors, so that the page does not retry."""
     return UsageError(error.message, error.fix) if isinstance(error, SubmarineError) else error

@@ -1,4 +1,4 @@
-"""The cluster as a whole: queues, nodes, GPUs free and held, by whom; asked once for all pages."""
+"""The cluster: queues, nodes, free GPUs and their holders. One request serves all pages."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from submarine_jobs.text import one_line
 from submarine_jobs.tracking import IndexEntry, JobQuery
 from submarine_runtime.protocol.states import State
 from submarine_server.base import BaseHandler, api_error, guarded
-from submarine_server.service import Core
+from submarine_server.service import JobService
 from submarine_server.views import Json
 
-#: Seconds for which what the cluster said is good, and for which it may be asked.
-FRESH, ASKING = 5.0, 25.0
+#: Seconds for which a result is valid, and timeout of the request to the cluster.
+MAX_AGE, TIMEOUT = 5.0, 25.0
 MAX_QUEUES, MAX_NODES, MAX_HELD, MAX_HOLDERS = 500, 5000, 20, 500
-WORD = 200
+MAX_TEXT = 200
 
 
 class ClusterHandler(BaseHandler):
@@ -30,59 +30,65 @@ class ClusterHandler(BaseHandler):
 
     @guarded("read")
     async def get(self) -> None:
-        """See ``ICluster``; where nobody answers, empty with the reason as ``problem``."""
+        """Return ``ICluster``; without a response of the cluster, an empty one with ``problem``."""
         try:
-            found = await cluster_now(self.core)
+            found = await cluster_now(self.service)
         except Exception as error:
             failure = api_error(error)
             if failure is None:
                 raise
             found = cluster_json("", Overview(), problem=f"{failure.error} {failure.fix}".strip())
-        self.answer(found)
+        self.finish_json(found)
 
 
-async def cluster_now(core: Core) -> Json:
-    """``ICluster``, asked once for all that want it at about the same time."""
-    return await core.shared("cluster", lambda: core.call(look, core, timeout=ASKING), FRESH)
+async def cluster_now(service: JobService) -> Json:
+    """Return ``ICluster``, shared by concurrent callers."""
+    return await service.call_shared(
+        "cluster", lambda: service.call(read_cluster, service, timeout=TIMEOUT), MAX_AGE
+    )
 
 
-def look(core: Core) -> Json:
-    """``ICluster`` as it is now; blocks."""
-    session = core.session_now()
+def read_cluster(service: JobService) -> Json:
+    """Read ``ICluster`` from the backend; blocks."""
+    session = service.open_session()
     backend = session.backend()
     overview = backend.overview()
     names = [queue.name for queue in overview.queues if queue.state == "RUNNING"]
-    remember_queues(Config(session.profile, ()), names)  # Tab knows them now
+    remember_queues(Config(session.profile, ()), names)  # for the completion of queue names
     running = session.store.page(JobQuery((State.RUNNING,), limit=500)).rows
-    mine = [_held(row) for row in running if row.backend == backend.name]
-    return cluster_json(backend.name, overview, mine, hadoop_user(session.profile.user))
+    own_jobs = [_own_job(row) for row in running if row.backend == backend.name]
+    return cluster_json(backend.name, overview, own_jobs, hadoop_user(session.profile.user))
 
 
 @dataclass(frozen=True)
-class Mine:
-    """A job that this machine knows: where it holds how many GPUs, by its own word."""
+class OwnJob:
+    """A job of this machine's index and the GPUs that it holds, by host, from its own record."""
 
     job_id: str
     application_id: str
     gpus: Mapping[str, int]
 
 
-def _held(row: IndexEntry) -> Mine:
+def _own_job(row: IndexEntry) -> OwnJob:
     gpus: Counter[str] = Counter()
     for task in row.record.tasks if row.record is not None else []:
         if task.host and task.gpus and task.finished is None:
             gpus[str(task.host)] += len(task.gpus)
-    return Mine(row.job_id, str((row.handle or {}).get("application_id") or ""), gpus)
+    return OwnJob(row.job_id, str((row.handle or {}).get("application_id") or ""), gpus)
 
 
 def cluster_json(
-    backend: str, overview: Overview, mine: Sequence[Mine] = (), user: str = "", problem: str = ""
+    backend: str,
+    overview: Overview,
+    own_jobs: Sequence[OwnJob] = (),
+    user: str = "",
+    problem: str = "",
 ) -> Json:
-    """``ICluster``; of GPUs those of nodes that take work."""
-    known = {job.application_id: job.gpus for job in mine if job.application_id and job.gpus}
+    """Return ``ICluster``; GPU totals include only running nodes."""
+    known = {job.application_id: job.gpus for job in own_jobs if job.application_id and job.gpus}
     names = {holder.application_id: holder.job_id for holder in overview.holders}
     held: dict[str, list[str]] = {}
-    for job in mine:
+    for job in own_jobs:
         for host in job.gpus:
             held.setdefault(host, []).append(job.job_id)
     hosts = {identity: list(gpus) for identity, gpus in known.items()}
@@ -108,8 +114,8 @@ def cluster_json(
 
 def _queue(queue: QueueUse) -> Json:
     return {
-        "name": one_line(queue.name, WORD),
-        "state": one_line(queue.state, WORD),
+        "name": one_line(queue.name, MAX_TEXT),
+        "state": one_line(queue.state, MAX_TEXT),
         "capacity": _finite(queue.capacity),
         "used": _finite(queue.used),
         "gpus_total": queue.gpus_total,
@@ -122,28 +128,28 @@ def _queue(queue: QueueUse) -> Json:
 
 def _node(node: NodeUse, held: list[str]) -> Json:
     return {
-        "host": one_line(node.host, WORD),
-        "state": one_line(node.state, WORD),
-        "labels": [one_line(label, WORD) for label in node.labels[:MAX_HELD]],
+        "host": one_line(node.host, MAX_TEXT),
+        "state": one_line(node.state, MAX_TEXT),
+        "labels": [one_line(label, MAX_TEXT) for label in node.labels[:MAX_HELD]],
         "memory_total": node.memory_total,
         "memory_used": node.memory_used,
         "vcores_total": node.vcores_total,
         "vcores_used": node.vcores_used,
         "gpus_total": node.gpus_total,
         "gpus_used": node.gpus_used,
-        "held_by": [one_line(name, WORD) for name in held[:MAX_HELD]],
+        "held_by": [one_line(name, MAX_TEXT) for name in held[:MAX_HELD]],
     }
 
 
 def _holder(holder: GpuHolder, hosts: Sequence[str], user: str) -> Json:
     return {
-        "application_id": one_line(holder.application_id, WORD),
-        "job_id": one_line(holder.job_id, WORD) or None,
-        "name": one_line(holder.name, WORD),
-        "user": one_line(holder.user, WORD),
-        "queue": one_line(holder.queue, WORD),
+        "application_id": one_line(holder.application_id, MAX_TEXT),
+        "job_id": one_line(holder.job_id, MAX_TEXT) or None,
+        "name": one_line(holder.name, MAX_TEXT),
+        "user": one_line(holder.user, MAX_TEXT),
+        "queue": one_line(holder.queue, MAX_TEXT),
         "gpus": sum(holder.gpus.values()),
-        "hosts": [one_line(host, WORD) for host in hosts[:MAX_HELD]],
+        "hosts": [one_line(host, MAX_TEXT) for host in hosts[:MAX_HELD]],
         "mine": bool(user) and holder.user == user,
     }
 

@@ -1,7 +1,7 @@
-"""What may stand in the place of the word that is being typed: verbs, options, queues, job ids.
+"""Completion of the last word of a command: verbs, options, queues, job ids.
 
-The words of files are left out: the server's directory is not the notebook's, and who may ask about
-jobs need not be shown what lies on its disk.
+File names are omitted: the server's directory is not the notebook's, and access to jobs does not
+include access to the server's files.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from submarine_jobs.text import one_line
 from submarine_server.base import ApiError, BaseHandler, guarded
 from submarine_server.handlers.cluster import cluster_now
 
-#: Words of a line, characters of one, and answers.
-MAX_WORDS, MAX_WORD, MAX_ANSWERS = 100, 400, 200
-#: Seconds that a person waits for the cluster's queues while typing.
-MOMENT = 1.0
-_FILES = (".py", ".ipynb", "/")
+#: Limits: words of a line, characters of a word, completions.
+MAX_WORDS, MAX_WORD, MAX_COMPLETIONS = 100, 400, 200
+#: Seconds to wait for the queues of the cluster.
+CLUSTER_TIMEOUT = 1.0
+_FILE_ENDINGS = (".py", ".ipynb", "/")
 
 
-class CompleteHandler(BaseHandler):
+class CompletionHandler(BaseHandler):
     """``GET complete``."""
 
     @guarded("read")
     async def get(self) -> None:
-        """The last word completed.
+        """Complete the last word.
 
-        ``words`` is given once a word, the last one possibly empty; or once, with spaces.
+        The parameter ``words`` is repeated for each word, or given once as a line.
         """
         words = self.get_query_arguments("words", strip=False)
         if len(words) == 1:
@@ -38,11 +38,13 @@ class CompleteHandler(BaseHandler):
         if len(words) > MAX_WORDS or any(len(word) > MAX_WORD for word in words):
             raise ApiError(400, f"A line has at most {MAX_WORDS} words of {MAX_WORD} characters.")
         if any("queue" in word for word in words[-2:]):
-            with contextlib.suppress(Exception):  # then as they were known last
-                await asyncio.wait_for(cluster_now(self.core), MOMENT)
-        found = await self.core.here(complete, words, Frontend())
-        fit = [one_line(word, MAX_WORD) for word in found if not word.endswith(_FILES)]
-        self.answer({"words": fit[:MAX_ANSWERS]})
+            with contextlib.suppress(Exception):  # use the last known queues
+                await asyncio.wait_for(cluster_now(self.service), CLUSTER_TIMEOUT)
+        found = await self.service.call_local(complete, words, Frontend())
+        completions = [
+            one_line(word, MAX_WORD) for word in found if not word.endswith(_FILE_ENDINGS)
+        ]
+        self.finish_json({"words": completions[:MAX_COMPLETIONS]})
 
 
-ROUTES: list[tuple[str, Any]] = [(r"complete", CompleteHandler)]
+ROUTES: list[tuple[str, Any]] = [(r"complete", CompletionHandler)]

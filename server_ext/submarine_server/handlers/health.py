@@ -1,6 +1,6 @@
-"""``health``: versions, and whether the cluster answers; and the answer where there is nothing.
+"""Version of the server and state of the cluster; response for unknown addresses.
 
-Never waits for the cluster longer than a moment: what was found last is told at once.
+The request does not wait for the cluster: the last known state is returned.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from submarine_jobs.errors import SubmarineError
 from submarine_server import API, version
 from submarine_server.base import ApiError, BaseHandler, api_error, guarded
 
-#: Seconds that an answer waits for the cluster, and that the cluster's answer stands.
-MOMENT = 1.5
-STANDS = 10.0
+#: Seconds to wait for the cluster, and for which its state is valid.
+CLUSTER_TIMEOUT = 1.5
+MAX_AGE = 10.0
 
 
 class HealthHandler(BaseHandler):
@@ -22,28 +22,30 @@ class HealthHandler(BaseHandler):
 
     @guarded("read")
     async def get(self) -> None:
-        """See ``IHealth``."""
+        """Return ``IHealth``."""
         facts = {"version": version(), "api": API, "backend": None, "profile": ""}
         try:
-            session = await self.core.session()
+            session = await self.service.session()
         except SubmarineError as error:
             found = api_error(error)
             problem = f"{found.error} {found.fix}".strip() if found else ""
-            self.answer({**facts, "reachable": False, "problem": problem})
+            self.finish_json({**facts, "reachable": False, "problem": problem})
             return
         facts |= {"backend": session.profile.backend, "profile": session.profile.name}
         problem = "The cluster has not answered yet."
-        asking = asyncio.ensure_future(self.core.shared("reachable", self._problem, STANDS))
+        pending = asyncio.ensure_future(
+            self.service.call_shared("reachable", self._problem, MAX_AGE)
+        )
         with contextlib.suppress(TimeoutError):
-            problem = await asyncio.wait_for(asking, MOMENT)
-        self.answer({**facts, "reachable": not problem, "problem": problem})
+            problem = await asyncio.wait_for(pending, CLUSTER_TIMEOUT)
+        self.finish_json({**facts, "reachable": not problem, "problem": problem})
 
     async def _problem(self) -> str:
-        """Why the cluster cannot be used, one sentence; empty: it can."""
-        session = await self.core.session()
+        """Return why the cluster cannot be used, one sentence; empty if it can."""
+        session = await self.service.session()
         try:
-            storage, root = await self.core.call(lambda: session.backend().job_root())
-            await self.core.call(storage.stat, root)
+            storage, root = await self.service.call(lambda: session.backend().job_root())
+            await self.service.call(storage.stat, root)
         except Exception as error:
             found = api_error(error)
             if found is None:
@@ -53,16 +55,16 @@ class HealthHandler(BaseHandler):
 
 
 class NotFoundHandler(BaseHandler):
-    """Every address below the API that means nothing."""
+    """All unknown addresses of the REST interface."""
 
-    async def _nothing(self, *_: str) -> None:
+    async def _not_found(self, *_: str) -> None:
         raise ApiError(404, "There is nothing at this address.", "docs/server.md lists them.")
 
-    get = guarded("read")(_nothing)
-    post = guarded("write")(_nothing)
-    put = guarded("write")(_nothing)
-    patch = guarded("write")(_nothing)
-    delete = guarded("write")(_nothing)
+    get = guarded("read")(_not_found)
+    post = guarded("write")(_not_found)
+    put = guarded("write")(_not_found)
+    patch = guarded("write")(_not_found)
+    delete = guarded("write")(_not_found)
 
 
 ROUTES = [(r"health", HealthHandler)]

@@ -1,18 +1,24 @@
-"""One job: its view, tasks, events and metrics. Does not act on it (``actions``)."""
+"""One job: view, tasks, events, metrics, command and models; cancel, rerun and save its model.
+
+Only the owner may change a job, independent of the permissions of its directory.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
 
 from submarine_jobs.client import Job, view_job
 from submarine_jobs.display import tame
 from submarine_jobs.outputs import read_metrics
-from submarine_server.base import ApiError, BaseHandler, checked_job_id, guarded
-from submarine_server.service import Core
-from submarine_server.views import Json, event_json, series_json, task_json, view_json
+from submarine_runtime.protocol.record import JobRecord
+from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
+from submarine_server.service import JobService, owns
+from submarine_server.views import Json, event_json, model_json, series_json, task_json, view_json
 
-#: Seconds for which one view is good for all who ask.
-FRESH = 1.0
+#: Seconds for which a view is shared.
+MAX_AGE = 1.0
 MAX_PAGE = 1000
 
 
@@ -21,19 +27,21 @@ class ViewHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """See ``IJobView``."""
-        job_id = checked_job_id(job)
-        self.answer(await self.core.shared(f"view {job_id}", lambda: self._view(job_id), FRESH))
+        """Return ``IJobView``."""
+        job_id = require_job_id(job)
+        self.finish_json(
+            await self.service.call_shared(f"view {job_id}", lambda: self._view(job_id), MAX_AGE)
+        )
 
     async def _view(self, job_id: str) -> Json:
-        return await self.core.call(view_of, self.core, job_id)
+        return await self.service.call(view_of, self.service, job_id)
 
 
-def view_of(core: Core, job_id: str) -> Json:
-    """``IJobView`` of a job as it is now; blocks."""
-    job = core.find(job_id)
+def view_of(service: JobService, job_id: str) -> Json:
+    """Return the current ``IJobView``; blocks."""
+    job = service.find(job_id)
     view = view_job(job)
-    return view_json(view, core.abouts.of(job, view.record))
+    return view_json(view, service.details.get(job, view.record))
 
 
 class TasksHandler(BaseHandler):
@@ -41,18 +49,20 @@ class TasksHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """A page of tasks in order of role and index."""
-        job_id = checked_job_id(job)
-        offset = self.number("offset", 0, 0, 1_000_000)
-        limit = self.number("limit", 100, 1, MAX_PAGE)
-        found = await self.core.shared(f"tasks {job_id}", lambda: self._tasks(job_id), FRESH)
-        self.answer({"tasks": found[offset : offset + limit], "total": len(found)})
+        """Return a page of tasks in order of role and index."""
+        job_id = require_job_id(job)
+        offset = self.query_int("offset", 0, 0, 1_000_000)
+        limit = self.query_int("limit", 100, 1, MAX_PAGE)
+        found = await self.service.call_shared(
+            f"tasks {job_id}", lambda: self._tasks(job_id), MAX_AGE
+        )
+        self.finish_json({"tasks": found[offset : offset + limit], "total": len(found)})
 
     async def _tasks(self, job_id: str) -> list[Json]:
         def read() -> list[Json]:
-            return [task_json(task) for task in tame(self.core.find(job_id).record()).tasks]
+            return [task_json(task) for task in tame(self.service.find(job_id).record()).tasks]
 
-        return await self.core.call(read)
+        return await self.service.call(read)
 
 
 class EventsHandler(BaseHandler):
@@ -60,19 +70,21 @@ class EventsHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """Events after the one numbered ``after`` in the order of their time.
+        """Return events after number ``after``, in order of time.
 
-        ``seq`` counts through all writers here, so that a page can say where it stopped.
+        ``seq`` numbers the events of all writers, so that a page can continue.
         """
-        job_id = checked_job_id(job)
-        after = self.number("after", -1, -1, 1 << 31)
-        limit = self.number("limit", 200, 1, MAX_PAGE)
-        found = await self.core.shared(f"events {job_id}", lambda: self._events(job_id), FRESH)
-        self.answer({"events": found[after + 1 : after + 1 + limit]})
+        job_id = require_job_id(job)
+        after = self.query_int("after", -1, -1, 1 << 31)
+        limit = self.query_int("limit", 200, 1, MAX_PAGE)
+        found = await self.service.call_shared(
+            f"events {job_id}", lambda: self._events(job_id), MAX_AGE
+        )
+        self.finish_json({"events": found[after + 1 : after + 1 + limit]})
 
     async def _events(self, job_id: str) -> list[Json]:
         def read() -> list[Json]:
-            job = self.core.find(job_id)
+            job = self.service.find(job_id)
             record = tame(job.record())
             events = record.events
             if not events:
@@ -81,7 +93,7 @@ class EventsHandler(BaseHandler):
             events.sort(key=lambda event: event.time)
             return [{**event_json(event), "seq": seq} for seq, event in enumerate(events)]
 
-        return await self.core.call(read)
+        return await self.service.call(read)
 
 
 class MetricsHandler(BaseHandler):
@@ -89,19 +101,23 @@ class MetricsHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """See ``ISeries``; of one task, or of all."""
-        job_id = checked_job_id(job)
-        task = self.query("task", "", 40)
-        points = self.number("points", 300, 2, 5000)
+        """Return ``ISeries`` of one task or of all tasks."""
+        job_id = require_job_id(job)
+        task = self.query_text("task", "", 40)
+        points = self.query_int("points", 300, 2, 5000)
         key = f"metrics {job_id} {task} {points}"
-        series = await self.core.shared(key, lambda: self._series(job_id, task, points), FRESH)
-        self.answer({"series": series})
+        series = await self.service.call_shared(
+            key, lambda: self._series(job_id, task, points), MAX_AGE
+        )
+        self.finish_json({"series": series})
 
     async def _series(self, job_id: str, task: str, points: int) -> list[Json]:
         def read() -> list[Json]:
-            return series_json(read_metrics(self.core.find(job_id).directory, task or None), points)
+            return series_json(
+                read_metrics(self.service.find(job_id).directory, task or None), points
+            )
 
-        return await self.core.call(read)
+        return await self.service.call(read)
 
 
 class CommandHandler(BaseHandler):
@@ -109,17 +125,114 @@ class CommandHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """The words that would run it again."""
-        job_id = checked_job_id(job)
+        """Return the command that runs the job again."""
+        job_id = require_job_id(job)
 
         def read() -> str:
-            found: Job = self.core.find(job_id)
-            return self.core.abouts.of(found, found.record()).command
+            found: Job = self.service.find(job_id)
+            return self.service.details.get(found, found.record()).command
 
-        command = await self.core.call(read)
+        command = await self.service.call(read)
         if not command:
             raise ApiError(404, f"Nothing tells how {job_id} was run.", "Rerun repeats it.")
-        self.answer({"command": command})
+        self.finish_json({"command": command})
+
+
+#: Seconds to wait for immediate errors of a cancel, which takes longer in total.
+CANCEL_WAIT = 2.0
+#: Timeouts in seconds: a cancel waits for agent and cluster, a rerun uploads files.
+CANCEL_TIMEOUT, SUBMIT_TIMEOUT = 90.0, 120.0
+
+
+class CancelHandler(BaseHandler):
+    """``POST jobs/ID/cancel``."""
+
+    @guarded("execute")
+    async def post(self, job: str) -> None:
+        """Cancel a job. The response is 202; the views of the job show the result."""
+        job_id = require_job_id(job)
+        why = self.body_text(self.body(), "why")
+        found = await self.service.call(self._cancellable, job_id)
+        cancelling = asyncio.ensure_future(
+            self.service.call(found.cancel, why, timeout=CANCEL_TIMEOUT)
+        )
+        cancelling.add_done_callback(self._log_failure)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(cancelling), CANCEL_WAIT)
+        self.finish_json({}, 202)
+
+    def _cancellable(self, job_id: str) -> Job:
+        found = self.service.find(job_id)
+        record = found.record()
+        require_owner(found, record, "cancel it")
+        if record.state.ended and not record.state.value == "LOST":
+            raise ApiError(409, f"{job_id} has ended already: {record.state.value}.")
+        return found
+
+    def _log_failure(self, cancelling: asyncio.Future[Any]) -> None:
+        if not cancelling.cancelled() and cancelling.exception() is not None:
+            self.log.warning(
+                "submarine: a cancel did not go through: %.300s", cancelling.exception()
+            )
+
+
+class RerunHandler(BaseHandler):
+    """``POST jobs/ID/rerun``."""
+
+    @guarded("execute")
+    async def post(self, job: str) -> None:
+        """Submit the job again; return the id of the new job."""
+        job_id = require_job_id(job)
+        resume = self.body_flag(self.body(), "resume")
+
+        def submit() -> str:
+            found = self.service.find(job_id)
+            require_owner(found, found.record(), "run it again")
+            return found.rerun(resume=resume).id
+
+        self.finish_json({"job_id": await self.service.call(submit, timeout=SUBMIT_TIMEOUT)}, 201)
+
+
+#: Timeout in seconds for copying a model of several GB to the job directory.
+SAVE_TIMEOUT = 600.0
+
+
+class ModelsHandler(BaseHandler):
+    """``jobs/ID/models``."""
+
+    @guarded("read")
+    async def get(self, job: str) -> None:
+        """Return the ``IModelVersion`` list, oldest first."""
+        job_id = require_job_id(job)
+
+        def read() -> list[Json]:
+            return [model_json(version) for version in self.service.find(job_id).models()]
+
+        self.finish_json({"models": await self.service.call(read)})
+
+    @guarded("execute")
+    async def post(self, job: str) -> None:
+        """Save the current model while the training continues."""
+        job_id = require_job_id(job)
+        name = self.body_text(self.body(), "name", 100)
+
+        def save() -> Json:
+            found = self.service.find(job_id)
+            require_owner(found, found.record(), "save its model")
+            return model_json(found.save_model(name))
+
+        self.finish_json(await self.service.call(save, timeout=SAVE_TIMEOUT), 201)
+
+
+def require_owner(job: Job, record: JobRecord, action: str) -> None:
+    """Raise ApiError 403 unless the job belongs to this user; ``action`` completes the message."""
+    if not owns(job, record):
+        owner = record.user[:80] or "another user"
+        raise ApiError(
+            403,
+            f"{job.id} is a job of {owner}: only its owner may {action}.",
+            "The command line asks instead: `submarine` with the same verb.",
+        )
 
 
 ROUTES: list[tuple[str, Any]] = [
@@ -128,4 +241,7 @@ ROUTES: list[tuple[str, Any]] = [
     (r"jobs/([^/]+)/events", EventsHandler),
     (r"jobs/([^/]+)/metrics", MetricsHandler),
     (r"jobs/([^/]+)/command", CommandHandler),
+    (r"jobs/([^/]+)/cancel", CancelHandler),
+    (r"jobs/([^/]+)/rerun", RerunHandler),
+    (r"jobs/([^/]+)/models", ModelsHandler),
 ]

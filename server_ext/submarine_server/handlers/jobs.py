@@ -1,6 +1,6 @@
-"""The list of this user's jobs, from this machine's index, brought up to date on the way.
+"""The job list of the user, from the local index and the latest poll.
 
-The index answers at once whatever the cluster does; a page waits only a moment for news.
+The index does not depend on the cluster; a request waits only briefly for a poll.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol.states import State
 from submarine_server.base import BaseHandler, guarded
-from submarine_server.channel import SERVICES, Services
-from submarine_server.monitor import JobsWatch
-from submarine_server.service import PATIENCE, Core
+from submarine_server.channel import SERVICES, ChannelServices
+from submarine_server.monitor import JobMonitor
+from submarine_server.service import TIMEOUT, JobService
 from submarine_server.views import Json, row_json
 
-#: Seconds that a page waits for the cluster, and for which what it said is good.
-MOMENT = 2.0
-FRESH = 3.0
+#: Seconds to wait for a poll, and for which a poll is shared.
+CLUSTER_TIMEOUT = 2.0
+MAX_AGE = 3.0
 MAX_PAGE = 500
 
 
@@ -32,65 +32,68 @@ class JobsHandler(BaseHandler):
 
     @guarded("read")
     async def get(self) -> None:
-        """See ``IJobsPage``."""
+        """Return ``IJobsPage``."""
         query = JobQuery(
             states=self._states(),
-            text=self.query("text", "", 100),
-            limit=self.number("limit", 50, 1, MAX_PAGE),
-            after=self.query("after", "", 120),
+            text=self.query_text("text", "", 100),
+            limit=self.query_int("limit", 50, 1, MAX_PAGE),
+            after=self.query_text("after", "", 120),
         )
-        watch = cast("Services", self.settings[SERVICES]).jobs
-        problem = "" if query.after else await self._refreshed(watch)
-        session = await self.core.session()
-        page = await self.core.here(page_of, self.core, session, query)
-        # What the watcher saw last is finer than what is worth keeping in the index.
-        board = watch.board.whole()
-        seen = {row["job_id"]: row for row in board.rows}
-        rows = [_newer(row, seen.get(row["job_id"])) for row in page["jobs"]]
-        self.answer({**page, "jobs": rows, "problem": problem or board.problem})
+        monitor = cast("ChannelServices", self.settings[SERVICES]).monitor
+        problem = "" if query.after else await self._refreshed(monitor)
+        session = await self.service.session()
+        page = await self.service.call_local(page_of, self.service, session, query)
+        # Rows of the monitor are more detailed than those of the index.
+        table = monitor.table.snapshot()
+        monitored = {row["job_id"]: row for row in table.rows}
+        rows = [_merge(row, monitored.get(row["job_id"])) for row in page["jobs"]]
+        self.finish_json({**page, "jobs": rows, "problem": problem or table.problem})
 
     def _states(self) -> tuple[State, ...]:
-        words = self.get_query_arguments("state")[: len(State)]
+        names = self.get_query_arguments("state")[: len(State)]
         try:
-            return tuple(dict.fromkeys(State(word) for word in words))
+            return tuple(dict.fromkeys(State(name) for name in names))
         except ValueError:
             known = ", ".join(state.value for state in State)
             raise UsageError("One of the states is none.", f"There are {known}.") from None
 
-    async def _refreshed(self, watch: JobsWatch) -> str:
-        """Have the watcher look at all jobs; why that did not work (yet), one sentence."""
-        asking = asyncio.ensure_future(self.core.shared("jobs", lambda: look(watch), FRESH))
+    async def _refreshed(self, monitor: JobMonitor) -> str:
+        """Wait for a poll; return why the list may be outdated, one sentence."""
+        pending = asyncio.ensure_future(
+            self.service.call_shared("jobs", lambda: wait_for_poll(monitor), MAX_AGE)
+        )
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(asking, MOMENT)
+            await asyncio.wait_for(pending, CLUSTER_TIMEOUT)
             return ""
         return "The cluster has not answered yet: these are the jobs as they were known last."
 
 
-async def look(watch: JobsWatch) -> None:
-    """Wait until the watcher has looked at all jobs once more."""
-    before = watch.polls
-    with watch.looking():
-        async with asyncio.timeout(PATIENCE):
-            while watch.polls == before:
+async def wait_for_poll(monitor: JobMonitor) -> None:
+    """Wait until the monitor has polled once more."""
+    before = monitor.polls
+    with monitor.keep_polling():
+        async with asyncio.timeout(TIMEOUT):
+            while monitor.polls == before:
                 await asyncio.sleep(0.05)
 
 
-def _newer(row: Json, seen: Mapping[str, Any] | None) -> Json:
-    """The watcher's row, unless the index has heard of the job's end since."""
-    if seen is None or State(row["state"]).ended != State(seen["state"]).ended:
+def _merge(row: Json, monitored: Mapping[str, Any] | None) -> Json:
+    """Return the monitor's row, unless only the index knows that the job has ended."""
+    if monitored is None or State(row["state"]).ended != State(monitored["state"]).ended:
         return row
-    return {**seen}
+    return {**monitored}
 
 
-def page_of(core: Core, session: Session, query: JobQuery) -> Json:
-    """A page of rows with their total and where the next begins; blocks, but for no cluster."""
-    me = hadoop_user(session.profile.user)
-    mine = JobQuery(query.states, query.text, me, query.limit, query.after)
-    found = session.store.page(mine)
+def page_of(service: JobService, session: Session, query: JobQuery) -> Json:
+    """Return a page of rows, their total and the cursor of the next page; reads the local index."""
+    user = hadoop_user(session.profile.user)
+    own = JobQuery(query.states, query.text, user, query.limit, query.after)
+    found = session.store.page(own)
     origins = session.store.origins([row.job_id for row in found.rows])
     rows = [
         row_json(
-            row.record or bare_record(row), core.abouts.origin(origins.get(row.job_id, Origin()))
+            row.record or bare_record(row),
+            service.details.visible_origin(origins.get(row.job_id, Origin())),
         )
         for row in found.rows
     ]

@@ -1,43 +1,65 @@
-"""Which logs a job has, their bytes and their times, a download: ``jobs/ID/logs``, ``jobs/ID/log``.
+"""Logs of a job: list, bytes, times, download and search.
 
-A log is a container's text: it goes out as plain text that no browser may take for anything else.
-Searching is ``log_search``, following is the websocket's.
+Log data is sent as plain text with content sniffing disabled. The websocket follows logs.
 """
 
 from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.logs import LogKey, check, part_of
 from submarine_runtime.protocol import wire
-from submarine_server.base import BaseHandler, checked_job_id, guarded
-from submarine_server.logs import MOST, LogReader, list_logs, log_key, newest_attempt, reader_of
+from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
+from submarine_server.logs import (
+    ERROR_PATTERN,
+    MAX_PATTERN,
+    MAX_READ,
+    TIME_LIMIT,
+    Hit,
+    LogReader,
+    SearchRequest,
+    SearchResult,
+    compile_pattern,
+    list_logs,
+    log_key,
+    log_reader,
+    newest_attempt,
+    search_limiter,
+    search_log,
+)
 
-#: The largest offset that may be asked for; what JavaScript can count to.
-FARTHEST = (1 << 53) - 1
-#: Text that came out of a container; nothing else may be made of it.
-PLAIN = "text/plain; charset=utf-8"
+#: Largest offset: the largest exact integer of JavaScript.
+MAX_OFFSET = (1 << 53) - 1
+#: Content type of log data.
+PLAIN_TEXT = "text/plain; charset=utf-8"
 ATTEMPT_HEADER = "X-Submarine-Attempt"
-#: Pairs of offset and time in one answer.
+#: Maximum number of offset-time pairs in a response.
 MAX_MARKS = 2000
 
 
 class LogHandler(BaseHandler):
-    """What all requests about one log have in common: whose it is, and which."""
+    """Base of requests about one log."""
 
     async def reader(self, job: str) -> LogReader:
-        """The reader of the job that the address names."""
-        return await self.core.call(reader_of, self.core, checked_job_id(job))
+        """Return the log reader of a job."""
+        return await self.service.call(log_reader, self.service, require_job_id(job))
 
     async def key(self, reader: LogReader) -> LogKey:
-        """The log that is asked for: ``task``, ``attempt`` (absent: the newest), ``stream``."""
-        task = self.query("task") or await self.core.call(lambda: reader.job.chief)
-        attempt = self.query("attempt")
+        """Return the requested log: ``task``, ``attempt`` (default: the newest), ``stream``."""
+        task = self.query_text("task") or await self.service.call(lambda: reader.job.chief)
+        attempt = self.query_text("attempt")
         check(task, attempt or None)
         if not attempt:
-            attempt = await self.core.call(newest_attempt, reader, task)
-        return log_key(task, attempt, self.query("stream", "stdout"))
+            attempt = await self.service.call(newest_attempt, reader, task)
+        return log_key(task, attempt, self.query_text("stream", "stdout"))
 
 
 class LogsHandler(LogHandler):
@@ -45,9 +67,9 @@ class LogsHandler(LogHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """All logs of the job with their lengths."""
+        """Return all logs of the job with their lengths."""
         reader = await self.reader(job)
-        self.answer({"logs": await self.core.call(list_logs, reader)})
+        self.finish_json({"logs": await self.service.call(list_logs, reader)})
 
 
 class BytesHandler(LogHandler):
@@ -55,33 +77,33 @@ class BytesHandler(LogHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """Bytes from an offset, negative from the end; with ``download=1`` all of it."""
+        """Return bytes from an offset, negative from the end; with ``download=1`` the whole log."""
         reader = await self.reader(job)
         key = await self.key(reader)
-        if self.number("download", 0, 0, 1):
+        if self.query_int("download", 0, 0, 1):
             await self._download(reader, key)
             return
-        offset = self.number("offset", 0, -FARTHEST, FARTHEST)
-        limit = self.number("limit", 256 << 10, 0, MOST)
-        chunk, length = await self.core.call(reader.read, key, offset, limit)
+        offset = self.query_int("offset", 0, -MAX_OFFSET, MAX_OFFSET)
+        limit = self.query_int("limit", 256 << 10, 0, MAX_READ)
+        chunk, length = await self.service.call(reader.read, key, offset, limit)
         self.set_header(wire.OFFSET_HEADER, str(chunk.offset))
         self.set_header(wire.LENGTH_HEADER, str(length))
         self.set_header(ATTEMPT_HEADER, key.attempt)
-        self.finish(chunk.data, set_content_type=PLAIN)
+        self.finish(chunk.data, set_content_type=PLAIN_TEXT)
 
     async def _download(self, reader: LogReader, key: LogKey) -> None:
-        """The log as it stands now; one piece of it in memory at a time.
+        """Send the current log in pieces, without loading it into memory.
 
-        The length is announced, so that a download that breaks off is seen to have.
+        The length is sent first, so that the browser detects an incomplete download.
         """
-        length = await self.core.call(reader.length, key)
+        length = await self.service.call(reader.length, key)
         name = f"{reader.job.id}-{key.task.replace(':', '-')}-{key.attempt}-{key.stream}.log"
-        self.set_header("Content-Type", PLAIN)
+        self.set_header("Content-Type", PLAIN_TEXT)
         self.set_header("Content-Disposition", f'attachment; filename="{name}"')
         self.set_header("Content-Length", str(length))
         done = 0
         while done < length:
-            limit = min(MOST, length - done)
+            limit = min(MAX_READ, length - done)
             data = await self._piece(reader, key, done, limit)
             try:
                 self.write(data)
@@ -89,18 +111,18 @@ class BytesHandler(LogHandler):
             except StreamClosedError:
                 return
             done += len(data)
-        self.finish(set_content_type=PLAIN)
+        self.finish(set_content_type=PLAIN_TEXT)
 
     async def _piece(self, reader: LogReader, key: LogKey, offset: int, limit: int) -> bytes:
-        """The next piece; if it cannot be had, the connection is cut or the request refused."""
+        """Return the next piece; if it is missing, close the connection or reject the request."""
         try:
-            data = await self.core.call(reader.read_through, key, offset, limit)
+            data = await self.service.call(reader.read_through, key, offset, limit)
             if data:
                 return data
             raise UsageError(f"The log from {offset} on cannot be had.", "Try again later.")
         except (SubmarineError, TimeoutError, FileNotFoundError):
             if offset and (connection := self.request.connection) is not None:
-                # The head has gone out: only a cut tells that this was not all.
+                # The headers were sent: closing the connection is the only way to report the error.
                 connection.stream.close()  # type: ignore[attr-defined]
             raise
 
@@ -110,18 +132,93 @@ class TimesHandler(LogHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """See ``ILogTimes``."""
+        """Return ``ILogTimes``."""
         reader = await self.reader(job)
         key = await self.key(reader)
-        offset = self.number("offset", 0, 0, FARTHEST)
-        limit = self.number("limit", FARTHEST, 0, FARTHEST)
-        found = await self.core.call(reader.times, key)
+        offset = self.query_int("offset", 0, 0, MAX_OFFSET)
+        limit = self.query_int("limit", MAX_OFFSET, 0, MAX_OFFSET)
+        found = await self.service.call(reader.times, key)
         marks = part_of(found.marks, offset, offset + limit, MAX_MARKS)
-        self.answer({"attempt": key.attempt, "times": marks, "exact": found.exact})
+        self.finish_json({"attempt": key.attempt, "times": marks, "exact": found.exact})
 
 
-ROUTES = [
+NDJSON = "application/x-ndjson; charset=utf-8"
+#: Seconds within which the page must accept hits, and that a search may wait for its turn.
+SEND_TIMEOUT, WAIT_TIMEOUT = 30.0, 60.0
+MAX_HITS = 5000
+
+
+class SearchHandler(LogHandler):
+    """``GET jobs/ID/log/search``."""
+
+    _stop: threading.Event | None = None
+
+    @guarded("read")
+    async def get(self, job: str) -> None:
+        """Stream the hits of ``q``, or with ``preset=errors`` lines that report errors."""
+        request = self._search_request()
+        reader = await self.reader(job)
+        key = await self.key(reader)
+        self._stop = threading.Event()
+        self.set_header("Content-Type", NDJSON)
+        try:
+            done, problem = await self._search(reader, key, request, self._stop), ""
+        except (SubmarineError, TimeoutError, FileNotFoundError) as error:
+            if not self._headers_written:
+                raise
+            # Hits were sent: report the error in the last line.
+            said = api_error(error)
+            done, problem = SearchResult(None, 0), said.error if said is not None else "It failed."
+        except StreamClosedError:
+            return
+        finally:
+            self._stop.set()
+        last = {"done": True, "next": done.next, "scanned": done.scanned}
+        self.write(json.dumps({**last, "error": problem} if problem else last) + "\n")
+        self.finish(set_content_type=NDJSON)
+
+    def on_connection_close(self) -> None:
+        """Stop the search when the page is closed."""
+        if self._stop is not None:
+            self._stop.set()
+        super().on_connection_close()
+
+    def _search_request(self) -> SearchRequest:
+        back = bool(self.query_int("backward", 0, 0, 1))
+        begin = self.query_int("from", -1, -1, MAX_OFFSET)
+        most = self.query_int("limit", 200, 1, MAX_HITS)
+        if self.query_text("preset") == "errors":
+            pattern = compile_pattern(ERROR_PATTERN, regex=True, case=True)
+        else:
+            regex, case = (bool(self.query_int(name, 0, 0, 1)) for name in ("regex", "case"))
+            pattern = compile_pattern(
+                self.query_text("q", limit=MAX_PATTERN), regex=regex, case=case
+            )
+        return SearchRequest(pattern, None if begin < 0 else begin, back, most)
+
+    async def _search(
+        self, reader: LogReader, key: LogKey, request: SearchRequest, stop: threading.Event
+    ) -> SearchResult:
+        loop = asyncio.get_running_loop()
+
+        def emit(hits: Sequence[Hit]) -> None:
+            # Wait for the page, so that a slow one slows its search down.
+            sending = asyncio.run_coroutine_threadsafe(self._send(hits), loop)
+            sending.result(SEND_TIMEOUT)
+
+        return await search_limiter(self.service).run(
+            lambda: search_log(reader, key, request, stop, emit),
+            WAIT_TIMEOUT + TIME_LIMIT + SEND_TIMEOUT,
+        )
+
+    async def _send(self, hits: Sequence[Hit]) -> None:
+        self.write("".join(json.dumps(asdict(hit)) + "\n" for hit in hits))
+        await self.flush()
+
+
+ROUTES: list[tuple[str, Any]] = [
     (r"jobs/(?P<job>[^/]+)/logs", LogsHandler),
     (r"jobs/(?P<job>[^/]+)/log", BytesHandler),
     (r"jobs/(?P<job>[^/]+)/log/times", TimesHandler),
+    (r"jobs/(?P<job>[^/]+)/log/search", SearchHandler),
 ]

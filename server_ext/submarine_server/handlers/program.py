@@ -1,6 +1,6 @@
-"""What a job runs: its cells, and the program that they make, both from the job's own bundle.
+"""The program of a job, from its bundle: the cells and the merged script.
 
-The bundle is somebody's archive: sizes are bounded before anything is unpacked.
+The bundle is untrusted: sizes are checked before anything is unpacked.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from submarine_jobs.model import JobSpec
 from submarine_jobs.text import one_line, printable
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
-from submarine_server.base import ApiError, BaseHandler, checked_job_id, guarded
+from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.views import Json
 
-#: Bytes of the list of files in a bundle, of its source map, of all its texts together, and files
-#: and cells that are told.
-MAX_LISTED = 4 << 20
+#: Limits in bytes: central directory of a bundle, source map, all texts; number of files and cells.
+MAX_DIRECTORY = 4 << 20
 MAX_MAP = 4 << 20
 MAX_TEXT = 4 << 20
 MAX_FILES, MAX_CELLS = 500, 2000
-_DAMAGED = (
+_READ_ERRORS = (
     zipfile.BadZipFile,
     NotImplementedError,
     RuntimeError,
@@ -40,9 +39,11 @@ class CellsHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """The cells that the program was made of, in its order."""
-        job_id = checked_job_id(job)
-        self.answer({"cells": await self.core.call(lambda: cells_of(self.core.find(job_id)))})
+        """Return the cells of the program in order."""
+        job_id = require_job_id(job)
+        self.finish_json(
+            {"cells": await self.service.call(lambda: cells_of(self.service.find(job_id)))}
+        )
 
 
 class ScriptHandler(BaseHandler):
@@ -50,24 +51,24 @@ class ScriptHandler(BaseHandler):
 
     @guarded("read")
     async def get(self, job: str) -> None:
-        """The merged program as text."""
-        job_id = checked_job_id(job)
-        text = await self.core.call(lambda: script_of(self.core.find(job_id)))
+        """Return the merged program as text."""
+        job_id = require_job_id(job)
+        text = await self.service.call(lambda: script_of(self.service.find(job_id)))
         self.write(text)
         await self.finish(set_content_type="text/plain; charset=utf-8")
 
 
 def cells_of(job: Job) -> list[Json]:
-    """Label, id, file and source of each cell."""
-    with _bundle(job) as bundle:
-        files = _texts(bundle)
+    """Return label, id, file and source of each cell."""
+    with _open_bundle(job) as bundle:
+        files = _read_texts(bundle)
         try:
             with bundle.open(MAP_PATH) as packed:
                 data = packed.read(MAX_MAP + 1)
             if len(data) > MAX_MAP:
                 return []
             segments = SourceMap.from_bytes(data).files
-        except (KeyError, ValueError, RecursionError, *_DAMAGED):
+        except (KeyError, ValueError, RecursionError, *_READ_ERRORS):
             return []
     found: dict[tuple[str, str, str | None], list[str]] = {}
     for file, parts in segments.items():
@@ -87,9 +88,9 @@ def cells_of(job: Job) -> list[Json]:
 
 
 def script_of(job: Job) -> str:
-    """All files of the program, the one that is run last."""
-    with _bundle(job) as bundle:
-        files = _texts(bundle)
+    """Return all files of the program, the main file last."""
+    with _open_bundle(job) as bundle:
+        files = _read_texts(bundle)
     try:
         spec: JobSpec | None = job.directory.spec()
     except (ValueError, KeyError, TypeError):
@@ -103,10 +104,10 @@ def script_of(job: Job) -> str:
     return "\n".join(f"# ---- {one_line(name, 400)} ----\n{files[name]}" for name in names)
 
 
-def _bundle(job: Job) -> zipfile.ZipFile:
+def _open_bundle(job: Job) -> zipfile.ZipFile:
     try:
         data = job.directory.storage.read(job.directory.file(layout.BUNDLE), 0, MAX_BUNDLE)
-        if _listed_bytes(data) > MAX_LISTED:
+        if _directory_size(data) > MAX_DIRECTORY:
             raise zipfile.BadZipFile("it lists too many files")
         return zipfile.ZipFile(io.BytesIO(data))
     except FileNotFoundError:
@@ -115,28 +116,28 @@ def _bundle(job: Job) -> zipfile.ZipFile:
         raise ApiError(409, f"The bundle of {job.id} is damaged or too large to be read.") from None
 
 
-def _listed_bytes(data: bytes) -> int:
-    """Size of the list of files at the end of an archive, of which ``zipfile`` reads all."""
+def _directory_size(data: bytes) -> int:
+    """Size of the central directory of a zip file, which ``zipfile`` reads as a whole."""
     tail = data[-(1 << 16) - 64 :]
     end = tail.rfind(b"PK\x05\x06")
-    if end < 0 or b"PK\x06\x07" in tail:  # no archive, or one of 64 bits, which ours never is
-        return MAX_LISTED + 1
+    if end < 0 or b"PK\x06\x07" in tail:  # not a zip file, or zip64, which bundles never use
+        return MAX_DIRECTORY + 1
     return int.from_bytes(tail[end + 12 : end + 16], "little")
 
 
-def _texts(bundle: zipfile.ZipFile) -> dict[str, str]:
-    """The program's files as text, as far as the bounds allow."""
+def _read_texts(bundle: zipfile.ZipFile) -> dict[str, str]:
+    """Read the files of the program as text within the limits."""
     found: dict[str, str] = {}
-    room = MAX_TEXT
+    remaining = MAX_TEXT
     for info in bundle.infolist()[:MAX_FILES]:
-        if info.is_dir() or info.filename.startswith(".submarine/") or info.file_size > room:
+        if info.is_dir() or info.filename.startswith(".submarine/") or info.file_size > remaining:
             continue
         try:
             with bundle.open(info) as file:
-                data = file.read(room)
-        except _DAMAGED:
+                data = file.read(remaining)
+        except _READ_ERRORS:
             continue
-        room -= len(data)
+        remaining -= len(data)
         text = data.decode("utf-8", "replace").replace("\r\n", "\n")
         found[info.filename] = printable(text, MAX_TEXT)
     return found

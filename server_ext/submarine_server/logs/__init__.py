@@ -1,4 +1,4 @@
-"""Logs of jobs, running and ended: read by offset, listed, searched."""
+"""Logs of running and ended jobs: list, read by offset, follow, search."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_server.logs.growing_log import GrowingLog as GrowingLog
-    from submarine_server.logs.lengths import EVERY as EVERY
+    from submarine_server.logs.lengths import ALL_TASKS as ALL_TASKS
     from submarine_server.logs.listing import (
         list_logs as list_logs,
+        log_reader as log_reader,
         newest_attempt as newest_attempt,
-        reader_of as reader_of,
     )
-    from submarine_server.logs.live_logs import JobLog as JobLog
-    from submarine_server.logs.pattern import (
-        ERRORS as ERRORS,
-        LONGEST as LONGEST,
-        compiled as compiled,
+    from submarine_server.logs.live_logs import (
+        LiveLogs as LiveLogs,
+        follow as follow,
+        unfollow as unfollow,
     )
     from submarine_server.logs.reader import (
-        MOST as MOST,
+        MAX_READ as MAX_READ,
         LogReader as LogReader,
         log_key as log_key,
     )
-    from submarine_server.logs.search_run import (
-        SECONDS as SECONDS,
-        Done as Done,
-        Search as Search,
-        lane_of as lane_of,
-        search as search,
+    from submarine_server.logs.search import (
+        ERROR_PATTERN as ERROR_PATTERN,
+        MAX_PATTERN as MAX_PATTERN,
+        TIME_LIMIT as TIME_LIMIT,
+        Hit as Hit,
+        SearchRequest as SearchRequest,
+        SearchResult as SearchResult,
+        compile_pattern as compile_pattern,
+        search_limiter as search_limiter,
+        search_log as search_log,
     )
-    from submarine_server.logs.searching import Hit as Hit
 else:
     from submarine_runtime.lazy import lazy_exports
 
@@ -38,12 +40,32 @@ else:
         __name__,
         {
             "growing_log": ("GrowingLog",),
-            "lengths": ("EVERY",),
-            "listing": ("list_logs", "newest_attempt", "reader_of"),
-            "live_logs": ("JobLog",),
-            "pattern": ("ERRORS", "LONGEST", "compiled"),
-            "reader": ("LogReader", "MOST", "log_key"),
-            "search_run": ("Done", "SECONDS", "Search", "lane_of", "search"),
-            "searching": ("Hit",),
+            "lengths": ("ALL_TASKS",),
+            "listing": (
+                "list_logs",
+                "log_reader",
+                "newest_attempt",
+            ),
+            "live_logs": (
+                "LiveLogs",
+                "follow",
+                "unfollow",
+            ),
+            "reader": (
+                "LogReader",
+                "MAX_READ",
+                "log_key",
+            ),
+            "search": (
+                "ERROR_PATTERN",
+                "Hit",
+                "MAX_PATTERN",
+                "SearchRequest",
+                "SearchResult",
+                "TIME_LIMIT",
+                "compile_pattern",
+                "search_limiter",
+                "search_log",
+            ),
         },
     )

@@ -1,6 +1,6 @@
-"""What is known of one log while it grows: how long it is, and its newest bytes, bounded.
+"""Length and buffered tail of one log of a running job.
 
-Older bytes are read by offset where somebody wants them (``logs.reader``). Asks nobody.
+Older bytes are read by offset with ``LogReader``.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ class GrowingLog:
     Attributes
     ----------
     end
-        Bytes that there are.
+        Current length in bytes.
     first
-        Offset of the first byte that was heard of; 0 where the whole log was listed.
+        Offset of the first received byte; 0 if the log was listed.
     since
-        When it was first heard of, ``time.monotonic``.
+        Time at which it became known, ``time.monotonic``.
     """
 
     def __init__(self) -> None:
@@ -29,23 +29,23 @@ class GrowingLog:
 
     @property
     def kept_from(self) -> int:
-        """Offset of the oldest byte that is kept."""
+        """Offset of the oldest buffered byte."""
         return self.end - len(self._data)
 
     def add(self, offset: int, data: bytes, keep: int) -> bool:
-        """Take bytes of the live stream; whether there are new ones among them.
+        """Add bytes of the live stream; return whether some of them are new.
 
         Parameters
         ----------
         keep
-            Bytes to keep.
+            Number of bytes to buffer.
         """
         if self.first is None:
             self.first = offset
         if offset + len(data) <= self.end:
             return False
         if offset > self.end:
-            self._data.clear()  # what lies between is read by offset
+            self._data.clear()  # a gap, which is read by offset
         else:
             data = data[self.end - offset :]
         self._data += data
@@ -55,7 +55,7 @@ class GrowingLog:
         return True
 
     def grow(self, end: int) -> bool:
-        """Take note of a length; whether there are new bytes."""
+        """Set the length; return whether it has grown."""
         if self.first is None:
             self.first = 0
         if end <= self.end:
@@ -65,12 +65,12 @@ class GrowingLog:
         return True
 
     def kept(self, offset: int, limit: int) -> bytes:
-        """Bytes from ``offset``, if they are kept; else none."""
+        """Return buffered bytes from ``offset``; empty if they are not buffered."""
         begin = offset - self.kept_from
         return bytes(self._data[begin : begin + limit]) if begin >= 0 else b""
 
     def line_after(self, offset: int) -> int:
-        """Where the first line behind ``offset`` begins, as far as that is known; or ``offset``."""
+        """Return the start of the line after ``offset``, or ``offset`` if it is not buffered."""
         begin = offset - self.kept_from
         newline = self._data.find(b"\n", begin) if begin >= 0 else -1
         return self.kept_from + newline + 1 if newline >= 0 else offset

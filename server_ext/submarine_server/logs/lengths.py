@@ -1,7 +1,4 @@
-"""How long the logs of a job are now, as its directory tells; and whether the job has ended.
-
-For whoever follows a job that does not answer itself. Reads no log and does not wait.
-"""
+"""Lengths of the logs of a job in the job directory, and whether the job has ended."""
 
 from __future__ import annotations
 
@@ -15,27 +12,27 @@ from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipp
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
-from submarine_server.logs.reader import LogReader, recorded
+from submarine_server.logs.reader import LogReader, parsed_lengths
 
-#: In place of a list of tasks: all that there are.
-EVERY = "*"
-EVERYTHING = frozenset([EVERY])
-#: Logs that are looked up one by one when a job has ended.
-MAX_LOOKED_UP = 64
+#: Stands for all tasks.
+ALL_TASKS = "*"
+ALL = frozenset([ALL_TASKS])
+#: Logs whose length is checked individually.
+MAX_CHECKED = 64
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What was found.
+class LogStatus:
+    """Lengths of the logs of a job.
 
     Attributes
     ----------
     lengths
         Bytes of each log.
     ended
-        The job has, and these are the lengths for good.
+        Whether the job has ended and the lengths are final.
     behind
-        Seconds since the newest piece was shipped; None before the first.
+        Seconds since the last upload; None before the first one.
     """
 
     lengths: dict[LogKey, int]
@@ -43,61 +40,61 @@ class Survey:
     behind: float | None
 
 
-def survey(
+def log_status(
     reader: LogReader,
     tasks: Collection[str],
     known: Collection[LogKey],
     *,
     history: bool,
-    ask: bool,
-) -> Survey:
-    """Look now; blocks.
+    check_cluster: bool,
+) -> LogStatus:
+    """Read the lengths; blocks.
 
     Parameters
     ----------
     tasks
-        Whose logs are of interest; ``EVERY`` for all.
+        Names of tasks; ``ALL_TASKS`` for all.
     known
-        Logs that were heard of.
+        Logs that are already known.
     history
-        Attempts of which nobody has heard are of interest, too.
-    ask
-        Ask the cluster, too, whether the job still is: one that died left no record.
+        Include attempts that are not known.
+    check_cluster
+        Also ask the cluster whether the job is running: a lost job has no record.
     """
-    final = reader.final(ask=True)
-    lost = False
-    if final is None and ask:
+    final = reader.final_record(check_directory=True)
+    ended = False
+    if final is None and check_cluster:
         with contextlib.suppress(SubmarineError, FileNotFoundError):
-            lost = reader.job.record().state.ended
-            final = reader.final(ask=True)
+            ended = reader.job.record().state.ended
+            final = reader.final_record(check_directory=True)
     if final is not None:
         lengths = final_lengths(reader, final)
         if history and reader.job.distributed:
-            lengths = {**recorded(shipped_lengths(reader.job.directory)), **lengths}
+            lengths = {**parsed_lengths(shipped_lengths(reader.job.directory)), **lengths}
         missing = [key for key in known if key not in lengths]
-        lengths.update(reader.lengths(missing[:MAX_LOOKED_UP]))
-        return Survey(lengths, True, None)
-    lengths = shipped_now(reader, tasks)
-    moments = [reader.shipped(key).modified for key in list(lengths)[-MAX_LOOKED_UP:]]
-    newest = max((moment for moment in moments if moment is not None), default=None)
+        lengths.update(reader.lengths(missing[:MAX_CHECKED]))
+        return LogStatus(lengths, True, None)
+    lengths = list_shipped(reader, tasks)
+    times = [reader.shipped(key).modified for key in list(lengths)[-MAX_CHECKED:]]
+    newest = max((moment for moment in times if moment is not None), default=None)
     behind = None if newest is None else max(0.0, time.time() - newest)
-    return Survey(lengths, lost, behind)
+    return LogStatus(lengths, ended, behind)
 
 
 def final_lengths(reader: LogReader, record: JobRecord) -> dict[LogKey, int]:
-    """The logs of an ended job; walks the job directory only where the record tells of none."""
-    lengths = recorded(record.logs)
+    """Return the logs of an ended job, from its record or else from the job directory."""
+    lengths = parsed_lengths(record.logs)
     if not lengths:
         with contextlib.suppress(ClusterError, FileNotFoundError):
-            lengths = recorded(shipped_lengths(reader.job.directory))
+            lengths = parsed_lengths(shipped_lengths(reader.job.directory))
     return lengths
 
 
-def shipped_now(reader: LogReader, tasks: Collection[str]) -> dict[LogKey, int]:
-    """What was shipped of these tasks, listed now: a call for each, and one for each attempt."""
+def list_shipped(reader: LogReader, tasks: Collection[str]) -> dict[LogKey, int]:
+    """List the uploaded logs of these tasks: one call per task and one per attempt."""
     lengths: dict[LogKey, int] = {}
     names: Iterable[str] = tasks
-    if EVERY in tasks:
+    if ALL_TASKS in tasks:
         names = shipped_tasks(reader.job.directory)[:MAX_MERGED_TASKS]
     for task in names:
         for attempt in shipped_attempts(reader.job.directory, task):

@@ -1,7 +1,7 @@
-"""Which logs a job has, and how long each is by now; and the one reader of each job.
+"""List the logs of a job with their lengths; cache of log readers.
 
-An ended job's are in its record. Of a running one, those that were shipped and those of the tasks
-that run are told; the exact length is asked of the few first tasks only. Reads no log.
+The logs of an ended job are in its record. Of a running job, uploaded logs and logs of running
+tasks are listed. The exact length is requested only for some tasks.
 """
 
 from __future__ import annotations
@@ -18,34 +18,34 @@ from submarine_jobs.logs import LogKey, order, shipped_attempts
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
-from submarine_server.logs.lengths import EVERYTHING, final_lengths, shipped_now
+from submarine_server.logs.lengths import ALL, final_lengths, list_shipped
 from submarine_server.logs.reader import LogReader
-from submarine_server.service import Core
+from submarine_server.service import JobService
 
-#: Jobs whose readers are kept.
+#: Maximum number of cached readers.
 MAX_READERS = 64
-#: Logs whose exact length is asked for in one listing, and how many at once.
-MAX_ASKED, AT_ONCE = 16, 4
-#: Logs in one listing.
+#: Logs whose exact length is requested, and number of threads.
+MAX_EXACT, THREADS = 16, 4
+#: Maximum number of listed logs.
 MAX_LISTED = 4096
 
-_readers: WeakKeyDictionary[Core, OrderedDict[str, LogReader]] = WeakKeyDictionary()
+_readers: WeakKeyDictionary[JobService, OrderedDict[str, LogReader]] = WeakKeyDictionary()
 _lock = Lock()
 
 
-def reader_of(core: Core, job_id: str) -> LogReader:
-    """The reader of a job's logs, shared by all that look; blocks.
+def log_reader(service: JobService, job_id: str) -> LogReader:
+    """Return the cached reader of a job's logs; blocks.
 
     Raises
     ------
     JobNotFoundError
-        If there is no such job.
+        If the job does not exist.
     """
     with _lock:
-        kept = _readers.setdefault(core, OrderedDict())
+        kept = _readers.setdefault(service, OrderedDict())
         found = kept.get(job_id)
     if found is None:
-        found = LogReader(core.find(job_id))
+        found = LogReader(service.find(job_id))
         with _lock:
             found = kept.setdefault(job_id, found)
             while len(kept) > MAX_READERS:
@@ -54,40 +54,40 @@ def reader_of(core: Core, job_id: str) -> LogReader:
 
 
 def list_logs(reader: LogReader) -> list[dict[str, Any]]:
-    """All logs as ``ILogInfo``, by task, attempt and stream; blocks."""
-    final = reader.final(ask=True)
-    lengths = final_lengths(reader, final) if final is not None else _going(reader)
+    """Return all logs as ``ILogInfo`` in order of task, attempt and stream; blocks."""
+    final = reader.final_record(check_directory=True)
+    lengths = final_lengths(reader, final) if final is not None else _running_lengths(reader)
     return [
         {"task": key.task, "attempt": key.attempt, "stream": key.stream, "length": lengths[key]}
-        for key in sorted(lengths, key=_place)[:MAX_LISTED]
+        for key in sorted(lengths, key=_sort_key)[:MAX_LISTED]
     ]
 
 
-def _place(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
+def _sort_key(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
     role, index = layout.split_task(key.task)
     return role, index, order(key.attempt), key.stream
 
 
-def _going(reader: LogReader) -> dict[LogKey, int]:
-    lengths = shipped_now(reader, EVERYTHING)
-    record = _status(reader)
+def _running_lengths(reader: LogReader) -> dict[LogKey, int]:
+    lengths = list_shipped(reader, ALL)
+    record = _live_record(reader)
     running: list[LogKey] = []
     for task in record.tasks if record is not None else []:
         if task.started is not None and task.finished is None:
             attempt = layout.attempt_name(task.epoch, task.attempt)
             running += [LogKey(task.task, attempt, stream) for stream in layout.STREAMS]
     lengths.update({key: lengths.get(key, 0) for key in running[: 2 * MAX_MERGED_TASKS]})
-    with ThreadPoolExecutor(AT_ONCE, "submarine-lengths") as pool:
-        asked = running[:MAX_ASKED]
-        for key, told in zip(
-            asked, pool.map(lambda key: reader.live(key, 0, 0), asked), strict=True
+    with ThreadPoolExecutor(THREADS, "submarine-lengths") as pool:
+        exact = running[:MAX_EXACT]
+        for key, live in zip(
+            exact, pool.map(lambda key: reader.live(key, 0, 0), exact), strict=True
         ):
-            if told is not None:
-                lengths[key] = max(lengths[key], told[1])
+            if live is not None:
+                lengths[key] = max(lengths[key], live[1])
     return lengths
 
 
-def _status(reader: LogReader) -> JobRecord | None:
+def _live_record(reader: LogReader) -> JobRecord | None:
     address = reader.address()
     if address is None:
         return None
@@ -98,19 +98,19 @@ def _status(reader: LogReader) -> JobRecord | None:
 
 
 def newest_attempt(reader: LogReader, task: str) -> str:
-    """The newest attempt of a task that has, or may have, a log; blocks.
+    """Return the newest attempt of a task that may have a log; blocks.
 
     Raises
     ------
     UsageError
         If there is none.
     """
-    final = reader.final(ask=True)
+    final = reader.final_record(check_directory=True)
     if final is not None:
         found = [key.attempt for key in final_lengths(reader, final) if key.task == task]
     else:
         found = shipped_attempts(reader.job.directory, task)
-        record = _status(reader)
+        record = _live_record(reader)
         for item in record.tasks if record is not None else []:
             if item.task == task and item.started is not None:
                 found.append(layout.attempt_name(item.epoch, item.attempt))

@@ -1,8 +1,8 @@
-"""All logs of one job while somebody looks: one connection to the job, whatever many follow it.
+"""Follow the logs of jobs: one connection to each job, shared by all followers.
 
-Hears the job's live stream; while that is down it lists what was shipped and tries again. Says to
-its followers which log has grown; they take the bytes at their own pace (``log_feed``). Ends when
-the last of them leaves: nothing is asked while nobody looks.
+While the job's live stream is down, uploaded logs are listed and the connection is retried.
+Followers are notified of grown logs and read the bytes at their own speed. Following ends with the
+last follower.
 """
 
 from __future__ import annotations
@@ -14,171 +14,177 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from submarine_jobs.access import StreamBrokenError, attempt_of, open_stream
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.logs import LogKey, key_of, order
-from submarine_server.logs.followers import Follower, Followers, wants_history
 from submarine_server.logs.growing_log import GrowingLog
-from submarine_server.logs.lengths import EVERY, Survey, shipped_now, survey
-from submarine_server.logs.listing import reader_of
+from submarine_server.logs.lengths import ALL, ALL_TASKS, LogStatus, list_shipped, log_status
+from submarine_server.logs.listing import log_reader
 from submarine_server.logs.reader import LogReader
-from submarine_server.service import Core
+from submarine_server.service import JobService
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks while nobody answers at the job's port: from, to, growing by half.
-FIRST_PAUSE, LAST_PAUSE = 0.5, 3.0
-#: Bytes that are asked for of each log when a connection begins: of one task, of several.
-TAIL_ALONE, TAIL_MANY = 256 << 10, 32 << 10
-#: Newest bytes that are kept: of all logs of a job together; of each at least, at most.
-KEEP, KEEP_LEAST, KEEP_MOST = 8 << 20, 16 << 10, 512 << 10
-#: Logs of one job that are followed; further ones are not heard.
+#: Seconds between attempts without a live stream: minimum and maximum, growing by half.
+MIN_PAUSE, MAX_PAUSE = 0.5, 3.0
+#: Bytes requested of each log when a stream starts: for one task, for several.
+TAIL_ONE, TAIL_MANY = 256 << 10, 32 << 10
+#: Buffered bytes: of all logs of a job; minimum and maximum per log.
+MAX_KEPT, MIN_KEPT_PER_LOG, MAX_KEPT_PER_LOG = 8 << 20, 16 << 10, 512 << 10
+#: Maximum number of followed logs of a job.
 MAX_LOGS = 4096
-#: When the end of a log is looked for that its container could not send: seconds after its task
-#: went on with another attempt.
-REST = (2.0, 5.0, 15.0, 40.0)
+#: Seconds after the start of a new attempt at which the end of older logs is checked, which their
+#: container may not have sent.
+END_CHECKS = (2.0, 5.0, 15.0, 40.0)
 
-Failure = (SubmarineError, StreamBrokenError, OSError, ValueError, KeyError, TypeError)
+FAILURES = (SubmarineError, StreamBrokenError, OSError, ValueError, KeyError, TypeError)
 
 
-class JobLog:
-    """The logs of one job."""
+class LiveLogs:
+    """The followed logs of one job."""
 
-    def __init__(self, core: Core, job_id: str) -> None:
-        self._core, self._job_id = core, job_id
+    def __init__(self, service: JobService, job_id: str) -> None:
+        self._service, self._job_id = service, job_id
         self._followers = Followers()
-        self._heard_of: frozenset[str] = frozenset()
-        self._main: asyncio.Task[None] | None = None
-        self._listening: asyncio.Task[bool] | None = None
-        self._helpers: set[asyncio.Task[None]] = set()
+        self._streamed_tasks: frozenset[str] = frozenset()
+        self._main_task: asyncio.Task[None] | None = None
+        self._stream_task: asyncio.Task[bool] | None = None
+        self._helper_tasks: set[asyncio.Task[None]] = set()
         self.logs: dict[LogKey, GrowingLog] = {}
         self.reader: LogReader | None = None
-        #: When something was known of the job's logs first; what is new later is new.
+        #: Time at which the first log became known; logs that appear later are new.
         self.ready: float | None = None
-        #: Every log is as long as it will be.
+        #: Whether all lengths are final.
         self.ended = False
         self.failure: SubmarineError | None = None
-        #: How many seconds what was shipped is behind while nobody answers at the job's port.
+        #: Seconds by which uploaded logs are behind while there is no live stream.
         self.behind: float | None = None
-        self._heard_last = time.monotonic()
-        #: Whether the job said where it listens and does not answer there.
-        self._refused = False
+        self._last_data = time.monotonic()
+        #: Whether the job has published an address.
+        self._has_address = False
 
-    def join(self, follower: Follower) -> None:
-        """Begin to tell ``follower``."""
+    def add(self, follower: Follower) -> None:
+        """Add a follower; the first one starts following."""
         self._followers.add(follower)
-        if self._main is None:
-            self._main = asyncio.get_running_loop().create_task(self._run())
-        elif self._listening is not None:
-            if EVERY not in self._heard_of and not self._followers.tasks <= self._heard_of:
-                self._listening.cancel()  # and begins again with more tasks
-            if wants_history(follower):
-                self._help(self._look_back())
+        if self._main_task is None:
+            self._main_task = asyncio.get_running_loop().create_task(self._run())
+        elif self._stream_task is not None:
+            if (
+                ALL_TASKS not in self._streamed_tasks
+                and not self._followers.tasks <= self._streamed_tasks
+            ):
+                self._stream_task.cancel()  # restart with more tasks
+            if needs_history(follower):
+                self._start_helper(self._list_earlier())
 
-    def leave(self, follower: Follower) -> bool:
-        """Tell it no more; whether it was the last."""
+    def remove(self, follower: Follower) -> bool:
+        """Remove a follower; return whether it was the last one, and then stop following."""
         self._followers.discard(follower)
         if self._followers:
             return False
-        for task in [self._main, self._listening, *self._helpers]:
+        for task in [self._main_task, self._stream_task, *self._helper_tasks]:
             if task is not None:
                 task.cancel()
         return True
 
     async def _run(self) -> None:
         try:
-            self.reader = await self._core.call(reader_of, self._core, self._job_id)
+            self.reader = await self._service.call(log_reader, self._service, self._job_id)
             await self._follow(self.reader)
         except SubmarineError as error:
             self.failure = error
-        except Exception:  # a fault of ours: told, and no page waits for ever
+        except Exception:  # unexpected: report it, so that no client waits forever
             log.exception("following the log of %s failed", self._job_id)
             self.failure = SubmarineError("The server failed at this; its log says how.")
-        self._followers.changed()
+        self._followers.state_changed()
 
     async def _follow(self, reader: LogReader) -> None:
-        """Hear the job, or look for what it has shipped, until it has ended."""
-        pause, began = FIRST_PAUSE, time.monotonic()
-        asked = began
+        """Read the live stream, or list uploaded logs, until the job has ended."""
+        pause, began = MIN_PAUSE, time.monotonic()
+        last_check = began
         while not self.ended:
-            self._listening = asyncio.get_running_loop().create_task(self._listen(reader))
+            self._stream_task = asyncio.get_running_loop().create_task(self._stream(reader))
             try:
-                heard = await self._listening
+                received = await self._stream_task
             except asyncio.CancelledError:
-                if self._main is None or self._main.cancelling():
+                if self._main_task is None or self._main_task.cancelling():
                     raise
-                continue  # with more tasks
+                continue  # restart with more tasks
             finally:
-                self._listening = None
-            ask = time.monotonic() - asked > (30.0 if self.behind is None else 10.0)
-            asked = time.monotonic() if ask else asked
+                self._stream_task = None
+            check_cluster = time.monotonic() - last_check > (30.0 if self.behind is None else 10.0)
+            last_check = time.monotonic() if check_cluster else last_check
             try:
-                found = await self._core.call(
-                    survey,
+                found = await self._service.call(
+                    log_status,
                     reader,
                     self._followers.tasks,
                     list(self.logs),
                     history=self._followers.history,
-                    ask=ask,
+                    check_cluster=check_cluster,
                 )
-                self._learn(found, heard=heard)
+                self._apply_status(found, received=received)
             except (SubmarineError, TimeoutError, FileNotFoundError) as error:
                 log.debug("looking at the log of %s: %s", self._job_id, error)
-                self.behind = time.monotonic() - self._heard_last
-                self._followers.changed()
-            pause = FIRST_PAUSE if heard else min(pause * 1.5, LAST_PAUSE)
+                self.behind = time.monotonic() - self._last_data
+                self._followers.state_changed()
+            pause = MIN_PAUSE if received else min(pause * 1.5, MAX_PAUSE)
             if not self.ended:
                 await asyncio.sleep(pause)
 
-    def _learn(self, found: Survey, *, heard: bool) -> None:
+    def _apply_status(self, found: LogStatus, *, received: bool) -> None:
         self._add(found.lengths)
         self.ready = self.ready or time.monotonic()
         self.ended = found.ended
-        # What was heard a moment ago may be back in a moment.
-        if found.ended or not self._refused:
+        # Do not report a delay at once: the stream may come back.
+        if found.ended or not self._has_address:
             self.behind = None
-        elif not heard:
-            silent = time.monotonic() - self._heard_last
+        elif not received:
+            silent = time.monotonic() - self._last_data
             self.behind = silent if found.behind is None else found.behind
-        self._followers.changed()
+        self._followers.state_changed()
 
-    async def _listen(self, reader: LogReader) -> bool:
-        """Hear the live stream until it ends or breaks; whether anything was heard."""
-        heard = False
+    async def _stream(self, reader: LogReader) -> bool:
+        """Read the live stream until it ends or fails; return whether anything was received."""
+        received = False
         try:
-            address = await self._core.call(reader.address)
-            self._refused = address is not None
+            address = await self._service.call(reader.address)
+            self._has_address = address is not None
             if address is None:
                 return False
-            self._heard_of = self._followers.tasks
-            many = len(self._heard_of) > 1 or EVERY in self._heard_of
-            tail = TAIL_MANY if many else TAIL_ALONE
-            words: dict[str, str | int] = {"tasks": ",".join(sorted(self._heard_of)), "tail": tail}
-            # A job of one task knows no tail but offsets, negative ones from the end.
+            self._streamed_tasks = self._followers.tasks
+            many = len(self._streamed_tasks) > 1 or ALL_TASKS in self._streamed_tasks
+            tail = TAIL_MANY if many else TAIL_ONE
+            words: dict[str, str | int] = {
+                "tasks": ",".join(sorted(self._streamed_tasks)),
+                "tail": tail,
+            }
+            # A job with one task has offsets instead of a tail; negative ones count from the end.
             words |= {"stdout": -tail, "stderr": -tail}
             async with aclosing(open_stream(address, words)) as lines:
                 async for line in lines:
-                    self._heard_last = time.monotonic()
-                    if not heard:
-                        heard = True
-                        self._come_up()
-                    self._take(line)
-        except Failure as error:
+                    self._last_data = time.monotonic()
+                    if not received:
+                        received = True
+                        self._on_connected()
+                    self._handle_line(line)
+        except FAILURES as error:
             log.debug("the live log of %s broke: %s", self._job_id, error)
         finally:
-            reader.look_again()
-        return heard
+            reader.invalidate()
+        return received
 
-    def _come_up(self) -> None:
+    def _on_connected(self) -> None:
         self.ready = self.ready or time.monotonic()
         self.behind = None
-        self._followers.changed()
+        self._followers.state_changed()
         if self._followers.history:
-            self._help(self._look_back())
+            self._start_helper(self._list_earlier())
 
-    def _take(self, line: Mapping[str, Any]) -> None:
+    def _handle_line(self, line: Mapping[str, Any]) -> None:
         kind = line.get("type")
         if kind not in ("log", "skip"):
             return
@@ -190,10 +196,10 @@ class JobLog:
             grown = known.grow(int(line["to"]))
         else:
             data = base64.b64decode(line["data"])
-            keep = max(KEEP_LEAST, min(KEEP_MOST, KEEP // len(self.logs)))
+            keep = max(MIN_KEPT_PER_LOG, min(MAX_KEPT_PER_LOG, MAX_KEPT // len(self.logs)))
             grown = known.add(max(0, int(line["offset"])), data, keep)
         if grown:
-            self._followers.heard(key)
+            self._followers.log_grown(key)
 
     def _log(self, key: LogKey) -> GrowingLog | None:
         known = self.logs.get(key)
@@ -205,32 +211,117 @@ class JobLog:
                 if other.task == key.task and order(other.attempt) < order(key.attempt)
             ]
             if older and self.ready is not None:
-                self._help(self._chase(older))
+                self._start_helper(self._check_ends(older))
         return known
 
-    def _help(self, work: Any) -> None:
+    def _start_helper(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
-        self._helpers.add(task)
-        task.add_done_callback(self._helpers.discard)
+        self._helper_tasks.add(task)
+        task.add_done_callback(self._helper_tasks.discard)
 
-    async def _look_back(self) -> None:
-        """What was shipped before anybody listened: attempts that have ended."""
+    async def _list_earlier(self) -> None:
+        """List the uploaded logs of earlier attempts."""
         if self.reader is not None:
-            with contextlib.suppress(*Failure):
-                found = await self._core.call(shipped_now, self.reader, self._followers.tasks)
+            with contextlib.suppress(*FAILURES):
+                found = await self._service.call(list_shipped, self.reader, self._followers.tasks)
                 self._add(found)
 
-    async def _chase(self, keys: Sequence[LogKey]) -> None:
-        """The ends of attempts that are over: shipped when their container could."""
-        for pause in REST:
+    async def _check_ends(self, keys: Sequence[LogKey]) -> None:
+        """Check the final lengths of ended attempts, which are uploaded later."""
+        for pause in END_CHECKS:
             await asyncio.sleep(pause)
             if self.reader is None:
                 continue
-            with contextlib.suppress(*Failure):
-                self._add(await self._core.call(self.reader.lengths, keys))
+            with contextlib.suppress(*FAILURES):
+                self._add(await self._service.call(self.reader.lengths, keys))
 
     def _add(self, lengths: Mapping[LogKey, int]) -> None:
         for key, length in lengths.items():
             known = self._log(key)
             if known is not None and known.grow(length):
-                self._followers.heard(key)
+                self._followers.log_grown(key)
+
+
+#: Maximum number of task names in a request; for more tasks, all are requested.
+MAX_NAMED_TASKS = 64
+
+
+class Follower(Protocol):
+    """A follower of logs: its tasks, its ``tail``, and whether it resumes from known positions.
+
+    ``tail`` None means all bytes of all attempts.
+    """
+
+    tasks: Sequence[str]
+    tail: int | None
+    resumes: bool
+
+    def log_grown(self, key: LogKey) -> None:
+        """Notify that a log has grown; must not block."""
+
+    def state_changed(self) -> None:
+        """Notify that the live stream started or failed, or that the job has ended."""
+
+
+class Followers:
+    """All followers of one job."""
+
+    def __init__(self) -> None:
+        self._all: set[Follower] = set()
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def add(self, follower: Follower) -> None:
+        """Add a follower."""
+        self._all.add(follower)
+
+    def discard(self, follower: Follower) -> None:
+        """Remove a follower."""
+        self._all.discard(follower)
+
+    @property
+    def tasks(self) -> frozenset[str]:
+        """Tasks requested by any follower."""
+        names = frozenset(name for follower in self._all for name in follower.tasks)
+        return ALL if ALL_TASKS in names or len(names) > MAX_NAMED_TASKS else names
+
+    @property
+    def history(self) -> bool:
+        """Whether any follower needs ended attempts."""
+        return any(needs_history(follower) for follower in self._all)
+
+    def log_grown(self, key: LogKey) -> None:
+        """Notify all followers that a log has grown."""
+        for follower in self._all:
+            follower.log_grown(key)
+
+    def state_changed(self) -> None:
+        """Notify all followers of another change."""
+        for follower in self._all:
+            follower.state_changed()
+
+
+def needs_history(follower: Follower) -> bool:
+    """Return whether a follower may need bytes of ended attempts."""
+    return follower.resumes or follower.tail is None
+
+
+_live_logs: WeakKeyDictionary[JobService, dict[str, LiveLogs]] = WeakKeyDictionary()
+
+
+def follow(service: JobService, job_id: str, follower: Follower) -> LiveLogs:
+    """Follow a job's logs together with other followers."""
+    jobs = _live_logs.setdefault(service, {})
+    found = jobs.get(job_id)
+    if found is None or found.ended or found.failure is not None:
+        found = jobs[job_id] = LiveLogs(service, job_id)
+    found.add(follower)
+    return found
+
+
+def unfollow(service: JobService, job_id: str, logs: LiveLogs, follower: Follower) -> None:
+    """Stop following; the last follower ends it."""
+    jobs = _live_logs.get(service, {})
+    if logs.remove(follower) and jobs.get(job_id) is logs:
+        del jobs[job_id]

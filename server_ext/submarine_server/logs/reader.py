@@ -1,8 +1,7 @@
-"""The logs of one job, read by offset: from the job itself while it runs, else what was shipped.
+"""Read the logs of one job by offset: from the running job, otherwise from the job directory.
 
-Remembers for seconds what does not change that fast (where the job listens, which segments there
-are) and for good what never changes (an ended job's lengths), so a page costs one or two calls.
-Blocks; safe for several threads. Does not follow (``channel.job_log``) and does not search.
+Addresses and listings are cached for seconds, final records without a limit, so that a page costs
+one or two calls. Blocks; thread-safe.
 """
 
 from __future__ import annotations
@@ -33,34 +32,34 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Bytes of one read.
-MOST = wire.MAX_LOG_BYTES
-#: Seconds for which a job's address, its end and a listing of segments are believed.
+#: Maximum number of bytes per read.
+MAX_READ = wire.MAX_LOG_BYTES
+#: Seconds for which the address, a missing final record and a listing are cached.
 ADDRESS_SECONDS, END_SECONDS, LISTING_SECONDS = 5.0, 2.0, 1.0
-#: Logs of one job whose listings are remembered.
+#: Maximum number of cached listings per job.
 MAX_LISTINGS = 64
 
 
 class Times(NamedTuple):
-    """When a log had which length; ``exact``: as its task noted, not as it was shipped."""
+    """Offsets and times of a log; ``exact`` if the task recorded them, not the upload."""
 
     marks: list[Mark]
     exact: bool
 
 
 def log_key(task: str, attempt: str, stream: str) -> LogKey:
-    """The log of these names, checked: they become parts of a path.
+    """Validate the name of a log, whose parts become parts of a path.
 
     Raises
     ------
     UsageError
-        If one is nothing of the kind.
+        If a part is invalid.
     """
     job_logs.check(task, attempt)
     if stream not in layout.STREAMS:
         raise UsageError(f"There is no log stream {stream[:40]!r}.", "Choose stdout or stderr.")
     key = LogKey(task, attempt, stream)
-    if not str(key).isprintable():  # a newline at the end passes for none
+    if not str(key).isprintable():  # the pattern accepts a newline at the end
         raise UsageError("The name of a log holds no control characters.")
     return key
 
@@ -76,13 +75,13 @@ class LogReader:
         self._address: tuple[AgentAddress | None, float] = (None, 0.0)
         self._end: tuple[JobRecord | None, float] = (None, 0.0)
 
-    def final(self, *, ask: bool = False) -> JobRecord | None:
-        """The job's last word, once there is one.
+    def final_record(self, *, check_directory: bool = False) -> JobRecord | None:
+        """Return the final record if the job has ended.
 
         Parameters
         ----------
-        ask
-            Look into the job directory, too, not only into what this machine knows.
+        check_directory
+            Also read the job directory, not only the local index.
         """
         found, _ = self._end
         if found is not None:
@@ -90,49 +89,49 @@ class LogReader:
         known = self.job.index_entry()
         if known is not None and known.final:
             found = known.record
-        elif ask:
-            found = self._remembered("_end", END_SECONDS, self._published)
+        elif check_directory:
+            found = self._cached("_end", END_SECONDS, self._read_record)
         if found is not None:
             self._end = (found, 0.0)
         return found
 
-    def _published(self) -> JobRecord | None:
+    def _read_record(self) -> JobRecord | None:
         try:
             return self.job.directory.record()
         except (ValueError, KeyError, TypeError):
             return None
 
     def address(self) -> AgentAddress | None:
-        """Where the job listens; None where it does not, or has ended."""
-        if self.final() is not None:
+        """Return the address of the running job; None if there is none."""
+        if self.final_record() is not None:
             return None
-        return self._remembered("_address", ADDRESS_SECONDS, self._listening)
+        return self._cached("_address", ADDRESS_SECONDS, self._read_address)
 
-    def _listening(self) -> AgentAddress | None:
+    def _read_address(self) -> AgentAddress | None:
         try:
             return self.job.directory.address()
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
-    def _remembered(self, name: str, seconds: float, ask: Callable[[], T]) -> T:
+    def _cached(self, name: str, seconds: float, load: Callable[[], T]) -> T:
         value, until = getattr(self, name)
         if time.monotonic() >= until:
-            value = ask()
+            value = load()
             setattr(self, name, (value, time.monotonic() + seconds))
         return value  # type: ignore[no-any-return]
 
     def forget_address(self) -> None:
-        """Nobody listens there: look again next time."""
+        """Read the address again next time: connecting failed."""
         self._address = (None, 0.0)
 
-    def look_again(self) -> None:
-        """Believe nothing that was remembered of where the job is and whether it has ended."""
+    def invalidate(self) -> None:
+        """Read the address and the end of the job again next time."""
         self.forget_address()
         if self._end[0] is None:
             self._end = (None, 0.0)
 
     def live(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int] | None:
-        """Bytes and the length of a log from the running job; None where it does not tell."""
+        """Read bytes and the length of a log from the running job; None if it does not respond."""
         address = self.address()
         if address is None:
             return None
@@ -144,30 +143,33 @@ class LogReader:
             return None
 
     def shipped(self, key: LogKey, *, fresh: bool = False) -> ShippedLog:
-        """The log as far as it was shipped, listed within the last ``LISTING_SECONDS``.
+        """Return the uploaded log, listed within the last ``LISTING_SECONDS``.
 
         Parameters
         ----------
         fresh
-            Listed now.
+            List it now.
         """
-        place = key[:2]
+        task_attempt = key[:2]
         with self._lock:
-            log, until = self._listings.get(place) or (ShippedLog(self.job.directory, *place), 0.0)
+            log, until = self._listings.get(task_attempt) or (
+                ShippedLog(self.job.directory, *task_attempt),
+                0.0,
+            )
         ended = self._end[0] is not None
-        # A listing from before the end lacks what was shipped last.
+        # A listing from before the end lacks the last upload.
         outdated = ended and until != float("inf")
         if fresh or outdated or time.monotonic() >= until:
             log.refresh()
             until = float("inf") if ended else time.monotonic() + LISTING_SECONDS
             with self._lock:
-                self._listings[place] = (log, until)
+                self._listings[task_attempt] = (log, until)
                 while len(self._listings) > MAX_LISTINGS:
                     self._listings.popitem(last=False)
         return log
 
     def lengths(self, keys: Iterable[LogKey]) -> dict[LogKey, int]:
-        """How much of these logs was shipped, listed now; those of which nothing was left out."""
+        """Return the uploaded lengths of these logs, listed now; empty logs are omitted."""
         listed: set[tuple[str, str]] = set()
         found = {}
         for key in keys:
@@ -178,22 +180,22 @@ class LogReader:
         return found
 
     def read(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int]:
-        """At most ``limit`` bytes from ``offset`` (negative: from the end), and the length."""
-        limit = max(0, min(limit, MOST))
-        told = self.live(key, offset, limit)
-        if told is not None:
-            return told
+        """Return at most ``limit`` bytes from ``offset`` (negative: from the end), and the length."""
+        limit = max(0, min(limit, MAX_READ))
+        live = self.live(key, offset, limit)
+        if live is not None:
+            return live
         log = self.shipped(key)
         length = log.length(key.stream)
         begin = max(0, length + offset) if offset < 0 else min(offset, length)
         return log.read(key.stream, begin, limit), length
 
     def length(self, key: LogKey) -> int:
-        """Bytes of the log so far."""
+        """Return the current length of a log."""
         return self.read(key, 0, 0)[1]
 
     def times(self, key: LogKey) -> Times:
-        """When the log had which length, as of ``LISTING_SECONDS`` ago at most."""
+        """Return the write times of a log, cached for ``LISTING_SECONDS``."""
         with self._lock:
             times, until = self._times.get(key) or (Times([], False), 0.0)
         if time.monotonic() >= until:
@@ -221,21 +223,21 @@ class LogReader:
             return None
 
     def read_through(self, key: LogKey, offset: int, limit: int) -> bytes:
-        """The same for whoever reads much: of a running job only what was not shipped yet."""
+        """Read bytes for large reads: from the running job only what is not uploaded yet."""
         log = self.shipped(key)
         left = log.length(key.stream) - offset
         if left > 0:
             return log.read(key.stream, offset, min(limit, left)).data
-        told = self.live(key, offset, min(limit, MOST))
-        if told is None:
-            # It ended a moment ago: the rest has been shipped since.
-            return self.shipped(key, fresh=True).read(key.stream, offset, min(limit, MOST)).data
-        chunk, _ = told
+        live = self.live(key, offset, min(limit, MAX_READ))
+        if live is None:
+            # The job has just ended: the rest is uploaded now.
+            return self.shipped(key, fresh=True).read(key.stream, offset, min(limit, MAX_READ)).data
+        chunk, _ = live
         return chunk.data if chunk.offset == offset else b""
 
 
-def recorded(lengths: Mapping[str, int]) -> dict[LogKey, int]:
-    """The logs of a record: those whose names are names of logs."""
+def parsed_lengths(lengths: Mapping[str, int]) -> dict[LogKey, int]:
+    """Return the valid log names of a record with their lengths."""
     return {
         key: length
         for text, length in lengths.items()

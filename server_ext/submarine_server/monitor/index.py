@@ -1,6 +1,6 @@
-"""What this machine's index says of jobs, read as it changes: final rows cost nothing to keep.
+"""Incremental reads of the local job index.
 
-Holds the rows of jobs that go on, and tells of the newest others once. Asks no cluster.
+Keeps the rows of active jobs only. Does not access the cluster.
 """
 
 from __future__ import annotations
@@ -12,90 +12,92 @@ from dataclasses import dataclass
 from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol.states import State
 
-#: Jobs that a list shows besides those that go on.
-NEWEST = 200
-#: Seconds after a change of the index in which another may go by unseen: clocks of file systems
-#: are coarse.
-_COARSE = 1.0
+#: Ended jobs that a list shows in addition to the active ones.
+MAX_LISTED = 200
+#: Seconds after a change within which another change may have the same file time.
+_CLOCK_RESOLUTION = 1.0
 
 
 @dataclass(frozen=True)
-class News:
-    """Rows that have changed, and how many jobs there are.
+class IndexChanges:
+    """Changed rows and the number of all jobs.
 
     Parameters
     ----------
-    moved
-        Ids of those that are new and go on or were submitted since the first look, and of those
-        that have another state than before.
+    changed_jobs
+        Ids of jobs that are new and active, were submitted since the first read, or have another
+        state.
     whole
-        Whether the rows are all that matter, because there was no look before or the index is
-        another one.
+        The rows are all relevant rows: this is the first read, or the index was replaced.
     """
 
     rows: list[IndexEntry]
     total: int
-    moved: frozenset[str]
+    changed_jobs: frozenset[str]
     whole: bool
 
 
-class KnownJobs:
-    """The index as far as it is of interest; for any thread."""
+class JobIndex:
+    """Relevant part of the index; thread-safe."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._mark: int | None = None
-        self._file = 0
-        self._stamp: tuple[int, int, int] | None = None
-        self._going_on: dict[str, IndexEntry] = {}
-        #: When the first look was; what is found later and is older was found in the job root.
-        self._began = time.time()
+        self._revision: int | None = None
+        self._file_id = 0
+        self._file_stamp: tuple[int, int, int] | None = None
+        self._active: dict[str, IndexEntry] = {}
+        #: Time of the first read. Older jobs that appear later were found in the job root.
+        self._started = time.time()
 
     @property
-    def changed(self) -> bool:
-        """Whether the index may have changed since the last ``refresh``; cheap."""
+    def may_have_changed(self) -> bool:
+        """Return whether the index may have changed since the last ``refresh``; cheap."""
         stamp = self._store.stamp()
-        return stamp != self._stamp or abs(time.time() - stamp[2] / 1e9) < _COARSE
+        return stamp != self._file_stamp or abs(time.time() - stamp[2] / 1e9) < _CLOCK_RESOLUTION
 
-    def going_on(self) -> dict[str, IndexEntry]:
-        """The jobs that have not ended as far as is known, and those that were lost."""
+    def active(self) -> dict[str, IndexEntry]:
+        """Return the jobs that have not ended, and lost ones."""
         with self._lock:
-            return dict(self._going_on)
+            return dict(self._active)
 
     def is_newest(self, row: IndexEntry) -> bool:
-        """Whether nothing newer than ``row`` has been read."""
+        """Return whether ``row`` is the latest row of its job."""
         with self._lock:
-            return self._going_on.get(row.job_id) is row
+            return self._active.get(row.job_id) is row
 
-    def refresh(self) -> News:
-        """Read what has changed."""
+    def refresh(self) -> IndexChanges:
+        """Read the changes."""
         with self._lock:
-            # Before the rows: what changes meanwhile is read again.
-            self._stamp = self._store.stamp()
+            # Before the rows: changes during the read are read again.
+            self._file_stamp = self._store.stamp()
             mark, total = self._store.mark()
-            file = self._stamp[0]
-            if self._mark is None or mark < self._mark or (self._file and file != self._file):
-                rows = {row.job_id: row for row in self._store.newest(NEWEST)}
+            file = self._file_stamp[0]
+            if (
+                self._revision is None
+                or mark < self._revision
+                or (self._file_id and file != self._file_id)
+            ):
+                rows = {row.job_id: row for row in self._store.newest(MAX_LISTED)}
                 rows.update((row.job_id, row) for row in self._store.unfinished())
-                self._mark, self._file, self._going_on = mark, file, {}
-                self._keep(rows)
-                return News(list(rows.values()), total, frozenset(), whole=True)
-            if mark == self._mark:
-                return News([], total, frozenset(), whole=False)
-            rows = {row.job_id: row for row in self._store.since(self._mark)}
-            self._mark, self._file = mark, file
-            return News(list(rows.values()), total, self._keep(rows), whole=False)
+                self._revision, self._file_id, self._active = mark, file, {}
+                self._update_active(rows)
+                return IndexChanges(list(rows.values()), total, frozenset(), whole=True)
+            if mark == self._revision:
+                return IndexChanges([], total, frozenset(), whole=False)
+            rows = {row.job_id: row for row in self._store.since(self._revision)}
+            self._revision, self._file_id = mark, file
+            return IndexChanges(list(rows.values()), total, self._update_active(rows), whole=False)
 
-    def _keep(self, rows: dict[str, IndexEntry]) -> frozenset[str]:
-        """Note which jobs go on; returns those that have ``moved``."""
-        moved = set()
+    def _update_active(self, rows: dict[str, IndexEntry]) -> frozenset[str]:
+        """Update the active jobs; return the ids of changed jobs."""
+        changed_jobs = set()
         for row in rows.values():
-            before = self._going_on.pop(row.job_id, None)
+            before = self._active.pop(row.job_id, None)
             goes_on = not row.state.ended or row.state is State.LOST
             if goes_on:
-                self._going_on[row.job_id] = row
-            new = goes_on or row.created >= self._began
+                self._active[row.job_id] = row
+            new = goes_on or row.created >= self._started
             if before.state is not row.state if before is not None else new:
-                moved.add(row.job_id)
-        return frozenset(moved)
+                changed_jobs.add(row.job_id)
+        return frozenset(changed_jobs)

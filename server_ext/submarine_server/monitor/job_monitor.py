@@ -1,9 +1,9 @@
-"""The one watcher of all jobs of a server: when to look, at what, and who is told.
+"""Monitor all jobs of the server's user: read the index, poll the backends, discover lost jobs.
 
-While somebody looks: often after a change or a submit, seldom when all is quiet. While nobody does:
-not at all, but for one look after the start. The index is read at the start, so that the first page
-has its list at once. Jobs that a kernel of this machine submits are seen in
-the index, which costs the cluster nothing. Does not follow single jobs (``displays``).
+While a page is open, the monitor polls often after a change and rarely when nothing changes.
+Without pages it polls only once after the start. The index is read at the start, so that the first
+page has a list at once. Jobs that kernels of this machine submit appear in the index without a
+request to the cluster.
 """
 
 from __future__ import annotations
@@ -19,114 +19,116 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.model import hadoop_user
-from submarine_server.monitor.discovery import Discovery
-from submarine_server.monitor.job_table import Board, Row
-from submarine_server.monitor.observer import SharedObserver
-from submarine_server.monitor.poll import Poll, Seen, sentence
-from submarine_server.monitor.rows import Rows
+from submarine_server.monitor.discovery import JobDiscovery
+from submarine_server.monitor.job_table import JobTable, Row
+from submarine_server.monitor.observer import PollObserver
+from submarine_server.monitor.poll import Poll, PollResult, problem_text
+from submarine_server.monitor.rows import RowBuilder
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Session
-    from submarine_server.service import Core
+    from submarine_server.service import JobService
 
 log = logging.getLogger(__name__)
 
-#: Seconds between two polls: at least, and at most; each quiet one makes it longer by ``LONGER``.
-FASTEST, SLOWEST, LONGER = 1.0, 10.0, 1.3
-#: Seconds after the start until the first look, where nobody comes before.
-FIRST_LOOK = 5.0
-#: Seconds between looks at the index's file, and at the newest months of the job root.
-INDEX_EVERY, ROOT_EVERY = 0.5, 60.0
-#: Seconds until a configuration that cannot be read is read again.
-TRY_AGAIN = 5.0
+#: Seconds between two polls: minimum, maximum, and growth per poll without changes.
+MIN_INTERVAL, MAX_INTERVAL, GROWTH = 1.0, 10.0, 1.3
+#: Seconds after the start until the first poll if no page is opened.
+FIRST_POLL = 5.0
+#: Seconds between checks of the index, and of the newest months of the job root.
+INDEX_INTERVAL, DISCOVERY_INTERVAL = 0.5, 60.0
+#: Seconds between retries after an error.
+RETRY = 5.0
 
-Told = Callable[[Row], None]
+OnChange = Callable[[Row], None]
 
 
-class JobsWatch:
-    """Watches; made once a server, lives in its event loop.
+class JobMonitor:
+    """The monitor of a server; runs in its event loop.
 
     Parameters
     ----------
-    told
-        Called with the row of each job that is new or has changed its state.
+    on_change
+        Called with the row of each job that is new or has another state.
     """
 
-    def __init__(self, core: Core, told: Told | None = None) -> None:
-        self.board = Board()
-        self.observer = SharedObserver()
-        self._core = core
-        self._told = told
-        self._looking = 0
-        self._somebody = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._reading = asyncio.Lock()
+    def __init__(self, service: JobService, on_change: OnChange | None = None) -> None:
+        self.table = JobTable()
+        self.observer = PollObserver()
+        self._service = service
+        self._on_change = on_change
+        self._viewers = 0
+        self._viewed = asyncio.Event()
+        self._poll_requested = asyncio.Event()
+        self._index_lock = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        #: Polls so far.
+        #: Number of polls.
         self.polls = 0
 
     def start(self) -> None:
-        """Begin; needs a running event loop."""
+        """Start; needs a running event loop."""
         self._tasks.append(asyncio.get_running_loop().create_task(self._run()))
 
     async def close(self) -> None:
-        """Stop, and let go whoever waits."""
+        """Stop, and release waiting threads."""
         self.observer.close()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @contextlib.contextmanager
-    def looking(self) -> Iterator[None]:
-        """Somebody looks for as long as this is open."""
-        self._looking += 1
-        self._somebody.set()
-        self.hurry()
+    def keep_polling(self) -> Iterator[None]:
+        """Poll while this context manager is open."""
+        self._viewers += 1
+        self._viewed.set()
+        self.poll_soon()
         try:
             yield
         finally:
-            self._looking -= 1
-            if not self._looking:
-                self._somebody.clear()
+            self._viewers -= 1
+            if not self._viewers:
+                self._viewed.clear()
 
-    def hurry(self) -> None:
-        """Poll as soon as may be, and often for a while."""
-        self._hurry.set()
+    def poll_soon(self) -> None:
+        """Poll as soon as possible, and often afterwards."""
+        self._poll_requested.set()
 
     async def _run(self) -> None:
         while True:
             await self._watch(await self._session())
 
-    async def _first_look(self) -> None:
-        """Wait for the first who looks, not for long; and until the list of before is shown."""
-        await self.board.wait(0)
+    async def _wait_for_first_poll(self) -> None:
+        """Wait for the first page with a timeout, after the list from the index is available."""
+        await self.table.wait(0)
         with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(self._somebody.wait(), FIRST_LOOK)
+            await asyncio.wait_for(self._viewed.wait(), FIRST_POLL)
 
     async def _watch(self, session: Session) -> None:
-        """Watch with this session, until a cluster is configured where it knows none."""
-        rows = Rows(session.store, self._core.abouts.origin, hadoop_user(session.profile.user))
+        """Monitor with this session; without a cluster, until one is configured."""
+        rows = RowBuilder(
+            session.store, self._service.details.visible_origin, hadoop_user(session.profile.user)
+        )
         poll = Poll(lambda profile: self._open(session, profile))
-        self.board.begin_anew()
+        self.table.reset()
         jobs = (
             lambda: self._watch_index(rows),
-            lambda: self._poll_on(rows, poll),
+            lambda: self._poll_repeatedly(rows, poll),
             lambda: self._discover(session),
         )
-        tasks = [asyncio.get_running_loop().create_task(self._on(job)) for job in jobs]
+        tasks = [asyncio.get_running_loop().create_task(self._repeat(job)) for job in jobs]
         try:
             if session.profile.backend is not None:
-                await asyncio.Event().wait()  # for ever
+                await asyncio.Event().wait()  # forever
             while (await self._session()).profile.backend is None:
-                await asyncio.sleep(TRY_AGAIN)
-                await self._somebody.wait()
+                await asyncio.sleep(RETRY)
+                await self._viewed.wait()
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _on(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Do ``job`` for ever, whatever goes wrong."""
+    async def _repeat(self, job: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Repeat ``job`` forever and log its errors."""
         while True:
             try:
                 await job()
@@ -134,86 +136,109 @@ class JobsWatch:
                 log.warning("the watcher of jobs: %s", error)
             except Exception:
                 log.exception("the watcher of jobs has stumbled")
-            await asyncio.sleep(TRY_AGAIN)
+            await asyncio.sleep(RETRY)
 
     def _open(self, session: Session, profile: str) -> Session:
-        return session if profile == session.profile.name else self._core.session_now(profile)
+        return session if profile == session.profile.name else self._service.open_session(profile)
 
     async def _session(self) -> Session:
-        """The server's session, as soon as the configuration is right."""
+        """Return the server's session as soon as the configuration is valid."""
         while True:
             try:
-                return await self._core.session()
+                return await self._service.session()
             except (SubmarineError, OSError) as error:
-                self.board.say(error.message if isinstance(error, SubmarineError) else str(error))
-                self.board.put([])
-            await asyncio.sleep(TRY_AGAIN)
+                self.table.set_problem(
+                    error.message if isinstance(error, SubmarineError) else str(error)
+                )
+                self.table.update([])
+            await asyncio.sleep(RETRY)
 
-    async def _watch_index(self, rows: Rows) -> None:
+    async def _watch_index(self, rows: RowBuilder) -> None:
         while True:
-            if rows.known.changed:
+            if rows.index.may_have_changed:
                 await self._read_index(rows)
-            await asyncio.sleep(INDEX_EVERY)
-            await self._somebody.wait()
+            await asyncio.sleep(INDEX_INTERVAL)
+            await self._viewed.wait()
 
-    async def _read_index(self, rows: Rows) -> None:
-        """Show what has changed in the index; a job that is new or has moved is worth a look."""
-        async with self._reading:
-            news, made = await in_thread(rows.from_index)
-            if news.whole:
-                self.board.begin_anew()
-            moved = self.board.put(made, total=news.total)
-        if news.moved:
-            self.hurry()
-            self._tell([row for row in moved if row["job_id"] in news.moved])
+    async def _read_index(self, rows: RowBuilder) -> None:
+        """Update the table from the index; poll soon if a job has changed."""
+        async with self._index_lock:
+            changes, made = await in_thread(rows.from_index)
+            if changes.whole:
+                self.table.reset()
+            changed = self.table.update(made, total=changes.total)
+        if changes.changed_jobs:
+            self.poll_soon()
+            self._notify([row for row in changed if row["job_id"] in changes.changed_jobs])
 
-    async def _poll_on(self, rows: Rows, poll: Poll) -> None:
-        pause = FASTEST
-        await self._first_look()
+    async def _poll_repeatedly(self, rows: RowBuilder, poll: Poll) -> None:
+        pause = MIN_INTERVAL
+        await self._wait_for_first_poll()
         while True:
-            self._hurry.clear()
+            self._poll_requested.clear()
             began = time.monotonic()
-            moved = await self._poll(rows, poll)
-            pause = FASTEST if moved else min(pause * LONGER, SLOWEST)
-            await asyncio.sleep(FASTEST)
+            changed = await self._poll(rows, poll)
+            pause = MIN_INTERVAL if changed else min(pause * GROWTH, MAX_INTERVAL)
+            await asyncio.sleep(MIN_INTERVAL)
             with contextlib.suppress(asyncio.TimeoutError):
                 left = max(0.0, pause - (time.monotonic() - began))
-                await asyncio.wait_for(self._hurry.wait(), left)
-                pause = FASTEST
-            await self._somebody.wait()
+                await asyncio.wait_for(self._poll_requested.wait(), left)
+                pause = MIN_INTERVAL
+            await self._viewed.wait()
 
-    async def _poll(self, rows: Rows, poll: Poll) -> bool:
-        """Look at all jobs that go on; whether one of them has changed its state."""
+    async def _poll(self, rows: RowBuilder, poll: Poll) -> bool:
+        """Poll all active jobs; return whether a state has changed."""
         await self._read_index(rows)
-        shown = self.observer.begin()
-        seen = Seen()
+        displayed = self.observer.begin()
+        result = PollResult()
         try:
-            seen = await in_thread(lambda: poll.look(rows.known.going_on(), shown))
+            result = await in_thread(lambda: poll.run(rows.index.active(), displayed))
             self.polls += 1
         except Exception as error:
-            seen.failed = dict.fromkeys(shown, ClusterError(f"The server failed: {error}."))
+            result.failed = dict.fromkeys(displayed, ClusterError(f"The server failed: {error}."))
             raise
         finally:
-            self.observer.finish(seen.observations, seen.failed)
-        async with self._reading:
-            moved = self.board.put(await in_thread(lambda: rows.from_poll(seen)))
-        self.board.say(sentence(seen.problem))
-        self._tell(moved)
-        return bool(moved)
+            self.observer.finish(result.observations, result.failed)
+        async with self._index_lock:
+            changed = self.table.update(await in_thread(lambda: rows.from_poll(result)))
+        self.table.set_problem(problem_text(result.problem))
+        self._notify(changed)
+        return bool(changed)
 
-    def _tell(self, moved: list[Row]) -> None:
-        if self._told is not None:
-            for row in moved:
-                self._told(row)
+    def _notify(self, changed: list[Row]) -> None:
+        if self._on_change is not None:
+            for row in changed:
+                self._on_change(row)
 
     async def _discover(self, session: Session) -> None:
-        discovery = Discovery()
-        await self._first_look()
+        discovery = JobDiscovery()
+        await self._wait_for_first_poll()
         while True:
             more = False
             try:
                 more = await discovery.step(session)
-            except ClusterError as error:  # the list of jobs says so where a poll finds it too
+            except ClusterError as error:  # the poll reports the same problem in the table
                 log.info("the job root cannot be walked through: %s", error)
-            await asyncio.sleep(0.2 if more else ROOT_EVERY)
-            await self._somebody.wait()
+            await asyncio.sleep(0.2 if more else DISCOVERY_INTERVAL)
+            await self._viewed.wait()
+
+
+SCHEMA = "https://events.jupyter-submarine.org/job_changed/v1"
+
+
+def event_publisher(event_logger: Any) -> Callable[[Row], None] | None:
+    """Return a function that emits an event for a row; None if the server has no event logger."""
+    if event_logger is None:
+        return None
+
+    def publish(row: Row) -> None:
+        if SCHEMA not in event_logger.schemas:
+            return
+        try:
+            event_logger.emit(
+                schema_id=SCHEMA, data={"job_id": row["job_id"], "state": row["state"]}
+            )
+        except Exception:  # listeners and schemas of other extensions must not stop the monitor
+            log.exception("a hint that job %s has changed was not sent", row["job_id"])
+
+    return publish

@@ -1,6 +1,6 @@
-"""The jobs list of the server: the newest row of each job, numbered for who wants what is new.
+"""The job list of the server: the latest row of each job, with revisions for incremental updates.
 
-Lives in the event loop. Asks nobody and does not know what a row means beyond its state.
+Used in the event loop only.
 """
 
 from __future__ import annotations
@@ -11,110 +11,112 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_runtime.protocol.states import State
-from submarine_server.monitor.index import NEWEST
+from submarine_server.monitor.index import MAX_LISTED
 
 Row = Mapping[str, Any]
-#: Rows of ended jobs beyond ``NEWEST`` that may gather before the oldest are dropped.
-_SLACK = 200
+#: Rows of ended jobs beyond ``MAX_LISTED`` that are kept before the oldest are dropped.
+_MAX_EXTRA = 200
 
 
 @dataclass(frozen=True)
-class Part:
-    """Rows for one page; ``whole``: all that matter, else those that changed."""
+class JobTableUpdate:
+    """Rows for a connection: all relevant rows if ``whole``, otherwise changed ones."""
 
     rows: list[Row]
     total: int
     problem: str
-    number: int
+    revision: int
     whole: bool
 
 
-class Board:
+class JobTable:
     """Rows by job id."""
 
     def __init__(self) -> None:
         self._rows: dict[str, Row] = {}
-        self._numbers: dict[str, int] = {}
-        self._number = 0
-        #: Whoever has no later number than this has rows that are no more.
-        self._began_anew = 0
+        self._revisions: dict[str, int] = {}
+        self._revision = 0
+        #: Clients below this revision are stale and need a snapshot.
+        self._reset_revision = 0
         self._total = 0
         self._problem = ""
-        self._changed = asyncio.Event()
+        self._event = asyncio.Event()
         self.filled = False
 
-    def begin_anew(self) -> None:
-        """Forget all rows: what comes is of another index."""
+    def reset(self) -> None:
+        """Remove all rows: the index was replaced."""
         if self._rows:
-            self._rows, self._numbers = {}, {}
-            self._number += 1
-            self._began_anew = self._number
-            self._touch()
+            self._rows, self._revisions = {}, {}
+            self._revision += 1
+            self._reset_revision = self._revision
+            self._notify()
 
-    def put(self, rows: Iterable[Row], *, total: int | None = None) -> list[Row]:
-        """Take rows; returns those whose job is new here or has another state."""
-        moved = []
+    def update(self, rows: Iterable[Row], *, total: int | None = None) -> list[Row]:
+        """Update rows; return those of jobs that are new or have another state."""
+        changed = []
         for row in rows:
             job_id = str(row["job_id"])
             before = self._rows.get(job_id)
             if before == row:
                 continue
             if before is None or before["state"] != row["state"]:
-                moved.append(row)
-            self._number += 1
-            self._rows[job_id], self._numbers[job_id] = row, self._number
-            self._touch()
+                changed.append(row)
+            self._revision += 1
+            self._rows[job_id], self._revisions[job_id] = row, self._revision
+            self._notify()
         if total is not None and total != self._total:
             self._total = total
-            self._number += 1
-            self._touch()
+            self._revision += 1
+            self._notify()
         if not self.filled:
             self.filled = True
-            self._number += 1
-            self._touch()
-        self._drop_old()
-        return moved
+            self._revision += 1
+            self._notify()
+        self._drop_old_rows()
+        return changed
 
-    def say(self, problem: str) -> None:
-        """Why the rows may be old; empty when they are fresh."""
+    def set_problem(self, problem: str) -> None:
+        """Set why the rows may be outdated; empty if they are current."""
         if problem != self._problem:
             self._problem = problem
-            self._number += 1
-            self._touch()
+            self._revision += 1
+            self._notify()
 
-    def whole(self) -> Part:
-        """The newest rows and all of jobs that go on, the newest first."""
+    def snapshot(self) -> JobTableUpdate:
+        """Return the newest rows and all rows of active jobs, newest first."""
         ordered = sorted(self._rows.values(), key=_created, reverse=True)
-        rows = [row for place, row in enumerate(ordered) if place < NEWEST or not _ended(row)]
-        return self._part(rows, whole=True)
+        rows = [row for place, row in enumerate(ordered) if place < MAX_LISTED or not _ended(row)]
+        return self._make_update(rows, whole=True)
 
-    def since(self, number: int) -> Part:
-        """Rows that came after ``number``; all, where those before are no more."""
-        if number < self._began_anew:
-            return self.whole()
-        rows = [row for job_id, row in self._rows.items() if self._numbers[job_id] > number]
-        return self._part(rows, whole=False)
+    def changes_since(self, revision: int) -> JobTableUpdate:
+        """Return the rows after ``revision``, or a snapshot for a stale client."""
+        if revision < self._reset_revision:
+            return self.snapshot()
+        rows = [row for job_id, row in self._rows.items() if self._revisions[job_id] > revision]
+        return self._make_update(rows, whole=False)
 
-    async def wait(self, number: int) -> None:
-        """Wait until there is something after ``number``; first of all until there is anything."""
-        while not self.filled or self._number <= number:
-            await self._changed.wait()
+    async def wait(self, revision: int) -> None:
+        """Wait for a revision after ``revision``, and for the first update."""
+        while not self.filled or self._revision <= revision:
+            await self._event.wait()
 
-    def _part(self, rows: list[Row], *, whole: bool) -> Part:
-        return Part(rows, max(self._total, len(rows)), self._problem, self._number, whole)
+    def _make_update(self, rows: list[Row], *, whole: bool) -> JobTableUpdate:
+        return JobTableUpdate(
+            rows, max(self._total, len(rows)), self._problem, self._revision, whole
+        )
 
-    def _touch(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
+    def _notify(self) -> None:
+        event, self._event = self._event, asyncio.Event()
+        event.set()
 
-    def _drop_old(self) -> None:
+    def _drop_old_rows(self) -> None:
         ended = [row for row in self._rows.values() if _ended(row)]
-        if len(ended) <= NEWEST + _SLACK:
+        if len(ended) <= MAX_LISTED + _MAX_EXTRA:
             return
         ended.sort(key=_created)
-        for row in ended[: len(ended) - NEWEST]:
+        for row in ended[: len(ended) - MAX_LISTED]:
             job_id = str(row["job_id"])
-            del self._rows[job_id], self._numbers[job_id]
+            del self._rows[job_id], self._revisions[job_id]
 
 
 def _created(row: Row) -> float:

@@ -1,8 +1,4 @@
-"""Lets threads that want to know how the backends see their jobs wait for the server's one poll.
-
-It takes the place of ``observe_all`` in the watcher of displayed jobs, so that this one asks no
-question of its own. Does not ask anybody itself (``poll``).
-"""
+"""Let watchers of displayed jobs use the server's poll instead of their own requests."""
 
 from __future__ import annotations
 
@@ -13,28 +9,28 @@ from submarine_jobs.backends import Observation
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.tracking import Target
 
-#: Seconds after which a poll that nobody makes counts as a cluster that does not answer.
-PATIENCE = 120.0
+#: Seconds to wait for a poll.
+TIMEOUT = 120.0
 
 
-class SharedObserver:
-    """What the poll has seen, for whoever waits for it."""
+class PollObserver:
+    """Results of the latest poll for waiting threads; replaces ``observe_all``."""
 
     def __init__(self) -> None:
-        self._news = threading.Condition()
-        self._asked: dict[str, Target] = {}
-        self._begun = self._done = 0
+        self._condition = threading.Condition()
+        self._requested: dict[str, Target] = {}
+        self._started_polls = self._finished_polls = 0
         self._closed = False
-        self._seen: Mapping[str, Observation] = {}
+        self._observations: Mapping[str, Observation] = {}
         self._failed: Mapping[str, ClusterError] = {}
 
     def __call__(self, targets: Iterable[Target]) -> Mapping[str, Observation]:
-        """What the next poll that begins sees of these jobs; blocks until it has ended.
+        """Return the observations of these jobs from the next poll; blocks until it has ended.
 
         Raises
         ------
         ClusterError
-            If a backend did not answer the poll.
+            If a backend did not respond to the poll.
         """
         wanted = {
             target.entry.job_id: target
@@ -43,35 +39,43 @@ class SharedObserver:
         }
         if not wanted:
             return {}
-        with self._news:
-            self._asked.update(wanted)
-            mine = self._begun + 1
-            self._news.wait_for(lambda: self._closed or self._done >= mine, PATIENCE)
-            if self._done < mine:
+        with self._condition:
+            self._requested.update(wanted)
+            own_poll = self._started_polls + 1
+            self._condition.wait_for(
+                lambda: self._closed or self._finished_polls >= own_poll, TIMEOUT
+            )
+            if self._finished_polls < own_poll:
                 raise ClusterError("The server has not looked at the cluster for a while.")
             failed = [error for job_id, error in self._failed.items() if job_id in wanted]
             if failed:
                 raise failed[0]
-            return {job_id: self._seen[job_id] for job_id in wanted if job_id in self._seen}
+            return {
+                job_id: self._observations[job_id]
+                for job_id in wanted
+                if job_id in self._observations
+            }
 
     def begin(self) -> dict[str, Target]:
-        """A poll begins; returns the jobs that somebody waits for."""
-        with self._news:
-            self._begun += 1
-            asked, self._asked = self._asked, {}
-            return asked
+        """Start a poll; return the jobs for which threads are waiting."""
+        with self._condition:
+            self._started_polls += 1
+            requested, self._requested = self._requested, {}
+            return requested
 
     def finish(
-        self, seen: Mapping[str, Observation], failed: Mapping[str, ClusterError] | None = None
+        self,
+        observations: Mapping[str, Observation],
+        failed: Mapping[str, ClusterError] | None = None,
     ) -> None:
-        """The poll has ended: what it saw, and of which jobs it saw nothing and why."""
-        with self._news:
-            self._seen, self._failed = seen, failed or {}
-            self._done = self._begun
-            self._news.notify_all()
+        """End a poll: set its observations, and errors by job."""
+        with self._condition:
+            self._observations, self._failed = observations, failed or {}
+            self._finished_polls = self._started_polls
+            self._condition.notify_all()
 
     def close(self) -> None:
-        """Let everybody go who waits."""
-        with self._news:
+        """Release all waiting threads."""
+        with self._condition:
             self._closed = True
-            self._news.notify_all()
+            self._condition.notify_all()

@@ -1,7 +1,6 @@
-"""One look at all jobs that go on: one survey a backend, and what follows from it for each job.
+"""Poll all active jobs: one request per backend, then update the record of each job.
 
-Blocks, in a thread of its own. Does not decide when to look (``jobs``) and keeps nothing but which
-jobs were lost long ago.
+Blocks; runs in a thread. ``job_monitor`` decides when to poll.
 """
 
 from __future__ import annotations
@@ -20,24 +19,24 @@ from submarine_runtime.protocol.states import State
 
 log = logging.getLogger(__name__)
 
-#: Seconds between looks at jobs that the cluster has lost and nobody has on display.
-LOST_EVERY = 600.0
-#: Seconds until a profile that cannot be opened is tried again.
-_TRY_AGAIN = 60.0
+#: Seconds between polls of lost jobs that are not displayed.
+LOST_INTERVAL = 600.0
+#: Seconds between attempts to open a profile.
+_RETRY = 60.0
 
 
 @dataclass
-class Seen:
-    """What one look has brought.
+class PollResult:
+    """Result of a poll.
 
     Parameters
     ----------
     records
-        Job -> its record now, with the row that it comes from.
+        Current record of each job, with the index row that it is based on.
     failed
-        Jobs of which nothing could be seen.
+        Jobs that could not be observed.
     problem
-        What went wrong, one sentence; empty when nothing did.
+        Last error, one sentence; empty if there was none.
     """
 
     records: dict[str, tuple[IndexEntry, JobRecord]] = field(default_factory=dict)
@@ -47,90 +46,94 @@ class Seen:
 
 
 class Poll:
-    """Looks when it is called.
+    """Polls the backends of all profiles.
 
     Parameters
     ----------
     open_session
-        The session of a profile; raises SubmarineError where there is none.
+        Returns the session of a profile; raises SubmarineError if the profile is invalid.
     """
 
     def __init__(self, open_session: Callable[[str], Session]) -> None:
         self._open = open_session
         self._sessions: dict[str, tuple[float, Session | None]] = {}
-        self._lost_looked = float("-inf")
+        self._lost_polled = float("-inf")
 
-    def look(self, going_on: Mapping[str, IndexEntry], shown: Mapping[str, Target]) -> Seen:
-        """See ``Seen``.
+    def run(self, active: Mapping[str, IndexEntry], displayed: Mapping[str, Target]) -> PollResult:
+        """Poll once.
 
         Parameters
         ----------
-        going_on
-            Jobs that have not ended, and those that were lost.
-        shown
-            Jobs on display, which are looked at in any case, and explained.
+        active
+            Jobs that have not ended, and lost ones.
+        displayed
+            Displayed jobs, which are always polled, with the reason for waiting.
         """
-        seen = Seen()
-        targets = {**self._targets(going_on), **shown}
-        for backend, some in _by_backend(targets).items():
-            self._survey(backend, some, shown, seen)
-        hopeless = False
+        result = PollResult()
+        targets = {**self._targets(active), **displayed}
+        for backend, group in _by_backend(targets).items():
+            self._observe(backend, group, displayed, result)
+        unreachable = False
         for job_id, target in targets.items():
-            if job_id in seen.failed or hopeless:
+            if job_id in result.failed or unreachable:
                 continue
-            hopeless = not self._settle(target, seen)
-        return seen
+            unreachable = not self._settle(target, result)
+        return result
 
-    def _survey(
-        self, backend: Backend, some: dict[str, Target], shown: Mapping[str, Target], seen: Seen
+    def _observe(
+        self,
+        backend: Backend,
+        targets: dict[str, Target],
+        displayed: Mapping[str, Target],
+        result: PollResult,
     ) -> None:
         handles = {
             job_id: target.entry.handle
-            for job_id, target in some.items()
+            for job_id, target in targets.items()
             if target.entry.handle is not None
         }
         if not handles:
             return
         try:
-            seen.observations.update(
-                backend.survey(handles, [job for job in handles if job in shown])
+            result.observations.update(
+                backend.survey(handles, [job for job in handles if job in displayed])
             )
         except (ClusterError, RefusedError) as error:
-            seen.problem = error.message
+            result.problem = error.message
             wrapped = error if isinstance(error, ClusterError) else ClusterError(error.message)
-            seen.failed.update(dict.fromkeys(handles, wrapped))
+            result.failed.update(dict.fromkeys(handles, wrapped))
         except Exception as error:
             log.exception("the backend %s cannot be asked", backend.name)
-            seen.problem = f"The server failed at asking {backend.name}; its log says how."
-            seen.failed.update(dict.fromkeys(handles, ClusterError(f"{error}")))
+            result.problem = f"The server failed at asking {backend.name}; its log says how."
+            result.failed.update(dict.fromkeys(handles, ClusterError(f"{error}")))
 
-    def _settle(self, target: Target, seen: Seen) -> bool:
-        """What follows for one job; False where the next ones would wait as long for nothing."""
+    def _settle(self, target: Target, result: PollResult) -> bool:
+        """Update one job; return False if the others would run into the same timeout."""
         known = target.entry
         session = self._session(known.profile)
         if session is None:
             return True
         try:
-            record = resolve_record(target, seen.observations.get(known.job_id), session.store)
+            record = resolve_record(target, result.observations.get(known.job_id), session.store)
         except ClusterError as error:
-            seen.problem = error.message
+            result.problem = error.message
             return False
         except FileNotFoundError:
             return True
-        except Exception:  # a directory that holds nonsense is that job's trouble
+        except Exception:  # an invalid directory affects only its job
             log.exception("job %s cannot be looked at", known.job_id)
             return True
-        seen.records[known.job_id] = (known, record)
+        result.records[known.job_id] = (known, record)
         return True
 
-    def _targets(self, going_on: Mapping[str, IndexEntry]) -> dict[str, Target]:
+    def _targets(self, active: Mapping[str, IndexEntry]) -> dict[str, Target]:
         now = time.monotonic()
-        lost_too = now - self._lost_looked >= LOST_EVERY
-        if lost_too:
-            self._lost_looked = now
+        include_lost = now - self._lost_polled >= LOST_INTERVAL
+        if include_lost:
+            self._lost_polled = now
         found = {}
-        for job_id, row in going_on.items():
-            if row.state is State.LOST and not lost_too:
+        for job_id, row in active.items():
+            if row.state is State.LOST and not include_lost:
                 continue
             session = self._session(row.profile)
             target = target_of(session, row) if session is not None else None
@@ -141,7 +144,7 @@ class Poll:
     def _session(self, profile: str) -> Session | None:
         now = time.monotonic()
         tried, session = self._sessions.get(profile, (float("-inf"), None))
-        if session is None and now - tried >= _TRY_AGAIN:
+        if session is None and now - tried >= _RETRY:
             try:
                 session = self._open(profile)
             except (SubmarineError, OSError):
@@ -157,6 +160,6 @@ def _by_backend(targets: Mapping[str, Target]) -> dict[Backend, dict[str, Target
     return found
 
 
-def sentence(problem: str) -> str:
-    """Why the list may be old."""
+def problem_text(problem: str) -> str:
+    """Return why the list may be outdated."""
     return f"The cluster does not answer: {problem}" if problem else ""

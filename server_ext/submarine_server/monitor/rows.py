@@ -1,6 +1,6 @@
-"""Rows of the user's jobs as pages get them, from the index and from what a poll has seen.
+"""Rows of the user's jobs as JSON, from the index and from polls.
 
-Blocks for the index; decides nothing about when. The rows' form is ``views``'.
+Reads the index; blocks.
 """
 
 from __future__ import annotations
@@ -10,68 +10,70 @@ from dataclasses import replace
 
 from submarine_jobs.tracking import JobQuery, JobStore, Origin, bare_record
 from submarine_runtime.protocol.record import JobRecord
-from submarine_server.monitor.index import KnownJobs, News
+from submarine_server.monitor.index import IndexChanges, JobIndex
 from submarine_server.monitor.job_table import Row
-from submarine_server.monitor.poll import Seen
+from submarine_server.monitor.poll import PollResult
 from submarine_server.views import row_json
 
-#: Ids that go into one question to the index, and origins that are remembered.
-_IDS, _KEPT = 500, 5000
+#: Ids per query of the index, and maximum number of cached origins.
+_IDS_PER_QUERY, _MAX_ORIGINS = 500, 5000
 
 
-class Rows:
-    """Makes rows.
+class RowBuilder:
+    """Creates rows.
 
     Parameters
     ----------
-    shown
-        The origin of a job as pages may see it.
-    me
-        The user. The index may hold jobs of others too, which somebody has looked at by their id.
+    visible_origin
+        Converts the origin of a job to a path of the file browser.
+    user
+        The user. The index may contain jobs of other users that were opened by their id.
     """
 
-    def __init__(self, store: JobStore, shown: Callable[[Origin], Origin], me: str) -> None:
-        self._me = me
-        #: How many jobs of the index are not the user's.
+    def __init__(
+        self, store: JobStore, visible_origin: Callable[[Origin], Origin], user: str
+    ) -> None:
+        self._user = user
+        #: Number of jobs of other users in the index.
         self._others = 0
-        self.known = KnownJobs(store)
+        self.index = JobIndex(store)
         self._store = store
-        self._shown = shown
+        self._visible_origin = visible_origin
         self._origins: dict[str, Origin] = {}
 
-    def from_index(self) -> tuple[News, list[Row]]:
-        """What has changed in the index, and its rows; of many, those that a list shows."""
-        news = self.known.refresh()
-        found = [(row.job_id, row.record or bare_record(row)) for row in news.rows]
-        if news.whole or not all(self._is_mine(record) for _, record in found):
-            mine = self._store.page(JobQuery(user=self._me, limit=1)).total
-            self._others = max(0, news.total - mine)
-        return replace(news, total=news.total - self._others), self._made(found)
+    def from_index(self) -> tuple[IndexChanges, list[Row]]:
+        """Return the changes of the index and their rows."""
+        changes = self.index.refresh()
+        found = [(row.job_id, row.record or bare_record(row)) for row in changes.rows]
+        if changes.whole or not all(self._is_own(record) for _, record in found):
+            mine = self._store.page(JobQuery(user=self._user, limit=1)).total
+            self._others = max(0, changes.total - mine)
+        return replace(changes, total=changes.total - self._others), self._rows(found)
 
-    def from_poll(self, seen: Seen) -> list[Row]:
-        """Rows of what a poll has seen, unless the index has said something newer meanwhile."""
-        return self._made(
+    def from_poll(self, result: PollResult) -> list[Row]:
+        """Return the rows of a poll, except of jobs for which the index is newer."""
+        return self._rows(
             [
                 (job_id, record)
-                for job_id, (known, record) in seen.records.items()
-                if self.known.is_newest(known)
+                for job_id, (known, record) in result.records.items()
+                if self.index.is_newest(known)
             ]
         )
 
-    def _is_mine(self, record: JobRecord) -> bool:
-        return record.user in ("", self._me)
+    def _is_own(self, record: JobRecord) -> bool:
+        return record.user in ("", self._user)
 
-    def _made(self, records: Sequence[tuple[str, JobRecord]]) -> list[Row]:
-        records = [(job_id, record) for job_id, record in records if self._is_mine(record)]
+    def _rows(self, records: Sequence[tuple[str, JobRecord]]) -> list[Row]:
+        records = [(job_id, record) for job_id, record in records if self._is_own(record)]
         self._read_origins([job_id for job_id, _ in records])
         return [row_json(record, self._origins.get(job_id, Origin())) for job_id, record in records]
 
     def _read_origins(self, job_ids: Sequence[str]) -> None:
-        if len(self._origins) > _KEPT:
+        if len(self._origins) > _MAX_ORIGINS:
             self._origins.clear()
         missing = [job_id for job_id in job_ids if job_id not in self._origins]
-        for start in range(0, len(missing), _IDS):
-            some = missing[start : start + _IDS]
+        for start in range(0, len(missing), _IDS_PER_QUERY):
+            some = missing[start : start + _IDS_PER_QUERY]
             found = self._store.origins(some)
-            # Where nothing is noted it may be soon: a submit notes it after the job.
-            self._origins.update((job_id, self._shown(at)) for job_id, at in found.items())
+            # Missing origins are not cached: a submission stores the origin after the job.
+            self._origins.update((job_id, self._visible_origin(at)) for job_id, at in found.items())

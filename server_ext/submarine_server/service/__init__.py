@@ -1,15 +1,15 @@
-"""The jobs of one server: session, job details, links."""
+"""Access to the jobs of the server's user: sessions, job details, bounded blocking calls."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from submarine_server.service.job_details import demand_mine as demand_mine
+    from submarine_server.service.job_details import owns as owns
     from submarine_server.service.job_service import (
-        PATIENCE as PATIENCE,
-        Core as Core,
-        Lane as Lane,
+        TIMEOUT as TIMEOUT,
+        CallLimiter as CallLimiter,
+        JobService as JobService,
     )
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -17,7 +17,11 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "job_details": ("demand_mine",),
-            "job_service": ("Core", "Lane", "PATIENCE"),
+            "job_details": ("owns",),
+            "job_service": (
+                "CallLimiter",
+                "JobService",
+                "TIMEOUT",
+            ),
         },
     )

@@ -1,7 +1,7 @@
-"""What a job's card says besides the record: whose it is, where it was launched, how to repeat it.
+"""Details of jobs that are not in the record: owner, origin, command, TensorBoard files.
 
-Read once a job from its directory and kept, since a spec never changes. All methods block: they
-belong into ``Core.call``.
+The details are read once from the job directory and cached, since a spec never changes. All methods
+block: call them through ``JobService.call``.
 """
 
 from __future__ import annotations
@@ -21,108 +21,97 @@ from submarine_jobs.options import command_of_spec
 from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
-from submarine_server.base import ApiError
-from submarine_server.views import About
+from submarine_server.views import JobDetails
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_jobs.model import JobSpec
 
-#: Jobs that are remembered.
-MAX_KEPT = 5000
-#: Seconds until a job without TensorBoard files is looked at again.
-LOOK_AGAIN = 5.0
+#: Maximum number of cached jobs.
+MAX_JOBS = 5000
+#: Seconds between checks for TensorBoard files.
+TENSORBOARD_INTERVAL = 5.0
 
 
 @dataclass(frozen=True)
-class _Kept:
-    about: About
-    #: None: nobody could tell.
+class _CachedDetails:
+    details: JobDetails
+    #: Owner of the job directory; None if it could not be read.
     owner: str | None
-    looked: float
+    checked: float
 
 
-class Abouts:
-    """The answers so far.
+class JobDetailsCache:
+    """Cache of job details.
 
     Parameters
     ----------
     root
-        Directory that the server's file browser shows; None: it shows no files of this machine.
+        Root directory of the server's file browser; None if it does not show local files.
     """
 
     def __init__(self, root: Path | None) -> None:
         self._root = root
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._cached: OrderedDict[str, _CachedDetails] = OrderedDict()
         self._lock = threading.Lock()
 
-    def of(self, job: Job, record: JobRecord) -> About:
-        """What there is to say of ``job``, whose record at the moment is ``record``."""
+    def get(self, job: Job, record: JobRecord) -> JobDetails:
+        """Return the details of ``job``, whose current record is ``record``."""
         with self._lock:
-            kept = self._kept.get(job.id)
+            cached = self._cached.get(job.id)
         now = time.monotonic()
-        if kept is None or (kept.owner is None and now - kept.looked > LOOK_AGAIN):
-            kept = self._read_or_guess(job, record)
-        about, old = kept.about, now - kept.looked > LOOK_AGAIN
-        if kept.owner is not None and not about.has_tensorboard and old:
-            about = replace(about, has_tensorboard=_has_board(job, record))
-            kept = replace(kept, about=about, looked=time.monotonic())
+        if cached is None or (cached.owner is None and now - cached.checked > TENSORBOARD_INTERVAL):
+            cached = self._read_or_get_local(job, record)
+        details, old = cached.details, now - cached.checked > TENSORBOARD_INTERVAL
+        if cached.owner is not None and not details.has_tensorboard and old:
+            details = replace(details, has_tensorboard=_has_tensorboard(job, record))
+            cached = replace(cached, details=details, checked=time.monotonic())
         with self._lock:
-            self._kept[job.id] = kept
-            self._kept.move_to_end(job.id)
-            while len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        return replace(about, mine=kept.owner is not None and _is_mine(job, record, kept.owner))
+            self._cached[job.id] = cached
+            self._cached.move_to_end(job.id)
+            while len(self._cached) > MAX_JOBS:
+                self._cached.popitem(last=False)
+        return replace(
+            details, mine=cached.owner is not None and _is_owner(job, record, cached.owner)
+        )
 
-    def origin(self, origin: Origin) -> Origin:
-        """The same with the notebook's path as the file browser knows it; empty outside of it."""
-        return Origin(_below(self._root, origin.notebook), origin.cell_id[:200])
+    def visible_origin(self, origin: Origin) -> Origin:
+        """Return the origin with a path of the file browser, empty for other notebooks."""
+        return Origin(_relative_path(self._root, origin.notebook), origin.cell_id[:200])
 
-    def _read_or_guess(self, job: Job, record: JobRecord) -> _Kept:
-        """While the file system is away: what this machine has noted, and nobody's to act on."""
+    def _read_or_get_local(self, job: Job, record: JobRecord) -> _CachedDetails:
+        """Without the file system: the local details, without an owner."""
         try:
             return self._read(job)
         except ClusterError:
-            return _Kept(self.guess(job, record), None, time.monotonic())
+            return _CachedDetails(self.get_local(job, record), None, time.monotonic())
 
-    def guess(self, job: Job, record: JobRecord) -> About:
-        """What this machine can say of it without the file system."""
+    def get_local(self, job: Job, record: JobRecord) -> JobDetails:
+        """Return the details that are known without the file system."""
         with self._lock:
-            kept = self._kept.get(job.id)
-        if kept is not None and kept.owner is not None:
-            return replace(kept.about, mine=_is_mine(job, record, kept.owner))
+            cached = self._cached.get(job.id)
+        if cached is not None and cached.owner is not None:
+            return replace(cached.details, mine=_is_owner(job, record, cached.owner))
         noted = job.session.store.origins([job.id]).get(job.id, Origin())
-        return About(self.origin(noted))
+        return JobDetails(self.visible_origin(noted))
 
-    def _read(self, job: Job) -> _Kept:
+    def _read(self, job: Job) -> _CachedDetails:
         spec = _spec_of(job)
         if spec is None:
-            return _Kept(About(), _owner_of(job), 0.0)
+            return _CachedDetails(JobDetails(), _owner_of(job), 0.0)
         origin = Origin(spec.notebook or "", spec.cell_id or "")
         job.session.store.put_origin(job.id, origin)
-        about = About(self.origin(origin), _command(spec))
-        return _Kept(about, _owner_of(job), 0.0)
+        details = JobDetails(self.visible_origin(origin), _command(spec))
+        return _CachedDetails(details, _owner_of(job), 0.0)
 
 
-def demand_mine(job: Job, record: JobRecord, what: str) -> None:
-    """Refuse an act on a job of somebody else.
-
-    Raises
-    ------
-    ApiError
-        403, in a sentence with the owner's name.
-    """
-    if _is_mine(job, record, _owner_of(job)):
-        return
-    raise ApiError(
-        403,
-        f"{job.id} is a job of {record.user[:80] or 'another user'}: only its owner may {what}.",
-        "The command line asks instead: `submarine` with the same verb.",
-    )
+def owns(job: Job, record: JobRecord) -> bool:
+    """Return whether the job belongs to this process's user; blocks."""
+    return _is_owner(job, record, _owner_of(job))
 
 
-def _is_mine(job: Job, record: JobRecord, owner: str) -> bool:
-    """Whether record and job directory both say so: a record alone may be written by anybody."""
+def _is_owner(job: Job, record: JobRecord, owner: str) -> bool:
+    """Check the record and the directory: other users may have written the record."""
     me = hadoop_user(job.session.profile.user)
     noted = noted_owner(job)
     if noted is not None and noted.foreign_to(me):
@@ -131,7 +120,7 @@ def _is_mine(job: Job, record: JobRecord, owner: str) -> bool:
 
 
 def _owner_of(job: Job) -> str:
-    """Owner of the job's directory; empty: this process's user, or the directory is gone."""
+    """Owner of the job directory; empty for this process's user or a missing directory."""
     found = job.directory.storage.stat(job.directory.path)
     return found.owner if found is not None else ""
 
@@ -149,11 +138,11 @@ def _command(spec: JobSpec) -> str:
     try:
         words = command_of_spec(spec)
     except (UsageError, ValueError, TypeError, AttributeError):
-        return ""  # a spec that this release cannot say in words
+        return ""  # the spec of a newer or older release
     return words if len(words) <= 20_000 and words.isprintable() else ""
 
 
-def _has_board(job: Job, record: JobRecord) -> bool:
+def _has_tensorboard(job: Job, record: JobRecord) -> bool:
     part = f"{layout.TENSORBOARD}/"
     if any(output.path.startswith(part) for output in record.outputs):
         return True
@@ -167,7 +156,7 @@ def _has_board(job: Job, record: JobRecord) -> bool:
         return False
 
 
-def _below(root: Path | None, notebook: str) -> str:
+def _relative_path(root: Path | None, notebook: str) -> str:
     if root is None or not os.path.isabs(notebook) or not notebook.isprintable():
         return ""
     for top, path in (

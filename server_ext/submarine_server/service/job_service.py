@@ -1,8 +1,8 @@
-"""The core behind the server: its session, and blocking calls kept away from the event loop.
+"""The service behind the handlers: sessions, and blocking calls in threads.
 
-Every call that may touch the cluster goes through ``Core.call``, which bounds how many there are
-and how long anybody waits; what only this machine knows goes through ``Core.here``, so that a
-cluster that hangs never blocks it. Does not speak HTTP and knows no handler.
+Calls that may access the cluster go through ``JobService.call``, which limits their number and
+their duration. Calls that access only the local disk go through ``JobService.call_local`` and are
+never delayed by the cluster.
 """
 
 from __future__ import annotations
@@ -19,39 +19,40 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError
-from submarine_server.service.job_details import Abouts
+from submarine_server.service.job_details import JobDetailsCache
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
 
 T = TypeVar("T")
 
-#: Calls to the cluster that may be under way at once, and those that may wait for their turn.
-WIDTH = 16
-QUEUE = 256
-#: Seconds that a caller waits for the cluster; single calls below have shorter limits of their own.
-PATIENCE = 30.0
+#: Concurrent calls to the cluster, and calls that may wait.
+MAX_CALLS = 16
+MAX_WAITING = 256
+#: Default timeout of a call in seconds; the calls inside have shorter timeouts.
+TIMEOUT = 30.0
 
 
 class BusyError(ClusterError):
-    """Too many calls wait for the cluster already."""
+    """Too many calls are waiting for the cluster."""
 
 
-class Lane:
-    """So many blocking calls at once; whoever stops waiting leaves the call's thread behind.
+class CallLimiter:
+    """Run a limited number of blocking calls in threads.
 
-    The threads are daemons: a cluster that does not answer never holds up the end of the server.
-    A call that was left behind keeps its place until it ends, so their number stays bounded.
+    The threads are daemons: a cluster that does not respond does not delay the end of the server.
+    After a timeout, a call keeps its slot until it ends, so that the number of threads stays
+    bounded.
     """
 
-    def __init__(self, width: int, queue: int = QUEUE) -> None:
-        self._free = asyncio.Semaphore(width)
-        self._queue = queue
+    def __init__(self, limit: int, max_waiting: int = MAX_WAITING) -> None:
+        self._free = asyncio.Semaphore(limit)
+        self._max_waiting = max_waiting
         self._waiting = 0
 
     async def run(self, work: Callable[[], T], timeout: float) -> T:
-        """The result of ``work``; TimeoutError after ``timeout`` seconds, turn included."""
-        if self._waiting >= self._queue:
+        """Return the result of ``work``; ``timeout`` includes the time of waiting."""
+        if self._waiting >= self._max_waiting:
             raise BusyError(
                 f"{self._waiting} requests wait for the cluster's answer already.",
                 "Try again in a minute.",
@@ -69,40 +70,40 @@ class Lane:
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._free.release()
         if not task.cancelled():
-            task.exception()  # taken note of, though nobody may wait for it any more
+            task.exception()  # retrieve the exception, otherwise asyncio logs it
 
 
 @dataclass
-class _Shared:
+class _SharedCall:
     task: asyncio.Future[Any]
     since: float
 
 
-class Core:
-    """What the handlers share; made once a server, lives in its event loop.
+class JobService:
+    """Jobs of the server's user; one instance per server, used in its event loop.
 
     Parameters
     ----------
     profile
-        Name of the configured profile to use; empty: the one in force.
+        Name of the configured profile; empty for the one in force.
     root
-        Directory that the server's file browser shows; None: none of this machine.
+        Root directory of the server's file browser; None if it does not show local files.
     """
 
     def __init__(self, profile: str = "", root: Path | None = None) -> None:
         self.profile = profile
-        self.abouts = Abouts(root)
-        self._cluster = Lane(WIDTH)
-        self._here = Lane(4)
-        self._shared: dict[str, _Shared] = {}
+        self.details = JobDetailsCache(root)
+        self._cluster = CallLimiter(MAX_CALLS)
+        self._local = CallLimiter(4)
+        self._shared: dict[str, _SharedCall] = {}
         self._sessions: dict[str, Session] = {}
         self._opening = threading.Lock()
         self._closers: list[Callable[[], Awaitable[None]]] = []
 
-    def session_now(self, profile: str = "") -> Session:
-        """The session of a profile (empty: the server's); blocks, so only in a call's thread.
+    def open_session(self, profile: str = "") -> Session:
+        """Return the session of a profile (default: the server's); blocks.
 
-        As long as no cluster is configured the configuration is read anew each time.
+        The configuration is read again with each call while no cluster is configured.
         """
         from submarine_jobs.client import Session
         from submarine_jobs.config import load_config
@@ -116,88 +117,88 @@ class Core:
             return session
 
     async def session(self) -> Session:
-        """The server's session.
+        """Return the server's session.
 
         Raises
         ------
         ConfigError
-            If the configuration holds something impossible; it is read anew the next time.
+            If the configuration is invalid; the next call reads it again.
         """
-        return await self.here(self.session_now)
+        return await self.call_local(self.open_session)
 
-    async def job(self, job_id: str, timeout: float = PATIENCE) -> Job:
-        """The job of that id; see ``find``."""
+    async def job(self, job_id: str, timeout: float = TIMEOUT) -> Job:
+        """Return the job with this id; see ``find``."""
         return await self.call(self.find, job_id, timeout=timeout)
 
     def find(self, job_id: str) -> Job:
-        """Find a job by its whole id, in this machine's index or the job root; blocks.
+        """Find a job by its full id, in the local index or the job root; blocks.
 
-        A job that was submitted with another profile is found with that profile.
+        The profile with which the job was submitted is used.
 
         Raises
         ------
         JobNotFoundError
-            If there is none.
+            If the job does not exist.
         """
-        session = self.session_now()
+        session = self.open_session()
         known = session.store.get(job_id)
         if known is not None and known.profile != session.profile.name:
             from submarine_jobs.errors import UsageError
 
-            with contextlib.suppress(UsageError):  # the profile is gone: try the server's
-                return self.session_now(known.profile).job(job_id)
+            with contextlib.suppress(UsageError):  # the profile was removed: use the server's
+                return self.open_session(known.profile).job(job_id)
         return session.job(job_id)
 
     async def call(
-        self, function: Callable[..., T], *args: Any, timeout: float = PATIENCE, **kwargs: Any
+        self, function: Callable[..., T], *args: Any, timeout: float = TIMEOUT, **kwargs: Any
     ) -> T:
-        """Run ``function(*args, **kwargs)`` in a thread; for all that may touch the cluster.
+        """Run a function that may access the cluster in a thread.
 
         Raises
         ------
         TimeoutError
-            If it takes too long; the thread ends when the call below it does.
+            If it takes too long. The thread continues until the function returns.
         """
         return await self._cluster.run(functools.partial(function, *args, **kwargs), timeout)
 
-    async def here(
-        self, function: Callable[..., T], *args: Any, timeout: float = PATIENCE, **kwargs: Any
+    async def call_local(
+        self, function: Callable[..., T], *args: Any, timeout: float = TIMEOUT, **kwargs: Any
     ) -> T:
-        """The same for what needs this machine's disk only and is never behind the cluster."""
-        return await self._here.run(functools.partial(function, *args, **kwargs), timeout)
+        """Run a function that accesses only the local disk in a thread."""
+        return await self._local.run(functools.partial(function, *args, **kwargs), timeout)
 
-    async def shared(self, key: str, make: Callable[[], Awaitable[T]], age: float) -> T:
-        """One call for all that ask for ``key`` at the same time, its result kept ``age`` seconds.
+    async def call_shared(self, key: str, make: Callable[[], Awaitable[T]], age: float) -> T:
+        """Share the result of one call among callers with the same key for ``age`` seconds.
 
-        An error is told to all that waited and not kept.
+        Exceptions are raised in all waiting callers and are not kept.
         """
         entry = self._shared.get(key)
         if entry is None or (entry.task.done() and time.monotonic() - entry.since > age):
-            entry = _Shared(asyncio.ensure_future(make()), time.monotonic())
+            entry = _SharedCall(asyncio.ensure_future(make()), time.monotonic())
             self._shared[key] = entry
-            entry.task.add_done_callback(functools.partial(self._settled, key, entry))
-            self._forget(age)
+            entry.task.add_done_callback(functools.partial(self._shared_done, key, entry))
+            self._drop_old_results(age)
         return cast("T", await asyncio.shield(entry.task))
 
-    def _settled(self, key: str, entry: _Shared, task: asyncio.Future[Any]) -> None:
+    def _shared_done(self, key: str, entry: _SharedCall, task: asyncio.Future[Any]) -> None:
         entry.since = time.monotonic()
         failed = task.cancelled() or task.exception() is not None
         if failed and self._shared.get(key) is entry:
             del self._shared[key]
 
-    def _forget(self, age: float) -> None:
-        """Drop what nobody has asked for in a while."""
+    def _drop_old_results(self, age: float) -> None:
+        """Remove results that are too old."""
         limit = time.monotonic() - max(age, 60.0)
         for key, entry in list(self._shared.items()):
             if entry.task.done() and entry.since < limit:
                 del self._shared[key]
 
     def on_close(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """Have ``closer`` awaited when the server stops."""
+        """Register a coroutine function that is awaited when the server stops."""
         self._closers.append(closer)
 
     async def close(self) -> None:
-        """Stop what was started; each part gets a few seconds."""
+        """Call the registered functions, each with a timeout."""
         for closer in reversed(self._closers):
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(closer(), 5.0)

@@ -1,6 +1,6 @@
-"""What passes between a browser and TensorBoard: named headers only, no credentials, in no way.
+"""Filter headers, queries and pages between the browser and TensorBoard.
 
-Everything else is left out, so a header that nobody has thought of does not pass either.
+Only listed headers are passed in either direction; credentials are never passed.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ _TO_BROWSER = (
     "expires",
     "last-modified",
 )
-#: Of the query: how jupyter-server takes a token, and what a hub adds on the way back from it.
+#: Query parameters with credentials: of jupyter-server and of a hub's login.
 _SECRET = ("token", "code", "state", "_xsrf")
-#: TensorBoard's own, for a page of a plug-in that sends none.
+#: TensorBoard's own policy, for pages of plug-ins that have none.
 _POLICY = (
     "default-src 'self'; font-src 'self' data:; img-src 'self' data: blob:; object-src 'none'; "
     "style-src 'self' 'unsafe-inline' data:; connect-src 'self'; script-src 'self' 'unsafe-eval'"
 )
 _FRAMED = "frame-ancestors 'self'; form-action 'self'; base-uri 'self'"
-#: Whatever else is asked for by its address alone runs nothing: it may come from a job.
+#: Other content may come from a job: it must not run scripts.
 _INERT = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:"
 _SCRIPTS = ("text/javascript", "application/javascript", "application/wasm", "text/css")
 _BODY = re.compile(rb"<body[^>]*>", re.IGNORECASE)
 
 
 def backend_headers(headers: Mapping[str, str], *, plain: bool) -> dict[str, str]:
-    """What of a browser's headers TensorBoard gets.
+    """Return the request headers for TensorBoard.
 
     Parameters
     ----------
     plain
-        The answer is to be changed on the way, so it must not be compressed.
+        The response will be modified and must not be compressed.
     """
     kept = {
         name: value
@@ -57,18 +57,18 @@ def backend_headers(headers: Mapping[str, str], *, plain: bool) -> dict[str, str
 
 
 def clean_query(query: str) -> str:
-    """A query without what logs a browser in."""
+    """Return a query without credentials."""
     pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=1000)
     return urlencode([(name, value) for name, value in pairs if name.lower() not in _SECRET])
 
 
 def backend_path(path: str) -> str:
-    """A path that was unquoted, quoted again so that nothing in it is taken for a query."""
+    """Quote a path again, so that no part of it becomes a query."""
     return "/" + quote(path.lstrip("/"), safe="/:@!$&'()*+,;=-._~")
 
 
 def browser_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """What of TensorBoard's headers the browser gets, with the policies that hold here."""
+    """Return the response headers for the browser, with security policies."""
     kept = {name: value for name, value in headers if name.lower() in _TO_BROWSER}
     lower = {name.lower(): value for name, value in kept.items()}
     kind = lower.get("content-type", "").partition(";")[0].strip().lower()
@@ -85,7 +85,7 @@ def browser_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def page_body(body: bytes, notices: Iterable[str]) -> bytes:
-    """TensorBoard's page with fonts that are found below a prefix, and what is to be known."""
+    """Return TensorBoard's page with relative font addresses and with notices."""
     body = body.replace(b"url(/font-roboto/", b"url(font-roboto/")
     said = " ".join(notices)
     start = _BODY.search(body)

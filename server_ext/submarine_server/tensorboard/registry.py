@@ -1,7 +1,4 @@
-"""The TensorBoards of this server: one process a set of jobs, at most so many, ended when idle.
-
-Starts them when somebody asks and starts those again that have died. Speaks no HTTP.
-"""
+"""TensorBoard processes: one per set of jobs, limited in number, stopped when idle."""
 
 from __future__ import annotations
 
@@ -26,28 +23,28 @@ from submarine_jobs.tensorboards import (
     scratch_parent,
 )
 from submarine_server.base import ApiError
-from submarine_server.service import Core
+from submarine_server.service import JobService
 
 SETTING = "submarine_tensorboards"
 Key = tuple[str, ...]
-#: A TensorBoard that dies so often within so many seconds is not started again for a while.
-DEATHS, WITHIN = 3, 60.0
-#: One that was used so recently does not make room for another.
-SPARED_SECONDS = 60.0
+#: A process that dies this number of times within these seconds is not restarted.
+MAX_RESTARTS, RESTART_PERIOD = 3, 60.0
+#: Seconds without requests before a process may be stopped in favor of another one.
+MIN_IDLE = 60.0
 
 
-class _Open:
-    """One TensorBoard, or the one that is being started."""
+class _Instance:
+    """A TensorBoard process, running or starting."""
 
     def __init__(self, starting: asyncio.Future[Board]) -> None:
         self.starting = starting
         self.used = time.monotonic()
         self.requests = 0
-        self.starts: deque[float] = deque(maxlen=DEATHS)
+        self.starts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
 
 class TensorBoards(LoggingConfigurable):
-    """All of one server; lives in its event loop."""
+    """TensorBoard processes of one server; used in its event loop."""
 
     idle_seconds = Float(600.0, help="Seconds without a request after which one is ended.").tag(
         config=True
@@ -57,21 +54,21 @@ class TensorBoards(LoggingConfigurable):
         config=True
     )
 
-    def __init__(self, core: Core, **kwargs: Any) -> None:
+    def __init__(self, service: JobService, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        self._core = core
-        self._open: dict[Key, _Open] = {}
+        self._service = service
+        self._instances: dict[Key, _Instance] = {}
         self._culling: asyncio.Task[None] | None = None
         self._closed = False
 
     @contextlib.asynccontextmanager
     async def board(self, key: Key) -> AsyncIterator[Board]:
-        """The running TensorBoard of a set of jobs, kept for as long as it is held.
+        """Start the TensorBoard of a set of jobs if necessary; keep it while the context is open.
 
         Raises
         ------
         JobNotFoundError
-            If one of the jobs does not exist; nothing was started.
+            If one of the jobs does not exist.
         SubmarineError, ApiError
             If it cannot be started.
         """
@@ -79,32 +76,34 @@ class TensorBoards(LoggingConfigurable):
             raise ApiError(409, "The server is stopping.")
         if self._culling is None:
             self._culling = asyncio.ensure_future(self._cull())
-        entry = self._open.get(key)
-        if entry is None:
-            entry = self._open[key] = _Open(asyncio.ensure_future(self._start(key)))
-            entry.starts.append(time.monotonic())
-            entry.starting.add_done_callback(lambda _: self._drop_failed(key))
-        elif entry.starting.done() and not entry.starting.result().process.alive:
-            self._revive(entry)
-        entry.requests += 1
+        instance = self._instances.get(key)
+        if instance is None:
+            instance = self._instances[key] = _Instance(asyncio.ensure_future(self._start(key)))
+            instance.starts.append(time.monotonic())
+            instance.starting.add_done_callback(lambda _: self._drop_failed(key))
+        elif instance.starting.done() and not instance.starting.result().process.alive:
+            self._restart(instance)
+        instance.requests += 1
         try:
-            yield await asyncio.shield(entry.starting)
+            yield await asyncio.shield(instance.starting)
         finally:
-            entry.requests -= 1
-            entry.used = time.monotonic()
+            instance.requests -= 1
+            instance.used = time.monotonic()
 
     async def close(self) -> None:
-        """End all of them."""
+        """Stop all processes."""
         self._closed = True
         if self._culling is not None:
             self._culling.cancel()
-        await asyncio.gather(*(self._end(key) for key in list(self._open)), return_exceptions=True)
+        await asyncio.gather(
+            *(self._end(key) for key in list(self._instances)), return_exceptions=True
+        )
 
     async def _start(self, key: Key) -> Board:
-        jobs = await asyncio.gather(*(self._core.job(job_id) for job_id in key))
+        jobs = await asyncio.gather(*(self._service.job(job_id) for job_id in key))
         require_tensorboard()
-        await self._make_room(key)
-        session = await self._core.session()
+        await self._evict(key)
+        session = await self._service.session()
         state_dir = session.profile.state_dir
 
         def start() -> Board:
@@ -123,18 +122,18 @@ class TensorBoards(LoggingConfigurable):
         self.log.info("TensorBoard of %s: process %s", ", ".join(key), board.process.pid)
         return board
 
-    def _revive(self, entry: _Open) -> None:
-        """Start one again that has died, unless it does so all the time."""
+    def _restart(self, instance: _Instance) -> None:
+        """Restart a process that died, unless it dies repeatedly."""
         now = time.monotonic()
-        if len(entry.starts) == DEATHS and now - entry.starts[0] < WITHIN:
+        if len(instance.starts) == MAX_RESTARTS and now - instance.starts[0] < RESTART_PERIOD:
             raise ApiError(
                 409,
-                f"TensorBoard has ended {DEATHS} times within a minute.",
+                f"TensorBoard has ended {MAX_RESTARTS} times within a minute.",
                 "Try again in a minute; what it said last is in the server's log.",
             )
-        board = entry.starting.result()
+        board = instance.starting.result()
         self.log.warning("TensorBoard died: %s", board.process.last_words() or "no last words")
-        entry.starts.append(now)
+        instance.starts.append(now)
 
         async def again() -> Board:
             try:
@@ -143,23 +142,23 @@ class TensorBoards(LoggingConfigurable):
                 self.log.warning("TensorBoard was not started again: %s", error)
             return board
 
-        entry.starting = asyncio.ensure_future(again())
+        instance.starting = asyncio.ensure_future(again())
 
     def _drop_failed(self, key: Key) -> None:
-        entry = self._open.get(key)
-        if entry is not None and entry.starting.done():
-            failed = entry.starting.cancelled() or entry.starting.exception() is not None
+        instance = self._instances.get(key)
+        if instance is not None and instance.starting.done():
+            failed = instance.starting.cancelled() or instance.starting.exception() is not None
             if failed:
-                del self._open[key]
+                del self._instances[key]
 
-    async def _make_room(self, key: Key) -> None:
-        """End the one that nobody has used for longest, where there are too many."""
-        while len(self._open) > max(1, self.most):
-            limit = time.monotonic() - SPARED_SECONDS
+    async def _evict(self, key: Key) -> None:
+        """Stop the least recently used idle process if there are too many."""
+        while len(self._instances) > max(1, self.most):
+            limit = time.monotonic() - MIN_IDLE
             idle = [
-                (entry.used, other)
-                for other, entry in self._open.items()
-                if other != key and not entry.requests and entry.used < limit
+                (instance.used, other)
+                for other, instance in self._instances.items()
+                if other != key and not instance.requests and instance.used < limit
             ]
             if not idle:
                 raise ApiError(
@@ -170,11 +169,11 @@ class TensorBoards(LoggingConfigurable):
             await self._end(min(idle)[1])
 
     async def _end(self, key: Key) -> None:
-        entry = self._open.pop(key, None)
-        if entry is None:
+        instance = self._instances.pop(key, None)
+        if instance is None:
             return
         with contextlib.suppress(Exception):
-            board = await entry.starting
+            board = await instance.starting
             await in_thread(board.close)
             self.log.info("TensorBoard of %s has ended", ", ".join(key))
 
@@ -182,19 +181,19 @@ class TensorBoards(LoggingConfigurable):
         while True:
             await asyncio.sleep(min(15.0, max(0.1, self.idle_seconds / 4)))
             limit = time.monotonic() - self.idle_seconds
-            for key, entry in list(self._open.items()):
-                if entry.starting.done() and not entry.requests and entry.used < limit:
+            for key, instance in list(self._instances.items()):
+                if instance.starting.done() and not instance.requests and instance.used < limit:
                     await self._end(key)
 
 
-def attach(settings: dict[str, Any], core: Core) -> None:
-    """Make the server's TensorBoards; remove what an earlier server has left on this disk."""
-    boards = TensorBoards(core, config=settings.get("config"))
+def attach(settings: dict[str, Any], service: JobService) -> None:
+    """Create the server's TensorBoards; remove files of earlier servers."""
+    boards = TensorBoards(service, config=settings.get("config"))
     settings[SETTING] = boards
-    core.on_close(boards.close)
+    service.on_close(boards.close)
 
-    def tidy() -> None:
+    def remove_scratch() -> None:
         with contextlib.suppress(SubmarineError, OSError):
-            remove_stale(scratch_parent(core.session_now().profile.state_dir))
+            remove_stale(scratch_parent(service.open_session().profile.state_dir))
 
-    threading.Thread(target=tidy, name="tensorboard-tidy", daemon=True).start()
+    threading.Thread(target=remove_scratch, name="tensorboard-scratch", daemon=True).start()

@@ -1,4 +1,4 @@
-"""Views of records, jobs and queues as JSON for the front end."""
+"""JSON of jobs, records and metrics for the front end."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from submarine_server.views.job import (
-        About as About,
+        JobDetails as JobDetails,
         model_json as model_json,
         row_json as row_json,
         view_json as view_json,
@@ -23,8 +23,17 @@ else:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            "job": ("About", "model_json", "row_json", "view_json"),
-            "record": ("Json", "event_json", "task_json"),
+            "job": (
+                "JobDetails",
+                "model_json",
+                "row_json",
+                "view_json",
+            ),
+            "record": (
+                "Json",
+                "event_json",
+                "task_json",
+            ),
             "series": ("series_json",),
         },
     )

@@ -1,7 +1,6 @@
-"""Views and rows of jobs as the JSON of ``labextension/src/api``, all of it bounded.
+"""Convert job views and rows to the JSON of ``labextension/src/api``.
 
-What comes from containers and clusters is made fit to be shown here and in ``record_views``, once,
-for REST and websocket alike. Asks nobody.
+All values are bounded and sanitized here and in ``record``, for REST and websocket.
 """
 
 from __future__ import annotations
@@ -17,97 +16,97 @@ from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.views.record import (
     MAX_ITEMS,
-    SENTENCE,
-    WORD,
+    MAX_SENTENCE,
+    MAX_SHORT,
     Json,
     event_json,
     record_json,
-    word,
+    short_text,
 )
 
-#: Events of one view.
+#: Maximum number of events.
 MAX_EVENTS = 500
-NOWHERE = Origin()
+NO_ORIGIN = Origin()
 
 
 @dataclass(frozen=True)
-class About:
-    """What a view says besides its record: from the spec and from who asks.
+class JobDetails:
+    """Details of a job that are not in its record.
 
     Parameters
     ----------
     origin
-        The notebook as the server's file browser knows it, and the cell that launched the job.
+        The notebook as a path of the file browser, and the cell that submitted the job.
     command
-        The words that would run it again.
+        The command that runs the job again.
     mine
-        Whether this server's user may act on it.
+        Whether the server's user may change the job.
     """
 
-    origin: Origin = NOWHERE
+    origin: Origin = NO_ORIGIN
     command: str = ""
     mine: bool = False
     has_tensorboard: bool = False
 
 
-def view_json(view: JobView, about: About) -> Json:
-    """``IJobView``."""
+def view_json(view: JobView, details: JobDetails) -> Json:
+    """Return ``IJobView``."""
     record = tame(view.record)
     reason = record.reason
     sentence = meaning_of(reason).sentence if isinstance(reason, EndReason) else ""
     return {
         "record": record_json(record),
         "source": view.source,
-        "pending": one_line(view.pending or record.pending, SENTENCE),
-        "advice": one_line(summary.next_step(JobView(record)), SENTENCE),
+        "pending": one_line(view.pending or record.pending, MAX_SENTENCE),
+        "advice": one_line(summary.next_step(JobView(record)), MAX_SENTENCE),
         "lost_if_cancelled": summary.lost_if_cancelled(record),
         "reason_sentence": f"{sentence} {summary.saved(record)}".strip() if sentence else "",
-        "log_task": one_line(view.task or most_relevant_task(record), WORD),
+        "log_task": one_line(view.task or most_relevant_task(record), MAX_SHORT),
         "task_count": len(record.tasks),
         "events": [event_json(event) for event in record.events[-MAX_EVENTS:]],
-        "command": about.command,
-        "notebook": about.origin.notebook,
-        "cell_id": about.origin.cell_id,
-        "mine": about.mine,
-        "has_tensorboard": about.has_tensorboard,
+        "command": details.command,
+        "notebook": details.origin.notebook,
+        "cell_id": details.origin.cell_id,
+        "mine": details.mine,
+        "has_tensorboard": details.has_tensorboard,
     }
 
 
 def row_json(record: JobRecord, origin: Origin) -> Json:
-    """``IJobRow``."""
+    """Return ``IJobRow``."""
     record = tame(record)
     return {
-        "job_id": one_line(record.job_id, WORD),
-        "name": one_line(record.name, WORD),
+        "job_id": one_line(record.job_id, MAX_SHORT),
+        "name": one_line(record.name, MAX_SHORT),
         "state": record.state.value,
-        "user": one_line(record.user, WORD),
-        "queue": word(record.queue),
-        "backend": one_line(record.backend, WORD),
+        "user": one_line(record.user, MAX_SHORT),
+        "queue": short_text(record.queue),
+        "backend": one_line(record.backend, MAX_SHORT),
         "created": record.created,
         "started": _started(record),
         "finished": record.finished,
         "progress": summary.progress(record),
         "tasks": len(record.tasks),
         "gpus": _gpus(record),
-        "detail": one_line(_why(record), SENTENCE),
-        "application_id": word(record.application_id),
+        "detail": one_line(_detail(record), MAX_SENTENCE),
+        "application_id": short_text(record.application_id),
         "notebook": origin.notebook,
         "cell_id": origin.cell_id,
-        "workflow": one_line(record.workflow, WORD),
-        "workflow_run": one_line(record.workflow_run, WORD),
-        "workflow_node": one_line(record.workflow_node, WORD),
+        "workflow": one_line(record.workflow, MAX_SHORT),
+        "workflow_run": one_line(record.workflow_run, MAX_SHORT),
+        "workflow_node": one_line(record.workflow_node, MAX_SHORT),
     }
 
 
 def model_json(version: ModelVersion) -> Json:
-    """``IModelVersion``."""
+    """Return ``IModelVersion``."""
     return {
         "version": version.name,
         "name": version.name,
         "time": number(version.time) or 0.0,
         "size": version.size,
         "files": version.count,
-        "digest": one_line(version.digest, WORD),
+        "digest": one_line(version.digest, MAX_SHORT),
     }
 
 
@@ -118,7 +117,7 @@ def _started(record: JobRecord) -> float | None:
 
 
 def _gpus(record: JobRecord) -> int:
-    """GPUs that were asked for, all tasks together."""
+    """Requested GPUs of all tasks."""
     requested = record.resources.get("requested")
     total = 0
     for role, asked in list(requested.items())[:MAX_ITEMS] if isinstance(requested, dict) else []:
@@ -128,7 +127,7 @@ def _gpus(record: JobRecord) -> int:
     return total
 
 
-def _why(record: JobRecord) -> str:
+def _detail(record: JobRecord) -> str:
     if not record.state.ended:
         return record.pending or record.detail
     if record.detail or not isinstance(record.reason, EndReason):

@@ -11,7 +11,11 @@ import pytest
 
 from submarine_jobs.errors import ClusterError, JobNotFoundError
 from submarine_server.channel.feed import WINDOW, Credit, Feed
-from submarine_server.channel.subscriptions import MOST, GoneError, Page
+from submarine_server.channel.subscriptions import (
+    MAX_SUBSCRIPTIONS,
+    ConnectionClosedError,
+    PageSubscriptions,
+)
 
 
 class Wire:
@@ -26,7 +30,7 @@ class Wire:
     async def write(self, text: str) -> None:
         await self.open.wait()
         if self.gone:
-            raise GoneError
+            raise ConnectionClosedError
         self.sent.append(json.loads(text))
 
 
@@ -60,10 +64,12 @@ def failing(error: Exception) -> type[Feed]:
     return Failing
 
 
-def with_page(test: Callable[[Page, Wire], Coroutine[Any, Any, None]], **kinds: type[Feed]) -> None:
+def with_page(
+    test: Callable[[PageSubscriptions, Wire], Coroutine[Any, Any, None]], **kinds: type[Feed]
+) -> None:
     async def run() -> None:
         wire = Wire()
-        page = Page(None, wire.write, kinds)  # type: ignore[arg-type]
+        page = PageSubscriptions(None, wire.write, kinds)  # type: ignore[arg-type]
         try:
             await test(page, wire)
         finally:
@@ -73,7 +79,7 @@ def with_page(test: Callable[[Page, Wire], Coroutine[Any, Any, None]], **kinds: 
     asyncio.run(run())
 
 
-async def subscribe(page: Page, number: int, kind: str) -> None:
+async def subscribe(page: PageSubscriptions, number: int, kind: str) -> None:
     await page.receive(json.dumps({"op": "subscribe", "id": number, "kind": kind}))
 
 
@@ -83,7 +89,7 @@ async def turns(count: int = 20) -> None:
 
 
 def test_a_slow_page_costs_one_message_a_subscription() -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         wire.open.clear()
         Ticking.made = 0
         for number in range(3):
@@ -98,7 +104,7 @@ def test_a_slow_page_costs_one_message_a_subscription() -> None:
 
 
 def test_an_end_is_told_and_frees_the_number() -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         for _ in range(2):
             await subscribe(page, 7, "ending")
             await turns()
@@ -121,7 +127,7 @@ def test_an_end_is_told_and_frees_the_number() -> None:
     ],
 )
 def test_what_goes_wrong_is_said(error: Exception, code: str) -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         await subscribe(page, 1, "failing")
         await turns()
         (said,) = wire.sent
@@ -133,20 +139,20 @@ def test_what_goes_wrong_is_said(error: Exception, code: str) -> None:
 
 
 def test_no_more_subscriptions_than_the_limit() -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         wire.open.clear()
-        for number in range(MOST):
+        for number in range(MAX_SUBSCRIPTIONS):
             await subscribe(page, number, "ticking")
         wire.open.set()
-        await subscribe(page, MOST, "ticking")
-        assert any(m["type"] == "error" and m["id"] == MOST for m in wire.sent)
-        assert page.subscribed == MOST
+        await subscribe(page, MAX_SUBSCRIPTIONS, "ticking")
+        assert any(m["type"] == "error" and m["id"] == MAX_SUBSCRIPTIONS for m in wire.sent)
+        assert page.subscribed == MAX_SUBSCRIPTIONS
 
     with_page(test, ticking=Ticking)
 
 
 def test_a_page_that_is_gone_ends_its_feeds() -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         await subscribe(page, 1, "ticking")
         wire.gone = True
         await turns()
@@ -156,7 +162,7 @@ def test_a_page_that_is_gone_ends_its_feeds() -> None:
 
 
 def test_unsubscribing_stops_the_feed() -> None:
-    async def test(page: Page, wire: Wire) -> None:
+    async def test(page: PageSubscriptions, wire: Wire) -> None:
         await subscribe(page, 1, "ticking")
         await turns()
         await page.receive('{"op": "unsubscribe", "id": 1}')

@@ -16,7 +16,7 @@ from tornado.web import RequestHandler, authenticated
 from tornado.websocket import WebSocketHandler
 
 from submarine_server.base import BaseHandler, guarded
-from submarine_server.routes import routes
+from submarine_server.extension import routes
 
 
 def _script() -> ModuleType:

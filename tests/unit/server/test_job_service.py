@@ -1,4 +1,4 @@
-"""The server's core without a server: lanes, sharing, failures, origins of pages."""
+"""The server's service without a server: lanes, sharing, failures, origins of pages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from submarine_jobs.errors import (
     UsageError,
 )
 from submarine_server.base import ApiError, api_error
-from submarine_server.base.origin import own_origin, parse_origin, refusal
-from submarine_server.service import Core, Lane
+from submarine_server.base.origin import parse_origin, rejection_reason, server_origin
+from submarine_server.service import CallLimiter, JobService
 from submarine_server.service.job_service import BusyError
 
 
@@ -34,7 +34,7 @@ def test_a_lane_is_as_wide_as_it_says_and_no_caller_waits_for_ever() -> None:
         gate.wait(60)
 
     async def scene() -> None:
-        lane = Lane(2, queue=3)
+        lane = CallLimiter(2, max_waiting=3)
         calls = [asyncio.ensure_future(lane.run(hang, 2)) for _ in range(5)]
         while len(running) < 2:
             await asyncio.sleep(0.01)
@@ -56,11 +56,11 @@ def test_what_hangs_in_the_cluster_does_not_hold_up_this_machine() -> None:
     gate = threading.Event()
 
     async def scene() -> float:
-        core = Core()
-        hung = [asyncio.ensure_future(core.call(gate.wait, 120, timeout=120)) for _ in range(40)]
+        service = JobService()
+        hung = [asyncio.ensure_future(service.call(gate.wait, 120, timeout=120)) for _ in range(40)]
         await asyncio.sleep(0.1)
         began = time.monotonic()
-        assert await core.here(lambda: 5) == 5
+        assert await service.call_local(lambda: 5) == 5
         took = time.monotonic() - began
         gate.set()
         await asyncio.gather(*hung, return_exceptions=True)
@@ -71,7 +71,7 @@ def test_what_hangs_in_the_cluster_does_not_hold_up_this_machine() -> None:
 
 def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
     async def scene() -> None:
-        core, calls = Core(), []
+        service, calls = JobService(), []
 
         async def make() -> int:
             calls.append(1)
@@ -80,26 +80,29 @@ def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
                 raise ClusterError("away")
             return len(calls)
 
-        assert await asyncio.gather(*(core.shared("x", make, 60) for _ in range(50))) == [1] * 50
-        assert await core.shared("x", make, 60) == 1
+        assert (
+            await asyncio.gather(*(service.call_shared("x", make, 60) for _ in range(50)))
+            == [1] * 50
+        )
+        assert await service.call_shared("x", make, 60) == 1
         await asyncio.sleep(0.05)
         with pytest.raises(ClusterError):
-            await core.shared("x", make, 0.01)  # what was kept is older
-        assert await core.shared("x", make, 60) == 3
+            await service.call_shared("x", make, 0.01)  # what was kept is older
+        assert await service.call_shared("x", make, 60) == 3
 
     asyncio.run(scene())
 
 
 def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
     async def scene() -> None:
-        core = Core()
+        service = JobService()
 
         async def make() -> str:
             await asyncio.sleep(0.2)
             return "there"
 
-        impatient = asyncio.ensure_future(core.shared("x", make, 1))
-        patient = asyncio.ensure_future(core.shared("x", make, 1))
+        impatient = asyncio.ensure_future(service.call_shared("x", make, 1))
+        patient = asyncio.ensure_future(service.call_shared("x", make, 1))
         await asyncio.sleep(0.05)
         impatient.cancel()
         assert await patient == "there"
@@ -160,8 +163,8 @@ def test_origins_are_read_whole_or_not_at_all(text: str, origin: Any) -> None:
 
 def test_a_proxy_may_say_that_it_ended_tls() -> None:
     headers = {"Host": "hub.example", "X-Forwarded-Proto": "https,http"}
-    assert own_origin("http", headers) == ("https", "hub.example", 443)
-    assert own_origin("http", {"Host": "hub.example:80"}) == ("http", "hub.example", 80)
+    assert server_origin("http", headers) == ("https", "hub.example", 443)
+    assert server_origin("http", {"Host": "hub.example:80"}) == ("http", "hub.example", 80)
 
 
 def _asked(method: str = "GET", allow: str = "", pattern: str = "", **headers: str) -> str:
@@ -169,7 +172,7 @@ def _asked(method: str = "GET", allow: str = "", pattern: str = "", **headers: s
     sent.setdefault("Host", "jupyter.example:8888")
     request = SimpleNamespace(headers=sent, protocol="http", method=method)
     handler: Any = SimpleNamespace(request=request, allow_origin=allow, allow_origin_pat=pattern)
-    return refusal(handler)
+    return rejection_reason(handler)
 
 
 OWN = "http://jupyter.example:8888"

@@ -1,4 +1,4 @@
-"""The board of a server's jobs tells what is new, and a poll is everybody's."""
+"""The table of a server's jobs tells what is new, and a poll is everybody's."""
 
 from __future__ import annotations
 
@@ -12,59 +12,62 @@ import pytest
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.tracking import Target
-from submarine_server.monitor.index import NEWEST
-from submarine_server.monitor.job_table import Board
-from submarine_server.monitor.observer import SharedObserver
+from submarine_server.monitor.index import MAX_LISTED
+from submarine_server.monitor.job_table import JobTable
+from submarine_server.monitor.observer import PollObserver
 from tests.unit.server.job_rows import job, known, row
 
 
 def test_the_board_tells_only_what_is_new() -> None:
     async def test() -> None:
-        board = Board()
-        assert board.put([row(1), row(2)], total=7) == [row(1), row(2)]
-        part = board.whole()
+        table = JobTable()
+        assert table.update([row(1), row(2)], total=7) == [row(1), row(2)]
+        part = table.snapshot()
         assert [each["job_id"] for each in part.rows] == [job(2), job(1)]
         assert part.total == 7
-        assert board.put([row(1), row(2)]) == []
-        assert board.since(part.number).rows == []
-        assert board.put([row(1, detail="more")]) == []  # changed, and not moved
-        assert board.put([row(2, "SUCCEEDED")]) == [row(2, "SUCCEEDED")]
-        await asyncio.wait_for(board.wait(part.number), 1)
-        assert {each["job_id"] for each in board.since(part.number).rows} == {job(1), job(2)}
-        part = board.since(0)
-        waiting = asyncio.create_task(board.wait(part.number))
+        assert table.update([row(1), row(2)]) == []
+        assert table.changes_since(part.revision).rows == []
+        assert table.update([row(1, detail="more")]) == []  # changed, and not moved
+        assert table.update([row(2, "SUCCEEDED")]) == [row(2, "SUCCEEDED")]
+        await asyncio.wait_for(table.wait(part.revision), 1)
+        assert {each["job_id"] for each in table.changes_since(part.revision).rows} == {
+            job(1),
+            job(2),
+        }
+        part = table.changes_since(0)
+        waiting = asyncio.create_task(table.wait(part.revision))
         await asyncio.sleep(0)
         assert not waiting.done()
-        board.say("The cluster does not answer.")
+        table.set_problem("The cluster does not answer.")
         await asyncio.wait_for(waiting, 1)
 
     asyncio.run(test())
 
 
 def test_a_board_that_begins_anew_tells_all_to_whom_knew_what_was_before() -> None:
-    board = Board()
-    board.begin_anew()
-    assert board.whole().number == 0, "nobody has seen anything"
-    board.put([row(1)])
-    before = board.whole()
-    board.begin_anew()
-    board.put([row(2)])
-    told = board.since(before.number)
+    table = JobTable()
+    table.reset()
+    assert table.snapshot().revision == 0, "nobody has seen anything"
+    table.update([row(1)])
+    before = table.snapshot()
+    table.reset()
+    table.update([row(2)])
+    told = table.changes_since(before.revision)
     assert (told.whole, [each["job_id"] for each in told.rows]) == (True, [job(2)])
-    board.put([row(3)])
-    told = board.since(told.number)
+    table.update([row(3)])
+    told = table.changes_since(told.revision)
     assert (told.whole, [each["job_id"] for each in told.rows]) == (False, [job(3)])
 
 
 def test_the_board_stays_bounded_and_keeps_what_goes_on() -> None:
-    board = Board()
-    board.put([row(0)])
+    table = JobTable()
+    table.update([row(0)])
     for number in range(1, 3000):
-        board.put([row(number, "SUCCEEDED")])
-    rows = board.whole().rows
-    assert len(rows) == NEWEST + 1
+        table.update([row(number, "SUCCEEDED")])
+    rows = table.snapshot().rows
+    assert len(rows) == MAX_LISTED + 1
     assert rows[-1]["job_id"] == job(0)
-    assert len(board.since(0).rows) <= 2 * NEWEST + 1
+    assert len(table.changes_since(0).rows) <= 2 * MAX_LISTED + 1
 
 
 def target(number: int) -> Target:
@@ -72,7 +75,7 @@ def target(number: int) -> Target:
 
 
 def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
-    observer = SharedObserver()
+    observer = PollObserver()
     observer.begin()  # a poll that began before the question must not answer it
     found: list[Any] = []
     thread = threading.Thread(target=lambda: found.append(observer([target(1)])))
@@ -93,7 +96,7 @@ def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
 
 
 def test_a_poll_that_fails_is_told_and_an_end_lets_go() -> None:
-    observer = SharedObserver()
+    observer = PollObserver()
     assert observer([]) == {}
     said: list[str] = []
 

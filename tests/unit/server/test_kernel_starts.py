@@ -12,23 +12,23 @@ import pytest
 from submarine_jobs.tracking import Origin
 from submarine_kernel.remote import PendingStart
 from submarine_kernel.remote.pending_starts import pending
-from submarine_server.channel import starts_feed
+from submarine_server.channel import feeds
 from submarine_server.channel.feed import Credit
-from submarine_server.channel.kinds import KINDS
+from submarine_server.channel.feeds import FEEDS
 
 
 def test_a_page_hears_of_each_start_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts_feed, "QUIET", 0)
+    monkeypatch.setattr(feeds, "STARTS_PAUSE", 0)
     asyncio.run(_hear())
 
 
 async def _hear() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
-    abouts = SimpleNamespace(
-        origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/"))
+    details = SimpleNamespace(
+        visible_origin=lambda origin: Origin(origin.notebook.removeprefix("/home/ada/"))
     )
-    services: Any = SimpleNamespace(core=SimpleNamespace(abouts=abouts))
-    feed = KINDS["starts"](services, {}, heard.put, Credit())
+    services: Any = SimpleNamespace(service=SimpleNamespace(details=details))
+    feed = FEEDS["starts"](services, {}, heard.put, Credit())
     following = asyncio.ensure_future(feed.run())
 
     async def until(*starts: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Logs on the server's side: searching, patterns, reading from segments, names that are paths."""
+"""Logs on the server's side: search, patterns, reading from segments, names that are paths."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_server.logs import ERRORS, Hit, compiled, log_key, searching
-from submarine_server.logs.reader import recorded
-from submarine_server.logs.search_run import Ahead
-from submarine_server.logs.searching import Found, backward, forward
+from submarine_server.logs import ERROR_PATTERN, Hit, compile_pattern, log_key, search
+from submarine_server.logs.reader import parsed_lengths
+from submarine_server.logs.search import ReadAhead, SearchStep, backward, forward
 
 
 class Text:
@@ -30,20 +29,20 @@ class Text:
         return found
 
 
-def hits(steps: Iterator[Found]) -> list[Hit]:
+def hits(steps: Iterator[SearchStep]) -> list[Hit]:
     return [hit for found in steps for hit in found.hits]
 
 
 def pattern(text: str, *, regex: bool = True, case: bool = True) -> Any:
-    return compiled(text, regex=regex, case=case)
+    return compile_pattern(text, regex=regex, case=case)
 
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "FIRST_PIECE", 7)
-    monkeypatch.setattr(searching, "LARGEST_PIECE", 64)
-    monkeypatch.setattr(searching, "OVERLAP", 32)
-    monkeypatch.setattr(searching, "LONGEST_LINE", 200)
+    monkeypatch.setattr(search, "FIRST_PIECE", 7)
+    monkeypatch.setattr(search, "LARGEST_PIECE", 64)
+    monkeypatch.setattr(search, "OVERLAP", 32)
+    monkeypatch.setattr(search, "LONGEST_LINE", 200)
 
 
 WORDS = ["loss", "Error", "ä", "épée", "x" * 30, "", "ERROR 7", "\r", "日本語", "error"]
@@ -174,13 +173,11 @@ def by_some(data: bytes, wanted: Any, place: int, *, back: bool = False) -> list
     return spans
 
 
-@pytest.mark.parametrize(
-    "line", [b"x" * 79, b"\n" * 79, b"x" * (searching.LONGEST_LINE - 9) + b"\n"]
-)
+@pytest.mark.parametrize("line", [b"x" * 79, b"\n" * 79, b"x" * (search.LONGEST_LINE - 9) + b"\n"])
 def test_a_search_holds_a_bounded_part_of_the_log(line: bytes) -> None:
     """Of a line without an end as of any other."""
     data = line * ((24 << 20) // len(line)) + b"needle"
-    bound = searching.LONGEST_LINE + 2 * searching.LARGEST_PIECE
+    bound = search.LONGEST_LINE + 2 * search.LARGEST_PIECE
     held: list[int] = []
 
     class Measured:
@@ -209,11 +206,11 @@ def test_the_first_hits_come_before_the_rest_is_read() -> None:
     text = Text(b"needle\n" + b"hay\n" * 2_000_000)
     first = next(step for step in forward(text, pattern("needle"), 0, len(text.data), 9))
     assert first.hits[0].offset == 0
-    assert text.read_bytes <= searching.FIRST_PIECE
+    assert text.read_bytes <= search.FIRST_PIECE
     text = Text(b"hay\n" * 2_000_000 + b"needle\n")
     first = next(step for step in backward(text, pattern("needle"), len(text.data), 9))
     assert first.hits[0].offset == 8_000_000
-    assert text.read_bytes <= searching.FIRST_PIECE
+    assert text.read_bytes <= search.FIRST_PIECE
 
 
 def test_a_pattern_that_would_hang_others_takes_no_time() -> None:
@@ -226,20 +223,20 @@ def test_a_pattern_that_would_hang_others_takes_no_time() -> None:
 @pytest.mark.parametrize("text", ["", "x" * 1001, "a\nb", "(", "(?=a)", r"(a)\1", "a{1000}{1000}"])
 def test_what_is_no_pattern_is_refused_in_words(text: str) -> None:
     with pytest.raises(UsageError) as error:
-        compiled(text, regex=True, case=True)
+        compile_pattern(text, regex=True, case=True)
     assert len(error.value.message) < 400
 
 
 def test_a_lone_surrogate_is_refused() -> None:
     with pytest.raises(UsageError, match="valid text"):
-        compiled("\ud800", regex=False, case=True)
+        compile_pattern("\ud800", regex=False, case=True)
 
 
 def test_a_literal_is_taken_as_it_stands() -> None:
     data = "a.c abc A.C\nä.c Ä.C\n".encode()
-    literal = compiled("a.c", regex=False, case=True)
+    literal = compile_pattern("a.c", regex=False, case=True)
     assert [hit.offset for hit in hits(forward(Text(data), literal, 0, len(data), 9))] == [0]
-    either = compiled("Ä.c", regex=False, case=False)
+    either = compile_pattern("Ä.c", regex=False, case=False)
     assert [hit.offset for hit in hits(forward(Text(data), either, 0, len(data), 9))] == [12, 17]
 
 
@@ -253,13 +250,13 @@ ERROR_LINES = [
     "FATAL: could not open",
     "Killed",
     "NCCL error in: ../nccl.cpp",
-    "Segmentation fault (core dumped)",
+    "Segmentation fault (service dumped)",
 ]
 CALM_LINES = ["error_rate=0.1 loss 0.2", "no errors so far", "killed 0 processes", "mean_error 3"]
 
 
 def test_next_error_finds_errors_and_no_metrics() -> None:
-    errors = compiled(ERRORS, regex=True, case=True)
+    errors = compile_pattern(ERROR_PATTERN, regex=True, case=True)
     assert [line for line in ERROR_LINES if not errors.search(line)] == []
     assert [line for line in CALM_LINES if errors.search(line)] == []
 
@@ -286,7 +283,7 @@ def test_names_that_are_no_log_are_refused(names: tuple[str, str, str]) -> None:
 
 def test_a_record_names_logs_only() -> None:
     lengths = {"worker:0/e1-a1/stdout": 3, "../../etc/passwd": 9, "worker:0/e1-a1/stderr": -1}
-    assert {str(key): value for key, value in recorded(lengths).items()} == {
+    assert {str(key): value for key, value in parsed_lengths(lengths).items()} == {
         "worker:0/e1-a1/stdout": 3
     }
 
@@ -295,7 +292,7 @@ def test_reading_ahead_changes_nothing_but_the_time() -> None:
     text = Text(b"".join(b"%d loss\n" % number for number in range(1_200_000)))
     size = len(text.data)
     straight = list(forward(text, pattern("[0-9]*7777 loss$"), 0, size, 999))
-    assert list(forward(Ahead(text), pattern("[0-9]*7777 loss$"), 0, size, 999)) == straight
+    assert list(forward(ReadAhead(text), pattern("[0-9]*7777 loss$"), 0, size, 999)) == straight
     assert len(hits(iter(straight))) == 120
 
 
@@ -303,11 +300,11 @@ def test_what_cannot_be_read_ahead_is_said_when_it_is_its_turn() -> None:
     text = Text(b"needle\n" + b"hay\n" * 100_000)
 
     def read(offset: int, limit: int) -> bytes:
-        if offset >= searching.FIRST_PIECE:
+        if offset >= search.FIRST_PIECE:
             raise ClusterError("away")
         return text(offset, limit)
 
-    steps = forward(Ahead(read), pattern("needle"), 0, len(text.data), 9)
+    steps = forward(ReadAhead(read), pattern("needle"), 0, len(text.data), 9)
     assert [hit.offset for hit in next(steps).hits] == [0]
     with pytest.raises(ClusterError, match="away"):
         next(steps)

@@ -19,13 +19,13 @@ from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.tracking import IndexEntry, JobStore, Origin, bare_record
 from submarine_runtime.protocol.states import State
 from submarine_server.displays import metrics
-from submarine_server.monitor import job_monitor as jobs_module, teller
-from submarine_server.monitor.index import NEWEST, KnownJobs
-from submarine_server.monitor.job_events import SCHEMA
-from submarine_server.monitor.poll import Seen
-from submarine_server.monitor.rows import Rows
-from submarine_server.service import demand_mine
-from submarine_server.service.job_details import Abouts
+from submarine_server.handlers.job import require_owner
+from submarine_server.monitor import event_publisher, job_monitor as jobs_module
+from submarine_server.monitor.index import MAX_LISTED, JobIndex
+from submarine_server.monitor.job_monitor import SCHEMA
+from submarine_server.monitor.poll import PollResult
+from submarine_server.monitor.rows import RowBuilder
+from submarine_server.service.job_details import JobDetailsCache
 from tests.unit.server.job_rows import job, known, row
 
 
@@ -106,39 +106,39 @@ def test_a_handle_that_is_nonsense_harms_nobody() -> None:
 
 def test_the_index_is_read_as_it_changes(tmp_path: Path) -> None:
     store = JobStore(tmp_path / "jobs.sqlite")
-    for number in range(NEWEST + 50):
+    for number in range(MAX_LISTED + 50):
         store.put(known(number, State.RUNNING if number < 3 else State.SUCCEEDED))
-    jobs = KnownJobs(store)
-    assert jobs.changed
+    jobs = JobIndex(store)
+    assert jobs.may_have_changed
     first = jobs.refresh()
     assert first.whole
-    assert len(first.rows) == NEWEST + 3
-    assert first.total == NEWEST + 50
-    assert set(jobs.going_on()) == {job(0), job(1), job(2)}
+    assert len(first.rows) == MAX_LISTED + 3
+    assert first.total == MAX_LISTED + 50
+    assert set(jobs.active()) == {job(0), job(1), job(2)}
     assert jobs.refresh().rows == []
     store.put(known(1, State.SUCCEEDED))
     store.put(known(999))
     store.put(known(998, State.FAILED))  # found in the job root: nothing to hurry for
-    assert jobs.changed
+    assert jobs.may_have_changed
     news = jobs.refresh()
     assert [row.job_id for row in news.rows] == [job(1), job(999), job(998)]
-    assert news.moved == {job(1), job(999)}
-    assert set(jobs.going_on()) == {job(0), job(2), job(999)}
+    assert news.changed_jobs == {job(1), job(999)}
+    assert set(jobs.active()) == {job(0), job(2), job(999)}
 
 
 def test_an_index_that_is_another_one_is_read_whole(tmp_path: Path) -> None:
     path = tmp_path / "jobs.sqlite"
     JobStore(path).put(known(1))
-    jobs = KnownJobs(JobStore(path))
+    jobs = JobIndex(JobStore(path))
     jobs.refresh()
     path.rename(tmp_path / "old.sqlite")
     other = JobStore(path)
     other.put(known(2))
     other.put(known(3, State.SUCCEEDED))
-    assert jobs.changed
+    assert jobs.may_have_changed
     news = jobs.refresh()
     assert news.whole
-    assert set(jobs.going_on()) == {job(2)}
+    assert set(jobs.active()) == {job(2)}
 
 
 def of(user: str, row: IndexEntry) -> IndexEntry:
@@ -151,23 +151,23 @@ def test_rows_are_those_of_the_user_s_own_jobs(tmp_path: Path) -> None:
     store.put(of("ada", known(1)))
     store.put(of("grace", known(2)))
     store.put(known(3))  # of whom nothing is known yet
-    rows = Rows(store, lambda origin: origin, "ada")
+    rows = RowBuilder(store, lambda origin: origin, "ada")
     news, made = rows.from_index()
     assert (news.total, {row["job_id"] for row in made}) == (2, {job(1), job(3)})
     store.put(of("grace", known(4)))
     store.put(of("ada", known(5)))
     news, made = rows.from_index()
     assert (news.total, [row["job_id"] for row in made]) == (3, [job(5)])
-    going_on = rows.known.going_on()
-    seen = Seen({job_id: (row, row.record) for job_id, row in going_on.items() if row.record})
+    going_on = rows.index.active()
+    seen = PollResult({job_id: (row, row.record) for job_id, row in going_on.items() if row.record})
     assert {row["job_id"] for row in rows.from_poll(seen)} == {job(1), job(3), job(5)}
 
 
 class Unconfigured:
-    """A core whose configuration names a cluster later."""
+    """A service whose configuration names a cluster later."""
 
     def __init__(self, session: Any) -> None:
-        self.abouts = SimpleNamespace(origin=lambda origin: origin)
+        self.details = SimpleNamespace(visible_origin=lambda origin: origin)
         self.found = session
 
     async def session(self) -> Any:
@@ -177,26 +177,26 @@ class Unconfigured:
 def test_a_cluster_that_is_configured_later_is_watched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(jobs_module, "TRY_AGAIN", 0.01)
+    monkeypatch.setattr(jobs_module, "RETRY", 0.01)
     before = Session(Profile(backend=None, state_dir=tmp_path / "before", user="ada"))
     later = Session(Profile(backend="local", state_dir=tmp_path / "later", user="ada"))
     before.store.put(known(6, State.SUCCEEDED))
     later.store.put(replace(known(7, State.SUCCEEDED), backend="local"))
 
     async def test() -> None:
-        core = Unconfigured(before)
-        watch = jobs_module.JobsWatch(core)  # type: ignore[arg-type]
+        service = Unconfigured(before)
+        watch = jobs_module.JobMonitor(service)  # type: ignore[arg-type]
         watch.start()
         try:
-            with watch.looking():
-                await asyncio.wait_for(watch.board.wait(0), 20)
-                part = watch.board.whole()
+            with watch.keep_polling():
+                await asyncio.wait_for(watch.table.wait(0), 20)
+                part = watch.table.snapshot()
                 assert [row["job_id"] for row in part.rows] == [job(6)]
-                core.found = later
-                while [row["job_id"] for row in watch.board.whole().rows] != [job(7)]:
-                    await asyncio.wait_for(watch.board.wait(watch.board.whole().number), 60)
+                service.found = later
+                while [row["job_id"] for row in watch.table.snapshot().rows] != [job(7)]:
+                    await asyncio.wait_for(watch.table.wait(watch.table.snapshot().revision), 60)
                 # What the other index held is gone from pages too.
-                told = watch.board.since(part.number)
+                told = watch.table.changes_since(part.revision)
                 assert told.whole
                 assert [row["job_id"] for row in told.rows] == [job(7)]
         finally:
@@ -215,17 +215,21 @@ def test_a_job_that_starts_and_ends_unseen_is_told_and_one_that_is_found_is_not(
     told: list[tuple[str, str]] = []
 
     async def test() -> None:
-        core = Unconfigured(session)
-        watch = jobs_module.JobsWatch(core, lambda row: told.append((row["job_id"], row["state"])))  # type: ignore[arg-type]
+        service = Unconfigured(session)
+
+        def notify(row: Any) -> None:
+            told.append((row["job_id"], row["state"]))
+
+        watch = jobs_module.JobMonitor(service, notify)  # type: ignore[arg-type]
         watch.start()
         try:
-            with watch.looking():
-                await asyncio.wait_for(watch.board.wait(0), 60)
+            with watch.keep_polling():
+                await asyncio.wait_for(watch.table.wait(0), 60)
                 session.store.put(replace(known(2, State.FAILED), backend="local"))  # years ago
                 late = replace(known(3, State.FAILED), backend="local", created=time.time())
                 session.store.put(late)
-                while len(watch.board.whole().rows) < 3:
-                    await asyncio.wait_for(watch.board.wait(watch.board.whole().number), 60)
+                while len(watch.table.snapshot().rows) < 3:
+                    await asyncio.wait_for(watch.table.wait(watch.table.snapshot().revision), 60)
         finally:
             await watch.close()
 
@@ -238,10 +242,10 @@ def test_the_list_is_there_before_anybody_looks(tmp_path: Path) -> None:
     session.store.put(replace(known(1, State.SUCCEEDED), backend="local"))
 
     async def test() -> None:
-        watch = jobs_module.JobsWatch(Unconfigured(session))  # type: ignore[arg-type]
+        watch = jobs_module.JobMonitor(Unconfigured(session))  # type: ignore[arg-type]
         watch.start()
-        await asyncio.wait_for(watch.board.wait(0), 60)
-        assert [row["job_id"] for row in watch.board.whole().rows] == [job(1)]
+        await asyncio.wait_for(watch.table.wait(0), 60)
+        assert [row["job_id"] for row in watch.table.snapshot().rows] == [job(1)]
         await watch.close()
 
     asyncio.run(test())
@@ -264,15 +268,15 @@ def test_a_file_system_that_is_away_costs_a_view_its_details_only(tmp_path: Path
     storage = SimpleNamespace(stat=stat)
     directory = SimpleNamespace(storage=storage, path="/jobs/j", spec=spec, file=lambda name: name)
     handle: Any = SimpleNamespace(id=job(1), session=session, directory=directory)
-    abouts = Abouts(tmp_path)
+    details = JobDetailsCache(tmp_path)
     record = bare_record(known(1))
-    about = abouts.of(handle, record)
+    about = details.get(handle, record)
     assert (about.origin, about.command, about.mine) == (Origin("a.ipynb", "cell-1"), "", False)
     with pytest.raises(StorageError):
-        demand_mine(handle, record, "cancel it")
+        require_owner(handle, record, "cancel it")
     away = False
-    abouts = Abouts(tmp_path)
-    about = abouts.of(handle, record)
+    details = JobDetailsCache(tmp_path)
+    about = details.get(handle, record)
     assert (about.origin, about.mine) == (Origin("a.ipynb", "cell-1"), True)
     assert about.command
 
@@ -287,9 +291,9 @@ def test_a_hint_is_sent_where_its_schema_is_known() -> None:
             self.sent.append(words)
             raise ValueError("a listener's fault")
 
-    assert teller(None) is None
+    assert event_publisher(None) is None
     for bus, count in ((Bus(), 0), (Bus(SCHEMA), 1)):
-        tell = teller(bus)
+        tell = event_publisher(bus)
         assert tell is not None
         tell(row(1))
         assert len(bus.sent) == count
@@ -310,8 +314,8 @@ def test_curves_continue_when_the_job_directory_answers_again(
                 raise answer
             return list(answer)
 
-    class Here:
-        async def here(self, work: Any, *words: Any) -> Any:
+    class LocalService:
+        async def call_local(self, work: Any, *words: Any) -> Any:
             return work(*words)
 
         async def call(self, work: Any, timeout: float) -> Any:
@@ -321,16 +325,16 @@ def test_curves_continue_when_the_job_directory_answers_again(
     found = SimpleNamespace(
         directory=None, index_entry=lambda: SimpleNamespace(final=next(states), created=time.time())
     )
-    for name in ("FASTEST", "SILENCE_PAUSE"):
+    for name in ("MIN_INTERVAL", "RETRY"):
         monkeypatch.setattr(metrics, name, 0.001)
     monkeypatch.setattr(metrics, "MetricsReader", Reader)
     monkeypatch.setattr(metrics, "_in_order", list)
-    readers: Any = metrics.MetricsReaders(Here(), SimpleNamespace())  # type: ignore[arg-type]
-    curves = metrics.Curves()
+    readers: Any = metrics.MetricsDisplays(LocalService(), SimpleNamespace())  # type: ignore[arg-type]
+    curves = metrics.JobMetrics()
 
     async def read() -> Any:
         await readers._read(found, curves)
-        return await curves.after(None)
+        return await curves.changes_since(None)
 
     taken = asyncio.run(read())
     assert (taken.rows, taken.ended) == ([1, 2], True)
@@ -338,6 +342,6 @@ def test_curves_continue_when_the_job_directory_answers_again(
     with pytest.raises(StorageError):  # a page that was never shown anything is told why
         asyncio.run(
             readers._read(
-                SimpleNamespace(directory=None, index_entry=lambda: None), metrics.Curves()
+                SimpleNamespace(directory=None, index_entry=lambda: None), metrics.JobMetrics()
             )
         )

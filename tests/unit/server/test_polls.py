@@ -24,7 +24,7 @@ from submarine_jobs.backends.yarn.cluster import (
     cache as answers,
     overview_of,
 )
-from submarine_server.handlers.cluster import Mine, cluster_json
+from submarine_server.handlers.cluster import OwnJob, cluster_json
 
 BENCHMARKS = str(Path(__file__).parents[3] / "benchmarks")
 
@@ -310,7 +310,7 @@ def test_jobs_are_named_by_their_ids_and_strangers_text_is_tame() -> None:
         job_id="j-20261122-0002",
         gpus={"": 1},
     )
-    mine = Mine("j-20261122-0001", "application_1_1", {"a": 2})
+    mine = OwnJob("j-20261122-0001", "application_1_1", {"a": 2})
     own = GpuHolder("application_1_1", user="ada", job_id="j-20261122-0001", gpus={"": 2})
     told = cluster_json("yarn", Overview(nodes=(node("a", 3),), holders=(own, evil)), [mine], "ada")
     assert told["nodes"][0]["held_by"] == ["j-20261122-0001", "j-20261122-0002"]

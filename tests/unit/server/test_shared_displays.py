@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from submarine_server.displays.shared import Shared
+from submarine_server.displays.shared import SharedPool
 
 
 class Thing:
@@ -14,7 +14,7 @@ class Thing:
         self.failed = False
 
 
-def shared(made: list[Thing]) -> Shared[str, Thing]:
+def shared(made: list[Thing]) -> SharedPool[str, Thing]:
     async def work(key: str, thing: Thing) -> None:
         thing.key = key
         made.append(thing)
@@ -23,7 +23,7 @@ def shared(made: list[Thing]) -> Shared[str, Thing]:
         finally:
             thing.ended = True
 
-    return Shared(Thing, work, lambda thing: thing.failed)
+    return SharedPool(Thing, work, lambda thing: thing.failed)
 
 
 def test_all_who_look_share_one_that_ends_with_the_last() -> None:

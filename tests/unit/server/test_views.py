@@ -21,8 +21,8 @@ from submarine_jobs.outputs import Row
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore, Origin, cursor_of
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_server.service.job_details import Abouts
-from submarine_server.views import About, row_json, series_json, view_json
+from submarine_server.service.job_details import JobDetailsCache
+from submarine_server.views import JobDetails, row_json, series_json, view_json
 
 NONSENSE: Mapping[str, Any] = {
     "job_id": "a-20261120-7f3a",
@@ -48,7 +48,7 @@ NONSENSE: Mapping[str, Any] = {
 
 def test_nonsense_becomes_json_that_a_browser_can_show() -> None:
     record = JobRecord.from_json(NONSENSE)
-    view = view_json(JobView(record, pending="p\n" * 5000), About(command="submarine run"))
+    view = view_json(JobView(record, pending="p\n" * 5000), JobDetails(command="submarine run"))
     text = json.dumps(view, allow_nan=False)
     assert len(text) < 20_000
     assert "\\u001b" not in text
@@ -66,7 +66,7 @@ def test_of_very_many_tasks_a_view_holds_the_telling_ones() -> None:
     tasks = [TaskRecord(f"worker:{n}", "worker", n, state=State.RUNNING) for n in range(1000)]
     tasks[777].state = State.FAILED
     view = view_json(
-        JobView(JobRecord("a-20261120-7f3a", "a", State.RUNNING, tasks=tasks)), About()
+        JobView(JobRecord("a-20261120-7f3a", "a", State.RUNNING, tasks=tasks)), JobDetails()
     )
     assert view["task_count"] == 1000
     assert len(view["record"]["tasks"]) <= 200
@@ -89,7 +89,7 @@ def test_series_are_thinned_and_hold_no_nan() -> None:
     series = {one["name"]: one for one in series_json(rows, 100)}
     assert set(series) == {"cpu_percent", "memory", "loss"}
     assert all(len(one["t"]) == len(one["v"]) <= 100 for one in series.values())
-    assert series["memory"]["v"][-1] == 9990, "a peak is not thinned away"
+    assert series["memory"]["v"][-1] == 9990, "a peak is not downsampled away"
     assert series["loss"]["kind"] == "scalar"
     assert series["loss"]["v"][-1] is None
     json.dumps(list(series.values()), allow_nan=False)
@@ -128,12 +128,12 @@ def test_the_index_pages_running_first(tmp_path: Path) -> None:
 
 
 def test_a_notebook_is_told_as_the_file_browser_knows_it(tmp_path: Path) -> None:
-    abouts = Abouts(tmp_path)
+    details = JobDetailsCache(tmp_path)
     inside = str(tmp_path / "a" / "b.ipynb")
-    assert abouts.origin(Origin(inside, "c")) == Origin("a/b.ipynb", "c")
+    assert details.visible_origin(Origin(inside, "c")) == Origin("a/b.ipynb", "c")
     for outside in ("", "b.ipynb", "/etc/passwd", f"{tmp_path}/../x.ipynb", f"{tmp_path}x/y.ipynb"):
-        assert abouts.origin(Origin(outside, "c")).notebook == ""
-    assert Abouts(None).origin(Origin(inside)).notebook == ""
+        assert details.visible_origin(Origin(outside, "c")).notebook == ""
+    assert JobDetailsCache(None).visible_origin(Origin(inside)).notebook == ""
 
 
 @pytest.mark.parametrize(

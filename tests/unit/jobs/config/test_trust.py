@@ -26,7 +26,7 @@ from submarine_jobs.config.project_trust import HARMLESS
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_kernel.remote import KernelRequest, session_of
-from submarine_server.service import Core
+from submarine_server.service import JobService
 from submarine_workflows.azkaban.api import load_settings
 from submarine_workflows.locations import profile_in_force
 from submarine_zeppelin.accounts import paragraph_config
@@ -169,7 +169,7 @@ def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
         lambda: paragraph_config({}, "ada"),
         lambda: session_of(KernelRequest("gpu4", {})),
         lambda: submarine_jobs.list_jobs(),
-        lambda: Core().session_now(),
+        lambda: JobService().open_session(),
         lambda: profile_in_force(),
         lambda: load_settings(),
     ],

@@ -1,0 +1,356 @@
+"""Search a log in both directions, limited in time, in separate threads.
+
+The pattern is matched against whole lines, so that matches across two pieces are found. Lines
+longer than ``LONGEST_LINE`` are searched in parts that overlap by ``OVERLAP``; longer matches in
+such lines may be missed or shortened. At most ``LONGEST_LINE`` bytes and two of the largest pieces
+are in memory.
+
+Patterns use RE2: its time is linear in the text, its memory is limited, and it releases the GIL. A
+pattern from a browser can neither hang a thread nor block the event loop. RE2 has no look-around
+and no back-references.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
+
+import re2
+
+from submarine_jobs.errors import ClusterError, UsageError
+from submarine_jobs.logs import LogKey
+from submarine_server.logs.reader import LogReader
+from submarine_server.service import CallLimiter, JobService
+
+#: Concurrent searches, and searches that may wait.
+MAX_SEARCHES, MAX_WAITING = 4, 32
+#: Seconds after which a search returns its position, from which the client can continue.
+TIME_LIMIT = 20.0
+
+_limiters: WeakKeyDictionary[JobService, CallLimiter] = WeakKeyDictionary()
+
+
+def search_limiter(service: JobService) -> CallLimiter:
+    """Return the limiter of the server's searches."""
+    return _limiters.setdefault(service, CallLimiter(MAX_SEARCHES, MAX_WAITING))
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """A search. ``begin`` None starts at the beginning, or at the end if ``backward``."""
+
+    pattern: Any
+    begin: int | None
+    backward: bool
+    most: int
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Result of a search: ``next`` is the offset to continue at, None at the end."""
+
+    next: int | None
+    scanned: int
+
+
+def search_log(
+    reader: LogReader,
+    key: LogKey,
+    request: SearchRequest,
+    stop: threading.Event,
+    emit: Callable[[Sequence[Hit]], None],
+) -> SearchResult:
+    """Search the current content of a log; blocks.
+
+    Parameters
+    ----------
+    stop
+        Set to end the search early.
+    emit
+        Receives hits in the direction of the search; may block.
+    """
+    until = time.monotonic() + TIME_LIMIT
+    end = reader.length(key)
+    begin = min(end if request.begin is None and request.backward else request.begin or 0, end)
+
+    def read(offset: int, limit: int) -> bytes:
+        return read_exactly(reader, key, offset, max(0, min(limit, end - offset)))
+
+    if request.backward:
+        steps = backward(read, request.pattern, begin, request.most)
+    else:
+        steps = forward(ReadAhead(read), request.pattern, begin, end, request.most)
+    remaining, scanned, reached = request.most, 0, begin
+    for found in steps:
+        reached = found.reached
+        scanned += found.scanned
+        remaining -= len(found.hits)
+        if found.hits:
+            emit(found.hits)
+        if remaining <= 0 or stop.is_set() or time.monotonic() > until:
+            break
+    over = reached <= 0 if request.backward else reached >= end
+    return SearchResult(None if over else reached, scanned)
+
+
+class ReadAhead:
+    """Reads the next piece in a daemon thread while the current one is searched."""
+
+    def __init__(self, read: Read) -> None:
+        self._read = read
+        self._next: tuple[int, Future[bytes]] | None = None
+
+    def __call__(self, offset: int, limit: int) -> bytes:
+        """See ``Read``."""
+        ahead, self._next = self._next, None
+        fits = ahead is not None and ahead[0] == offset
+        data = ahead[1].result()[:limit] if ahead is not None and fits else b""
+        if not data:
+            data = self._read(offset, limit)
+        if limit >= FIRST_PIECE and len(data) == limit:
+            self._fetch(offset + limit, min(limit * GROWTH, LARGEST_PIECE))
+        return data
+
+    def _fetch(self, offset: int, limit: int) -> None:
+        future: Future[bytes] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(self._read(offset, limit))
+            except BaseException as exc:
+                future.set_exception(exc)
+
+        threading.Thread(target=work, daemon=True, name="submarine-ahead").start()
+        self._next = (offset, future)
+
+
+def read_exactly(reader: LogReader, key: LogKey, offset: int, limit: int) -> bytes:
+    """Return these bytes of the log, from several reads if necessary.
+
+    Raises
+    ------
+    ClusterError
+        If bytes are missing, for example because a container died before it uploaded them.
+    """
+    parts: list[bytes] = []
+    while limit > 0:
+        data = reader.read_through(key, offset, limit)
+        if not data:
+            raise ClusterError(f"The log of {key} from byte {offset} on cannot be had now.")
+        parts.append(data)
+        offset += len(data)
+        limit -= len(data)
+    return b"".join(parts)
+
+
+#: Reads at most a number of bytes from an offset; fewer only at the end.
+Read = Callable[[int, int], bytes]
+
+FIRST_PIECE, LARGEST_PIECE = 256 << 10, 4 << 20
+#: Factor between the sizes of consecutive pieces.
+GROWTH = 4
+LONGEST_LINE = 1 << 20
+OVERLAP = 64 << 10
+#: Bytes kept before a part of a line, so that ``^`` and ``\b`` do not match at its start.
+CONTEXT = 4
+#: Characters of a line in a hit, and how many of them are before the match.
+MAX_SHOWN, SHOWN_BEFORE = 2000, 200
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A match; all offsets in bytes of the log.
+
+    ``line_offset`` may be inexact for lines longer than ``LONGEST_LINE``.
+    """
+
+    line_offset: int
+    offset: int
+    length: int
+    text: str
+
+
+class SearchStep(NamedTuple):
+    """Hits of one step in the direction of the search, which has come to ``reached``."""
+
+    hits: list[Hit]
+    reached: int
+    scanned: int
+
+
+def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterator[SearchStep]:
+    """Yield at most ``most`` matches that start between ``begin`` and ``end``."""
+    window, line = _line_before(read, begin)
+    base, at, size = begin - len(window), begin, FIRST_PIECE
+    place = begin
+    while at < end and most > 0:
+        data = read(at, min(size, end - at))
+        size = min(size * GROWTH, LARGEST_PIECE)
+        window += data
+        at += len(data)
+        last = at >= end or not data
+        if last:
+            at = end
+        whole, until = _whole_lines(window, last=last)
+        hits, place = [], max(place, base)
+        for match in pattern.finditer(window, place - base, whole):
+            low, high = match.span()
+            if low >= until:
+                break
+            if low == high:
+                continue
+            place = base + high
+            hits.append(_hit(window, base, low, high, line))
+            if len(hits) >= most:
+                break
+        most -= len(hits)
+        yield SearchStep(hits, place if most <= 0 else max(place, base + until), len(data))
+        place = max(place, base + until)
+        if until and window[until - 1 : until] == b"\n":
+            line = base + until
+        else:
+            until = max(0, until - CONTEXT)
+        window, base = window[until:], base + until
+
+
+def _whole_lines(window: bytes, *, last: bool) -> tuple[int, int]:
+    """Return how far to search, and up to where the result is final."""
+    if last:
+        return len(window), len(window)
+    cut = window.rfind(b"\n") + 1
+    if cut or len(window) < LONGEST_LINE:
+        return cut, cut
+    return len(window), len(window) - OVERLAP
+
+
+def _line_before(read: Read, begin: int) -> tuple[bytes, int]:
+    """Return the part before ``begin`` of its line, and where that line starts."""
+    before, low, size = b"", begin, OVERLAP
+    while low > 0 and b"\n" not in before and len(before) < LONGEST_LINE:
+        step = min(size, low)
+        before, low = read(low - step, step) + before, low - step
+        size *= 4
+    head = before.rfind(b"\n") + 1
+    return before[head:], low + head
+
+
+def _line_behind(read: Read, begin: int) -> bytes:
+    """Return the rest of the line at ``begin``."""
+    rest, size = b"", OVERLAP
+    while b"\n" not in rest and len(rest) < LONGEST_LINE:
+        data = read(begin + len(rest), size)
+        if not data:
+            return rest
+        rest += data
+        size *= 4
+    return rest[: rest.find(b"\n") + 1] or rest
+
+
+def backward(read: Read, pattern: Any, begin: int, most: int) -> Iterator[SearchStep]:
+    """Yield at most ``most`` matches that start before ``begin``, the last one first."""
+    window, base, limit, size = _line_behind(read, begin), begin, begin, FIRST_PIECE
+    while base > 0 and most > 0:
+        low = max(0, base - size)
+        size = min(size * GROWTH, LARGEST_PIECE)
+        data = read(low, base - low)
+        window, base = data + window, low
+        start = _first_line(window, base)
+        if start is None:
+            yield SearchStep([], limit, len(data))
+            continue
+        whole = not start or window[start - 1 : start] == b"\n"
+        kept: deque[tuple[int, int]] = deque(maxlen=most)
+        # If a line is split, a match that ends after the split belongs to the next part.
+        for match in pattern.finditer(window, start if whole else 0):
+            if base + match.start() >= limit:
+                break
+            if match.end() > match.start() >= start:
+                kept.append(match.span())
+        hits = [_hit(window, base, *span, base + start) for span in reversed(kept)]
+        most -= len(hits)
+        limit = hits[-1].offset if most <= 0 else min(limit, base + start)
+        yield SearchStep(hits, limit, len(data))
+        window = window[:start] if whole else window[: start + OVERLAP]
+
+
+def _first_line(window: bytes, base: int) -> int | None:
+    """Return the start of the first whole line of the window; None if more must be read."""
+    if base == 0:
+        return 0
+    newline = window.find(b"\n")
+    if 0 <= newline < len(window) - 1:
+        return newline + 1
+    return OVERLAP if len(window) > LONGEST_LINE else None
+
+
+def _hit(window: bytes, base: int, low: int, high: int, line: int) -> Hit:
+    """Create the hit at ``low``..``high``; ``line``: start of a line before the window."""
+    newline = window.rfind(b"\n", 0, low) + 1
+    head = newline if newline else max(0, line - base)
+    begin = head if low - head < MAX_SHOWN - SHOWN_BEFORE else low - SHOWN_BEFORE
+    while begin > head and window[begin] & 0xC0 == 0x80:
+        begin -= 1  # do not split a character
+    shown = window[begin : begin + 4 * MAX_SHOWN].partition(b"\n")[0]
+    text = shown.decode("utf-8", "replace")[:MAX_SHOWN].rstrip("\r")
+    return Hit(base + newline if newline else line, base + low, high - low, text)
+
+
+#: Maximum length of a pattern.
+MAX_PATTERN = 1000
+#: Pattern of "next error", case-sensitive: Python exceptions, log levels, the kernel, CUDA, NCCL
+#: and the JVM.
+ERROR_PATTERN = (
+    r"Traceback \(most recent call last\)"
+    r"|\b[A-Z][A-Za-z]*(?:Error|Exception)\b"
+    r"|\b(?:ERROR|FATAL|CRITICAL|Error|Exception|Killed|Aborted)\b"
+    r"|\b(?:CUDA|NCCL|cuDNN) error\b"
+    r"|\bout of memory\b|\bOut of memory\b"
+    r"|\bSegmentation fault\b|\bcore dumped\b"
+)
+#: Memory limit of one pattern in bytes.
+_MEMORY = 16 << 20
+
+
+@functools.lru_cache(maxsize=64)
+def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
+    """Compile the pattern that finds ``text`` within lines.
+
+    Parameters
+    ----------
+    regex
+        ``text`` is a regular expression in RE2's syntax; otherwise it is literal.
+    case
+        Match case.
+
+    Raises
+    ------
+    UsageError
+        If it is empty, too long or invalid.
+    """
+    if not text or len(text) > MAX_PATTERN or "\n" in text:
+        raise UsageError(
+            "What is searched for must be one line of 1 to 1,000 characters.", "Give `q`."
+        )
+    options = re2.Options()
+    options.never_nl = True  # a match does not span lines
+    options.log_errors = False
+    options.max_mem = _MEMORY
+    flags = "(?m)" if case else "(?mi)"
+    try:
+        return re2.compile(flags + (text if regex else re2.escape(text)), options)
+    except re2.error as exc:
+        said = exc.args[0] if exc.args else ""
+        reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        raise UsageError(
+            f"{text[:80]!r} is no regular expression: {reason[:200]}.",
+            "Look-around and back-references are not to be had (RE2's syntax).",
+        ) from None
+    except UnicodeEncodeError:
+        raise UsageError("What is searched for is not valid text.") from None
