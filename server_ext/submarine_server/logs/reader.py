@@ -180,7 +180,7 @@ class LogReader:
         return found
 
     def read(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int]:
-        """Return at most ``limit`` bytes from ``offset`` (negative: from the end), and the length."""
+        """Return at most ``limit`` bytes from ``offset`` (negative: from the end); length."""
         limit = max(0, min(limit, MAX_READ))
         live = self.live(key, offset, limit)
         if live is not None:
