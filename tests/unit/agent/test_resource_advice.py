@@ -11,12 +11,12 @@ from submarine_runtime.record.resource_advice import memory_sentence, resource_h
 
 def test_hints_say_what_to_ask_for() -> None:
     def of(**numbers: object) -> list[str]:
-        usual = {"asked": 8192.0, "peak": 1229.0, "seconds": 600.0, "succeeded": True}
+        usual = {"requested": 8192.0, "peak": 1229.0, "seconds": 600.0, "succeeded": True}
         return resource_hints(**{**usual, **numbers})  # type: ignore[arg-type]
 
     assert of() == ["Memory: used 1.2 of 8 GB: ask for 2 GB."]
-    assert of(peak=5000.0) == of(seconds=5.0) == of(succeeded=False) == of(asked=None) == []
-    assert of(asked=512.0, peak=100.0) == []
+    assert of(peak=5000.0) == of(seconds=5.0) == of(succeeded=False) == of(requested=None) == []
+    assert of(requested=512.0, peak=100.0) == []
     idle = DeviceUtilization("GPU-3f", 2.1, 600.0)
     assert of(peak=5000.0, gpus=[idle, DeviceUtilization("GPU-b", 60.0, 600.0)]) == [
         "GPU-3f was 2 % busy on average over 10 min: let the program use it, or ask for fewer GPUs."

@@ -35,7 +35,7 @@ class Alone(SingleTaskAgent):
         lose()
         return 0
 
-    def _last_words(self, reason: Any, detail: str) -> int:
+    def _finish_terminated(self, reason: Any, detail: str) -> int:
         print(reason.name)
         return 1
 

@@ -29,10 +29,10 @@ HOLDER = """
 import json, os, sys
 orders = json.loads(sys.argv[1])
 sys.path.insert(0, orders["runtime"])
-from submarine_runtime.gpus.device_locks import DeviceLocks, Places
+from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 if orders["uid"]:
     os.setgroups([]); os.setgid(orders["uid"]); os.setuid(orders["uid"])
-locks = DeviceLocks(Places(tuple(orders["sticky"]), orders["shared"]), orders["files"])
+locks = DeviceLocks(LockDirectories(tuple(orders["sticky"]), orders["shared"]), orders["files"])
 taken = locks.take(orders["names"], 1)
 print(json.dumps({"held": locks.held, "weak": locks.weak, "by": locks.holders(orders["names"])}),
       flush=True)
@@ -242,7 +242,7 @@ for number in range(24):
         sticky = [orders["sticky"]] if number % 3 else []
         shared = orders["shared"]
         try:
-            race(orders["users"][number % 2], device_locks.Places(tuple(sticky), shared))
+            race(orders["users"][number % 2], device_locks.LockDirectories(tuple(sticky), shared))
         except BaseException as exc:
             print(repr(exc), flush=True)
             os._exit(1)

@@ -140,7 +140,7 @@ def test_growing_files_come_together(store: LocalStore, work: Path, tmp_path: Pa
 def test_versions_while_the_program_writes(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "REST_SECONDS", 0.3)
+    monkeypatch.setattr(versions, "STABLE_SECONDS", 0.3)
     monkeypatch.setattr(versions, "GAP", 0.05)
     scratch = make_scratch(tmp_path / "s", make_config())
     model = scratch.outputs["model"]

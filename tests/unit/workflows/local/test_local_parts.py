@@ -332,7 +332,7 @@ def test_a_project_is_unpacked_within_its_folder(tmp_path):
 
 
 def test_a_zip_that_grows_without_end_is_stopped(tmp_path, monkeypatch):
-    monkeypatch.setattr("submarine_workflows.local.execution.MAX_BYTES", 1000)
+    monkeypatch.setattr("submarine_workflows.local.execution.MAX_ARCHIVE_BYTES", 1000)
     with zipfile.ZipFile(tmp_path / "p.zip", "w", zipfile.ZIP_DEFLATED) as made:
         made.writestr("big", b"0" * 5000)
     with pytest.raises(UsageError, match="more than"):
