@@ -66,3 +66,13 @@ def test_each_file_that_the_feature_table_names_exists() -> None:
     files = re.findall(r"\| `([^`]+)` \|", table)
     assert len(files) >= 40
     assert [name for name in files if not (ROOT / name).is_file()] == []
+
+
+def test_each_step_of_the_data_paths_is_one_module() -> None:
+    text = (ROOT / "docs" / "data-paths.md").read_text(encoding="utf-8")
+    paths = text.split("\n## ")[1:]
+    for path in paths:
+        steps = re.findall(r"^\d+\. `([^`]+)` ", path, re.MULTILINE)
+        assert 10 < len(steps) <= 15
+        assert [name for name in steps if not (ROOT / name).is_file()] == []
+    assert len(paths) == 2
