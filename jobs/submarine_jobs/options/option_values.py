@@ -106,12 +106,18 @@ def parse_localization(text: str) -> Localization:
     UsageError
         If a part is missing, or TARGET is not a name below the program's working directory.
     """
-    example = "Write SRC:TARGET[:rw], for example hdfs://nn:8020/data/words.txt:words.txt."
     rest, mode = text, "ro"
     head, colon, last = text.rpartition(":")
     if colon and last in ("rw", "ro") and ":" in head:
         rest, mode = head, last
-    source, colon, target = rest.rpartition(":")
+    source, target = _source_and_target(rest, text)
+    return Localization(source=source, target=target, mode=mode)
+
+
+def _source_and_target(pair: str, text: str) -> tuple[str, str]:
+    """Split ``SRC:TARGET`` of the option value ``text``."""
+    example = "Write SRC:TARGET[:rw], for example hdfs://nn:8020/data/words.txt:words.txt."
+    source, colon, target = pair.rpartition(":")
     if _CONTROL.search(text) or not colon or not source or not target:
         raise UsageError(f"--localization {text[:80]!r} has no SRC or no TARGET.", example)
     if _AUTHORITY_ONLY.match(source + ":") and target.startswith("//"):
@@ -121,7 +127,7 @@ def parse_localization(text: str) -> Localization:
     if target == ".":
         target = source.rstrip("/").rpartition("/")[2]
     _check_target(text, target)
-    return Localization(source=source, target=target, mode=mode)
+    return source, target
 
 
 def format_localization(item: Localization) -> str:
@@ -251,10 +257,10 @@ def parse_archive(text: str) -> Localization:
 def _with_target(text: str, option: str, default: str) -> Localization:
     whole = text if _names_target(text) else f"{text}:{default}"
     try:
-        item = parse_localization(whole)
+        # Without a mode: a target may be named rw.
+        return Localization(*_source_and_target(whole, whole))
     except UsageError as error:
         raise UsageError(error.message.replace("--localization", option), error.fix) from None
-    return Localization(item.source, item.target)
 
 
 def _names_target(text: str) -> bool:

@@ -21,6 +21,7 @@ from submarine_jobs.model.quantities import MAX_MEMORY, format_resources
 from submarine_jobs.options.option_values import (
     format_localization,
     format_pair,
+    parse_archive,
     parse_conf,
     parse_env,
     parse_localization,
@@ -195,3 +196,9 @@ def test_parsers_refuse_or_understand_any_text(text: str) -> None:
     ):
         with contextlib.suppress(UsageError):
             parse(text)
+
+
+def test_the_directory_of_an_archive_may_be_named_as_a_mode() -> None:
+    for target in ("rw", "ro"):
+        item = parse_archive(f"hdfs://nn:1/data.tar.gz:{target}")
+        assert (item.source, item.target, item.mode) == ("hdfs://nn:1/data.tar.gz", target, "ro")
