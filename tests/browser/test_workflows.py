@@ -34,7 +34,7 @@ def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: Desk
     desk.run_all()
     drawn, running = desk.outputs(0), desk.outputs(1)
     expect(drawn.locator("svg text", has_text="features")).to_be_visible(timeout=60_000)
-    expect(drawn).to_contain_text("Kept in looks.flow")
+    expect(drawn).to_contain_text("Saved in looks.flow")
     expect(running.locator("svg")).to_contain_text("running", timeout=60_000)
     # From here on no kernel draws it: the server does, for this page and any other.
     desk.save()

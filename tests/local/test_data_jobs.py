@@ -68,7 +68,7 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
     wait_until(lambda: "step 1" in log_of(job), 90)
     first = job.save_model()
     assert (first.name, first.size, first.count) == ("v1", 6, 1)
-    with pytest.raises(UsageError, match="no name"):
+    with pytest.raises(UsageError, match="not a valid name"):
         job.save_model("../evil")
     Path(f"{flag}-1").touch()
     wait_until(lambda: "step 2" in log_of(job), 90)

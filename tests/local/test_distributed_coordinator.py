@@ -241,7 +241,7 @@ def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_start
     rig.wait_for_state("RUNNING")
     program = program_of(rig, "worker:1")
     os.kill(rig.agent("worker:1").pid, signal.SIGSTOP)
-    rig.wait_for_event("restart", "Nothing was heard")
+    rig.wait_for_event("restart", "No heartbeat")
     wait_for(lambda: not Path(f"/proc/{program}/cwd").exists())
     go.touch()
     record = rig.wait()

@@ -301,7 +301,9 @@ def test_files_that_a_second_user_plants_are_refused(world: World) -> None:
         load_config({"backend": "local"}, environ={"HOME": str(world.top)}, cwd=shared / "project")
     print(f"a project's file of another user: {refused.value}")
     assert "submarine.toml" in str(refused.value)
-    with pytest.raises(Exception, match="no directory that all users of this node share") as said:
+    with pytest.raises(
+        Exception, match="is not a directory that all users of this node share"
+    ) as said:
         DeviceLocks(LockDirectories((), str(shared / "submarine-devices")))
     print(f"a link in place of the device locks: {said.value}")
 

@@ -180,7 +180,7 @@ session.submit(JobSpec("killed", "local", roles=(role,), python=sys.executable),
 """
 
 
-@pytest.mark.parametrize("step", ["upload", "bring", "make_submission"])
+@pytest.mark.parametrize("step", ["upload", "copy_sources", "make_submission"])
 def test_job_of_a_killed_client_is_listed_and_closed(tmp_path: Path, step: str) -> None:
     state = tmp_path / "state"
     command = [sys.executable, "-c", _KILLED_IN, str(state), step]
@@ -215,7 +215,7 @@ def test_directory_without_an_intent_is_removed_after_an_hour(tmp_path: Path) ->
     assert (empty.exists(), recent.exists(), other.exists()) == (False, True, True)
 
 
-@pytest.mark.parametrize("step", ["upload", "bring"])
+@pytest.mark.parametrize("step", ["upload", "copy_sources"])
 def test_failed_upload_leaves_no_job_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:

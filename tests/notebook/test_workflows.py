@@ -59,7 +59,7 @@ def test_a_run_is_drawn_and_continues_after_the_kernel(kernel: Notebook) -> None
     assert set(bundle) == {MIME, "text/html", "text/plain"}
     assert "<svg" in bundle["text/html"]
     assert "<script" not in bundle["text/html"]
-    assert "Kept in held.flow" in bundle["text/plain"]
+    assert "Saved in held.flow" in bundle["text/plain"]
     assert "in digits.ipynb;" in (kernel.folder / "held.flow").read_text()
     assert "held" in kernel.complete("%submarine workflow run he")
     assert "dependsOn:" in kernel.complete(HELD + "    dep")
