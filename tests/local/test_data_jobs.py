@@ -100,7 +100,7 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
         (["models", "last", "--download", "v1", "--to", str(target)], "exists already"),
         (["models", "last", "--to", "x"], "--to says where to"),
         (["save", "last", "--name", "a/b"], "is not a valid name for a version"),
-        (["save", "last", "--name", "v1"], "a version v1 already"),
+        (["save", "last", "--name", "v1"], "v1 exists already"),
     ):
         with pytest.raises(UsageError, match=sentence):
             execute(words, frontend)
