@@ -5,19 +5,6 @@ Importing the package loads nothing; the work is done by ``submarine_jobs``.
 
 from __future__ import annotations
 
-#: Version of the JSON and of the websocket messages.
-API = 1
-
-
-def version() -> str:
-    """Return the version of the wheel."""
-    from importlib.metadata import PackageNotFoundError, version as installed
-
-    try:
-        return installed("jupyter-submarine")
-    except PackageNotFoundError:
-        return "0"
-
 
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
     """Entry point of jupyter-server."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jupyter_server.extension.application import ExtensionApp
 from traitlets import Unicode
 
-from submarine_server import API
+from submarine_server.version import API
 
 if TYPE_CHECKING:
     pass

@@ -16,7 +16,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice
 from submarine_jobs.program.file_names import PROGRAM, package_files
 from submarine_jobs.program.merging import merge_cells
-from submarine_runtime.protocol.sourcemap import MAP_PATH, NOTEBOOK_PATH, Segment, SourceMap
+from submarine_runtime.protocol.sourcemap import MAP_PATH, NOTEBOOK_PATH, CellSegment, SourceMap
 
 MAX_BYTES = 64 * 1024 * 1024
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -114,7 +114,7 @@ def build_bundle(
     if program not in by_file:
         raise _no_program(program, sorted(by_file))
     files: dict[str, bytes] = {}
-    segments: dict[str, tuple[Segment, ...]] = {}
+    segments: dict[str, tuple[CellSegment, ...]] = {}
     notices: list[Notice] = []
     for name, group in sorted(by_file.items()):
         merged = merge_cells(group)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice, notices_of
 from submarine_jobs.program.ipython_syntax import clean_source
-from submarine_runtime.protocol.sourcemap import Segment
+from submarine_runtime.protocol.sourcemap import CellSegment
 
 # The declaration of an encoding (PEP 263): meaningless in a cell, but it would bind the file.
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -26,7 +26,7 @@ class MergedFile:
     """Text of one file, its segments, and what a person should know about the merging."""
 
     text: str
-    segments: tuple[Segment, ...]
+    segments: tuple[CellSegment, ...]
     notices: tuple[Notice, ...]
 
 
@@ -89,12 +89,14 @@ def _pieces(cells: Sequence[Cell], texts: Sequence[str], features: list[str]) ->
     return pieces
 
 
-def _segments(pieces: Sequence[_Piece]) -> tuple[Segment, ...]:
+def _segments(pieces: Sequence[_Piece]) -> tuple[CellSegment, ...]:
     segments, start = [], 1
     for piece in pieces:
         end = start + len(piece.lines) - 1
         if piece.cell is not None:
-            segments.append(Segment(start, end, piece.cell.label, piece.cell.cell_id, piece.line))
+            segments.append(
+                CellSegment(start, end, piece.cell.label, piece.cell.cell_id, piece.line)
+            )
         start = end + 1
     return tuple(segments)
 

@@ -84,7 +84,7 @@ _CLAIM = re.compile(r"^claim(?:-([1-9]\d{0,5}))?\.json\Z")
 _TASK = re.compile(r"^([a-z][a-z0-9_]{0,31}):(\d{1,5})\Z")
 
 
-class Segment(NamedTuple):
+class LogSegment(NamedTuple):
     """A shipped piece of a log; ``offset`` is that of its first byte."""
 
     stream: str
@@ -190,7 +190,7 @@ def growing_name(stream: str, offset: int) -> str:
     return f"{segment_name(stream, offset)}{GROWING_SUFFIX}"
 
 
-def parse_growing(name: str) -> Segment | None:
+def parse_growing(name: str) -> LogSegment | None:
     """Return the segment of a ``growing`` file name; None for any other name."""
     end = -len(GROWING_SUFFIX)
     return parse_segment(name[:end]) if name.endswith(GROWING_SUFFIX) else None
@@ -201,10 +201,10 @@ def index_name(stream: str) -> str:
     return f"{stream}.index"
 
 
-def parse_segment(name: str) -> Segment | None:
+def parse_segment(name: str) -> LogSegment | None:
     """Return the segment of a file name; None for any other name."""
     match = _SEGMENT.match(name)
-    return Segment(match.group(1), int(match.group(2))) if match else None
+    return LogSegment(match.group(1), int(match.group(2))) if match else None
 
 
 def event_segment(writer: str, number: int) -> str:

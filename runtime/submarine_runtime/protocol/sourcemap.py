@@ -28,7 +28,7 @@ _FRAME = re.compile(
 _LIBRARY = re.compile(r"(?:^|/)(?:(?:site|dist)-packages|lib(?:64)?/python\d[\d.]*)/")
 
 
-class Segment(NamedTuple):
+class CellSegment(NamedTuple):
     """Lines ``start`` to ``end`` of a file are the lines of one cell from ``line`` on."""
 
     start: int
@@ -65,8 +65,8 @@ class SourceMap:
         that does not come from cells.
     """
 
-    def __init__(self, files: Mapping[str, Iterable[Segment]]) -> None:
-        self.files: dict[str, tuple[Segment, ...]] = {
+    def __init__(self, files: Mapping[str, Iterable[CellSegment]]) -> None:
+        self.files: dict[str, tuple[CellSegment, ...]] = {
             name: tuple(sorted(segments)) for name, segments in files.items()
         }
         self._starts = {name: [s.start for s in found] for name, found in self.files.items()}
@@ -204,9 +204,9 @@ def _root_of(path: str, by_base: Mapping[str, Iterable[str]]) -> str | None:
     return path[: -len(max(fitting, key=len)) - 1] if fitting else None
 
 
-def _segment(item: Any) -> Segment:
+def _segment(item: Any) -> CellSegment:
     cell_id = item.get("cell_id")
-    segment = Segment(
+    segment = CellSegment(
         int(item["start"]),
         int(item["end"]),
         str(item["cell"]),

@@ -16,7 +16,6 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
-from submarine_server import API, version
 from submarine_server.base import guarded
 from submarine_server.channel.feed import ChannelServices
 from submarine_server.channel.feeds import FEEDS
@@ -24,6 +23,7 @@ from submarine_server.channel.subscriptions import ConnectionClosedError, PageSu
 from submarine_server.displays import JobDisplays, MetricsDisplays, WorkflowDisplays
 from submarine_server.monitor import JobMonitor, event_publisher
 from submarine_server.service import JobService
+from submarine_server.version import API, version
 
 #: Maximum size of a message; the largest valid one resumes the logs of a large job.
 MAX_MESSAGE = 256 << 10

@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 
 from submarine_jobs.errors import SubmarineError
-from submarine_server import API, version
 from submarine_server.base import ApiError, BaseHandler, api_error, guarded
+from submarine_server.version import API, version
 
 #: Seconds to wait for the cluster, and for which its state is valid.
 CLUSTER_TIMEOUT = 1.5

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.program import Cell, build_bundle
-from submarine_runtime.protocol.sourcemap import Segment, SourceMap
+from submarine_runtime.protocol.sourcemap import CellSegment, SourceMap
 
 MAP = SourceMap(
     {
-        "main.py": [Segment(1, 3, "[1]", "a", 2), Segment(5, 9, "[4]", None, 7)],
-        "pkg/model.py": [Segment(2, 2, "#3", "c", 2)],
+        "main.py": [CellSegment(1, 3, "[1]", "a", 2), CellSegment(5, 9, "[4]", None, 7)],
+        "pkg/model.py": [CellSegment(2, 2, "#3", "c", 2)],
         "pkg/__init__.py": [],
     }
 )

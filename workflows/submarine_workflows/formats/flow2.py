@@ -44,7 +44,7 @@ def read_workflow(text: str, name: str, file: str = "") -> Workflow:
         With every structural problem.
     """
     root = load(text, file)
-    reader = _Reader(file)
+    reader = _FlowReader(file)
     workflow = reader.workflow(root, name)
     if reader.problems:
         raise WorkflowError(reader.problems)
@@ -62,7 +62,7 @@ def _lines(keys: Mapping[str, Value]) -> dict[str, int]:
     return found
 
 
-class _Reader:
+class _FlowReader:
     def __init__(self, file: str) -> None:
         self._file = file
         self.problems: list[Problem] = []

@@ -57,7 +57,7 @@ def load(text: str, file: str = "") -> Value:
         raise WorkflowError([Problem(0, f"This is not valid YAML: {exc}.", file)]) from None
     if root is None:
         return Value({}, 1)
-    return _Reader(file).read(root, 0)
+    return _MarkReader(file).read(root, 0)
 
 
 def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
@@ -73,7 +73,7 @@ def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
     return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
 
 
-class _Reader:
+class _MarkReader:
     def __init__(self, file: str) -> None:
         self._file = file
         self._count = 0

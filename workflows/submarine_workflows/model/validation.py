@@ -42,14 +42,14 @@ def number_problem(name: str, text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Wrong:
+class OptionProblem:
     """A problem with an option; ``option`` is empty if it concerns a combination."""
 
     sentence: str
     option: str = ""
 
 
-def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
+def problem_of(options: Mapping[str, Scalar]) -> OptionProblem | None:
     """Return the problem of a node's job options, or None.
 
     For a value that contains a parameter only the option's name is checked.
@@ -61,7 +61,7 @@ def problem_of(options: Mapping[str, Scalar]) -> Wrong | None:
         return None
     alone = [(name, _problem((), (name,))) for name in names]
     alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
-    return next((Wrong(said, name) for name, said in alone if said), Wrong(problem))
+    return next((OptionProblem(said, name) for name, said in alone if said), OptionProblem(problem))
 
 
 @lru_cache(256)

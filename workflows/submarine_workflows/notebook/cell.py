@@ -20,7 +20,7 @@ from submarine_workflows.display import Caption, of_workflow
 from submarine_workflows.local import missing_notebooks
 from submarine_workflows.model import Kind, Node, Workflow, next_runs
 from submarine_workflows.notebook import cell_keys as keys
-from submarine_workflows.notebook.cell_text import Asked, read_cell
+from submarine_workflows.notebook.cell_text import WorkflowHeader, read_cell
 from submarine_workflows.notebook.workflow_files import check_name, folder_of, keep, notebook_of
 
 TARGETS = ("local", "azkaban", "airflow", "cron")
@@ -28,7 +28,7 @@ _MAX_NOTICES = 10
 
 
 @dataclass(frozen=True)
-class Wished:
+class CellRequest:
     """Target of the workflow, whether to run it now, and whether it has a schedule."""
 
     target: str
@@ -107,7 +107,7 @@ def workflow(
         )
     body = CellBody.of(ctx)
     notebook = notebook_of(frontend)
-    asked = Asked(check_name(name), schedule, timezone, notebook.name if notebook else "")
+    asked = WorkflowHeader(check_name(name), schedule, timezone, notebook.name if notebook else "")
     written = read_cell(body, asked)
     then = run_now or target is not None
     if frontend.kind == "notebook" and not frontend.interactive and not then:
@@ -120,7 +120,7 @@ def workflow(
     if not then:
         return outcome
     _show_first(outcome, frontend)
-    wished = Wished(target or "", run_now, bool(written.workflow.schedule))
+    wished = CellRequest(target or "", run_now, bool(written.workflow.schedule))
     return _then(path, wished, frontend, outcome)
 
 
@@ -193,7 +193,7 @@ def _show_first(outcome: Outcome, frontend: Frontend) -> None:
         frontend.say(outcome.text)
 
 
-def _then(path: Path, wished: Wished, frontend: Frontend, shown: Outcome) -> Outcome:
+def _then(path: Path, wished: CellRequest, frontend: Frontend, shown: Outcome) -> Outcome:
     """Run the commands of ``submarine workflow`` for ``--run`` and ``--to``."""
     file, here = str(path), str(path.parent)
     where = wished.target or "local"

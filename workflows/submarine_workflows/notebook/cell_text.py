@@ -20,7 +20,7 @@ _JOB = re.compile(r"#\s*([\w.-]+)\.job\s*")
 
 
 @dataclass(frozen=True)
-class Asked:
+class WorkflowHeader:
     """The first line of the cell.
 
     Attributes
@@ -43,7 +43,7 @@ class Written:
     text: str
 
 
-def read_cell(body: CellBody, asked: Asked) -> Written:
+def read_cell(body: CellBody, asked: WorkflowHeader) -> Written:
     """Return the workflow of a cell.
 
     Raises
@@ -63,7 +63,7 @@ def read_cell(body: CellBody, asked: Asked) -> Written:
     return Written(merged, _text(body.text if not jobs else "", merged, workflow))
 
 
-def _with_line(workflow: Workflow, body: CellBody, asked: Asked) -> Workflow:
+def _with_line(workflow: Workflow, body: CellBody, asked: WorkflowHeader) -> Workflow:
     """Merge the options of the first line; they must not contradict the text."""
     line = body.first_line - 1
     if workflow.name != asked.name:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from submarine_jobs.commands.grammar.execution import (
         complete as complete,
         execute as execute,
-        grammar as grammar,
     )
     from submarine_jobs.commands.grammar.groups import verb_group as verb_group
     from submarine_jobs.commands.grammar.ownership import (
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
         option as option,
         spelled as spelled,
     )
-    from submarine_jobs.commands.grammar.verbs import plugins as plugins
+    from submarine_jobs.commands.grammar.verbs import grammar as grammar, plugins as plugins
     from submarine_jobs.commands.grammar.waiting import wait_for as wait_for
 else:
     from submarine_runtime.lazy import lazy_exports
@@ -60,7 +59,7 @@ else:
         __name__,
         {
             "cell_body": ("CellBody", "CellVerb", "complete_below", "explain_below"),
-            "execution": ("complete", "execute", "grammar"),
+            "execution": ("complete", "execute"),
             "groups": ("verb_group",),
             "ownership": ("ask_if_foreign", "owner_as_known", "say_if_foreign"),
             "shared_options": (
@@ -88,7 +87,7 @@ else:
                 "option",
                 "spelled",
             ),
-            "verbs": ("plugins",),
+            "verbs": ("grammar", "plugins"),
             "waiting": ("wait_for",),
         },
     )

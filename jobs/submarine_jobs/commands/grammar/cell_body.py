@@ -94,7 +94,7 @@ def explain_below(verb: str, before: str) -> str | None:
 
 
 def _verb(name: str) -> CellVerb | None:
-    from submarine_jobs.commands.grammar.execution import grammar
+    from submarine_jobs.commands.grammar.verbs import grammar
 
     verbs = grammar(in_cell=True)
     try:

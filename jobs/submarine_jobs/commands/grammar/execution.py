@@ -7,7 +7,6 @@ exception to its caller.
 from __future__ import annotations
 
 import contextlib
-import functools
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -17,17 +16,11 @@ import click
 from submarine_jobs.commands.grammar.cell_body import CellBody
 from submarine_jobs.commands.grammar.usage import as_sentence, of_this_machine
 from submarine_jobs.commands.grammar.verb import HelpRequested, spelled
-from submarine_jobs.commands.grammar.verbs import Grammar, build
+from submarine_jobs.commands.grammar.verbs import grammar
 from submarine_jobs.errors import job_of
 from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
 
 MAX_COMPLETIONS = 200
-
-
-@functools.cache
-def grammar(*, in_cell: bool = False) -> Grammar:
-    """The grammar, made once; ``in_cell`` that of the verbs of ``%%submarine VERB``."""
-    return build(in_cell=in_cell)
 
 
 def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = None) -> Outcome:

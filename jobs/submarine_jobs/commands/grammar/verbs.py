@@ -212,3 +212,9 @@ def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> 
         no_args_is_help=False,
         invoke_without_command=False,
     )
+
+
+@functools.cache
+def grammar(*, in_cell: bool = False) -> Grammar:
+    """The grammar, made once; ``in_cell`` that of the verbs of ``%%submarine VERB``."""
+    return build(in_cell=in_cell)
