@@ -241,7 +241,7 @@ def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
         desk.open_lab()
         desk.command("submarine:logs", job=job)
         log = Log(desk.page)
-        expect(log.status).to_contain_text("live path to the job is down", timeout=60_000)
+        expect(log.status).to_contain_text("No live connection to the job", timeout=60_000)
         expect(log.status).to_contain_text(re.compile(r"\d.* behind"))
         # What the job has shipped comes all the same.
         expect(log.rows.first).to_be_visible(timeout=60_000)

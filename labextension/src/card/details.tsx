@@ -83,7 +83,7 @@ export function ReturnValues(props: {
     <dl className="jp-Submarine-facts">
       {values.map(([name, value]) => (
         <React.Fragment key={name}>
-          <dt>{trans.__('ReturnValues %1', name)}</dt>
+          <dt>{trans.__('Returned %1', name)}</dt>
           <dd>
             <code>{value}</code>
           </dd>
