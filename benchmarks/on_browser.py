@@ -30,7 +30,7 @@ from submarine_minicluster import Minicluster
 # The rig is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.lab import Lab
 
 VIEWPORT = {"width": 1400, "height": 1000}
@@ -52,7 +52,7 @@ class Rig:
     """JupyterLab, a logged-in page, and the session of the same user."""
 
     lab: Lab
-    desk: Desk
+    desk: LabPage
     browser: Browser
     session: Session
     backend: str
@@ -109,11 +109,11 @@ def rig(
         yield Rig(lab, desk, browser, session, backend)
 
 
-def new_desk(browser: Browser, lab: Lab) -> Desk:
+def new_desk(browser: Browser, lab: Lab) -> LabPage:
     """Open a page in a browser with an empty cache."""
     context = browser.new_context(viewport=VIEWPORT)  # type: ignore[arg-type]
     context.set_default_timeout(1000 * PATIENCE)
-    desk = Desk(context.new_page(), lab)
+    desk = LabPage(context.new_page(), lab)
     desk.login()
     return desk
 

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
@@ -76,15 +76,15 @@ def jobs(lab: Lab) -> Iterator[Jobs]:
 @pytest.fixture
 def new_desk(
     browser: Browser, lab: Lab, request: pytest.FixtureRequest
-) -> Iterator[Callable[..., Desk]]:
+) -> Iterator[Callable[..., LabPage]]:
     """Makes desks, each with cookies of its own; pictures of them if the test fails."""
-    desks: list[Desk] = []
+    desks: list[LabPage] = []
 
-    def make(*, login: bool = True, **options: Any) -> Desk:
+    def make(*, login: bool = True, **options: Any) -> LabPage:
         url = options.pop("url", None)
         context = browser.new_context(**{"viewport": VIEWPORT, **options})
         context.set_default_timeout(60_000)
-        desk = Desk(context.new_page(), lab, url=url)
+        desk = LabPage(context.new_page(), lab, url=url)
         desks.append(desk)
         if login:
             desk.login()
@@ -104,12 +104,12 @@ def new_desk(
 
 
 @pytest.fixture
-def desk(new_desk: Callable[..., Desk]) -> Desk:
+def desk(new_desk: Callable[..., LabPage]) -> LabPage:
     """A page of a user who is logged in."""
     return new_desk()
 
 
 @pytest.fixture
-def page(desk: Desk) -> Page:
+def page(desk: LabPage) -> Page:
     """The same, as pytest-playwright calls it."""
     return desk.page

@@ -31,7 +31,7 @@ _HAS_NOTEBOOK = "() => !!window.jupyterapp?.shell?.currentWidget?.sessionContext
 _numbers = itertools.count()
 
 
-class Desk:
+class LabPage:
     """One page and what it shows."""
 
     def __init__(self, page: Page, lab: Lab, *, url: str | None = None) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 
 WAITING = """%%submarine --only
@@ -24,7 +24,7 @@ CALLER = "%%submarine --only\nfrom model import scale\n\nprint(scale(0))"
 TIMEOUT = 90_000
 
 
-def test_a_card_lives_and_ends_with_its_job(desk: Desk) -> None:
+def test_a_card_lives_and_ends_with_its_job(desk: LabPage) -> None:
     flag = desk.lab.scratch / "flag"
     cells = (WAITING.format(flag=str(flag)), "%submarine run waits --backend local")
     desk.open(desk.lab.write("waits.ipynb", *cells))
@@ -48,7 +48,7 @@ def test_a_card_lives_and_ends_with_its_job(desk: Desk) -> None:
     assert desk.errors == []
 
 
-def test_a_card_comes_back_live_after_a_reload(desk: Desk, jobs: Jobs) -> None:
+def test_a_card_comes_back_live_after_a_reload(desk: LabPage, jobs: Jobs) -> None:
     flag = desk.lab.scratch / "flag-reload"
     job = jobs.start(WAITING.partition("\n")[2].format(flag=str(flag)), "reloaded")
     cell = new_code_cell("%submarine run reloaded", outputs=[jobs.output(job)])
@@ -62,7 +62,7 @@ def test_a_card_comes_back_live_after_a_reload(desk: Desk, jobs: Jobs) -> None:
     assert desk.job_ids() == [job]
 
 
-def test_a_copy_of_a_notebook_shows_the_job_as_it_is_now(desk: Desk, jobs: Jobs) -> None:
+def test_a_copy_of_a_notebook_shows_the_job_as_it_is_now(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(300)", "copied")
     jobs.wait(job, lambda state: state.value == "RUNNING")
     cell = new_code_cell("%submarine run copied", outputs=[jobs.output(job)])
@@ -74,7 +74,7 @@ def test_a_copy_of_a_notebook_shows_the_job_as_it_is_now(desk: Desk, jobs: Jobs)
     expect(desk.card().get_by_text("CANCELLED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def test_a_job_out_of_reach_shows_its_snapshot_and_says_so(desk: Desk, jobs: Jobs) -> None:
+def test_a_job_out_of_reach_shows_its_snapshot_and_says_so(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('far away')", "faraway")
     elsewhere = f"faraway-20200102-{job[-4:]}"
     output = jobs.output(job, job_id=elsewhere, job_dir="hdfs://nowhere.invalid:1/jobs/x")
@@ -87,7 +87,7 @@ def test_a_job_out_of_reach_shows_its_snapshot_and_says_so(desk: Desk, jobs: Job
     desk.shot("card-out-of-reach", card)
 
 
-def test_a_failed_line_leads_to_its_cell_and_marks_it(desk: Desk) -> None:
+def test_a_failed_line_leads_to_its_cell_and_marks_it(desk: LabPage) -> None:
     filler = [f"print('{n}\\n' * 30)" for n in range(4)]
     cells = (FAILING, CALLER, *filler, "%submarine run fails --backend local")
     desk.open(desk.lab.write("fails.ipynb", *cells))
@@ -106,7 +106,7 @@ def test_a_failed_line_leads_to_its_cell_and_marks_it(desk: Desk) -> None:
     desk.shot("failed-line-marked")
 
 
-def test_cancel_asks_and_cancels(desk: Desk, jobs: Jobs) -> None:
+def test_cancel_asks_and_cancels(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(300)", "unwanted")
     cell = new_code_cell("%submarine run unwanted", outputs=[jobs.output(job)])
     desk.open(desk.lab.write("cancel.ipynb", cell))
@@ -126,7 +126,7 @@ def test_cancel_asks_and_cancels(desk: Desk, jobs: Jobs) -> None:
 
 
 def test_facts_stay_in_two_columns_in_a_narrow_output(
-    new_desk: Callable[..., Desk], jobs: Jobs
+    new_desk: Callable[..., LabPage], jobs: Jobs
 ) -> None:
     name = "validation_accuracy_of_the_last_epoch"
     job = jobs.finished("print('narrow')", "narrow")
@@ -156,7 +156,7 @@ def test_facts_stay_in_two_columns_in_a_narrow_output(
             assert not term["cut"]
 
 
-def test_rerun_and_copy_as_command(desk: Desk, jobs: Jobs) -> None:
+def test_rerun_and_copy_as_command(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('again')", "again")
     cell = new_code_cell("%submarine run again", outputs=[jobs.output(job)])
     desk.open(desk.lab.write("again.ipynb", cell))
@@ -174,7 +174,7 @@ def test_rerun_and_copy_as_command(desk: Desk, jobs: Jobs) -> None:
 
 
 @pytest.mark.cluster
-def test_a_job_on_yarn_shows_its_container_gpu_and_page(desk: Desk) -> None:
+def test_a_job_on_yarn_shows_its_container_gpu_and_page(desk: LabPage) -> None:
     flag = desk.lab.scratch / "flag-yarned"
     cells = (
         WAITING.format(flag=str(flag)),

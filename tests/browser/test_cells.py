@@ -8,7 +8,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 
 TIMEOUT = 90_000
 
@@ -17,7 +17,7 @@ def tagged(source: str, *tags: str, name: str) -> NotebookNode:
     return new_code_cell(source, id=name, metadata={"tags": list(tags)})
 
 
-def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(desk: Desk) -> None:
+def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(desk: LabPage) -> None:
     path = desk.lab.write(
         "tagged.ipynb",
         tagged("x = 3", "submarine", name="first"),
@@ -50,7 +50,7 @@ def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(desk: Desk) -
     assert desk.errors == []
 
 
-def test_the_line_of_a_failure_leads_to_its_cell(desk: Desk) -> None:
+def test_the_line_of_a_failure_leads_to_its_cell(desk: LabPage) -> None:
     path = desk.lab.write(
         "leads.ipynb",
         *["# nothing" + "\n" * 20] * 5,
@@ -74,7 +74,7 @@ def test_the_line_of_a_failure_leads_to_its_cell(desk: Desk) -> None:
     assert desk.errors == []
 
 
-def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(desk: Desk) -> None:
+def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(desk: LabPage) -> None:
     desk.lab.write("closed.ipynb", *["1"] * 40, tagged("a = 1\nb = 2", name="deep"))
     desk.open(desk.lab.write("open.ipynb", "2"))
     desk.command("submarine:reveal-cell", notebook="closed.ipynb", cell="deep", line=2)
@@ -89,7 +89,7 @@ def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(desk: Desk) ->
     assert said == "The cell is no longer in closed.ipynb."
 
 
-def test_cancel_asks_first(desk: Desk) -> None:
+def test_cancel_asks_first(desk: LabPage) -> None:
     cells = (
         "%%submarine --only\nimport time\ntime.sleep(600)",
         "%submarine run long --backend local",
@@ -108,7 +108,7 @@ def test_cancel_asks_first(desk: Desk) -> None:
     expect(card.get_by_text("CANCELLED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def completions(desk: Desk, text: str) -> list[str]:
+def completions(desk: LabPage, text: str) -> list[str]:
     """What Tab offers behind ``text`` in the first cell."""
     page = desk.page
     page.evaluate(
@@ -128,7 +128,7 @@ def completions(desk: Desk, text: str) -> list[str]:
     return [word.strip() for word in found]
 
 
-def test_words_are_completed_also_while_the_kernel_is_busy(desk: Desk) -> None:
+def test_words_are_completed_also_while_the_kernel_is_busy(desk: LabPage) -> None:
     desk.open(desk.lab.write("tab.ipynb", "", "import time\ntime.sleep(600)"))
     idle = completions(desk, "%submarine s")
     assert {"show", "save", "script"} <= set(idle)

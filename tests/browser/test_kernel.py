@@ -7,7 +7,7 @@ import json
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 
 _RESTART = """async () => {
   const { sessionContext } = window.jupyterapp.shell.currentWidget;
@@ -24,7 +24,7 @@ _CURSOR_AT_END = """() => {
 }"""
 
 
-def test_it_is_a_choice_of_the_launcher(desk: Desk) -> None:
+def test_it_is_a_choice_of_the_launcher(desk: LabPage) -> None:
     desk.open_lab()
     desk.command("launcher:create")
     card = desk.page.locator('.jp-LauncherCard[title^="Python + Submarine"]').first
@@ -32,7 +32,9 @@ def test_it_is_a_choice_of_the_launcher(desk: Desk) -> None:
     assert desk.errors == []
 
 
-def test_a_cell_tagged_only_is_collected_and_does_not_run_also_after_a_restart(desk: Desk) -> None:
+def test_a_cell_tagged_only_is_collected_and_does_not_run_also_after_a_restart(
+    desk: LabPage,
+) -> None:
     tags = {"tags": ["submarine-only:model.py"]}
     path = desk.lab.write(
         "only.ipynb",
@@ -51,7 +53,7 @@ def test_a_cell_tagged_only_is_collected_and_does_not_run_also_after_a_restart(d
     desk.shut_down_kernel()
 
 
-def test_the_inspector_shows_the_help_of_an_option(desk: Desk) -> None:
+def test_the_inspector_shows_the_help_of_an_option(desk: LabPage) -> None:
     desk.open(desk.lab.write("help.ipynb", "%submarine run digits --gpu"))
     desk.page.evaluate(_CURSOR_AT_END)
     desk.command("tooltip:launch-notebook")

@@ -15,7 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from submarine_runtime.protocol import layout
-from tests.browser.desk import Desk, Log
+from tests.browser.desk import LabPage, Log
 from tests.browser.jobs import Jobs
 
 PROGRAM = r"""
@@ -44,13 +44,13 @@ def job(jobs: Jobs) -> str:
 
 
 @pytest.fixture
-def log(desk: Desk, job: str) -> Log:
+def log(desk: LabPage, job: str) -> Log:
     """Its log as a tab."""
     desk.open_lab()
     return desk.open_log(job)
 
 
-def test_it_opens_at_the_end_and_goes_to_the_beginning(log: Log, desk: Desk) -> None:
+def test_it_opens_at_the_end_and_goes_to_the_beginning(log: Log, desk: LabPage) -> None:
     expect(log.row("the end")).to_be_in_viewport()
     expect(log.node.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "true")
     expect(log.status).to_contain_text("complete")
@@ -70,7 +70,7 @@ def test_it_opens_at_the_end_and_goes_to_the_beginning(log: Log, desk: Desk) -> 
     assert desk.errors == []
 
 
-def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: Desk) -> None:
+def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: LabPage) -> None:
     field = log.node.get_by_role("searchbox", name="Search the log")
     field.fill("line 0001")
     field.press("Enter")
@@ -91,13 +91,13 @@ def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: Des
     expect(count).to_have_text(re.compile("of 2$|2 matches"))
 
 
-def test_next_error_finds_it(log: Log, desk: Desk) -> None:
+def test_next_error_finds_it(log: Log, desk: LabPage) -> None:
     log.node.get_by_role("button", name="Next error").click()
     expect(log.row("ValueError: nonsense")).to_be_in_viewport()
     desk.shot("log-next-error")
 
 
-def test_follow_stays_where_a_reader_looks(desk: Desk, jobs: Jobs) -> None:
+def test_follow_stays_where_a_reader_looks(desk: LabPage, jobs: Jobs) -> None:
     desk.open_lab()
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     job = jobs.start(ticking + "    time.sleep(0.02)", "ticking")
@@ -117,7 +117,7 @@ def test_follow_stays_where_a_reader_looks(desk: Desk, jobs: Jobs) -> None:
     jobs.session.job(job).cancel("seen enough")
 
 
-def test_one_task_of_several_and_the_file_of_it(desk: Desk, jobs: Jobs) -> None:
+def test_one_task_of_several_and_the_file_of_it(desk: LabPage, jobs: Jobs) -> None:
     gang = "import os\nprint('i am', os.environ['SUBMARINE_INDEX'], flush=True)"
     job = jobs.finished(gang, "gang", workers=2, framework="any", policy="all")
     desk.open_lab()
@@ -134,7 +134,7 @@ def test_one_task_of_several_and_the_file_of_it(desk: Desk, jobs: Jobs) -> None:
     assert "i am 1" in download.value.path().read_text()
 
 
-def test_the_log_of_64_tasks_ends_with_the_last_task(desk: Desk, jobs: Jobs) -> None:
+def test_the_log_of_64_tasks_ends_with_the_last_task(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('alone')", "wide-gang")
     lines = [[f"task {task:02d} line {line} {'.' * 60}" for line in range(8)] for task in range(64)]
     add_logs(jobs, job, ["\n".join(some) + "\n" for some in lines])
@@ -167,7 +167,7 @@ def add_logs(jobs: Jobs, job_id: str, texts: list[str]) -> None:
     jobs.session.store.put(replace(known, record=replace(known.record, logs=lengths)))
 
 
-def test_long_lines_wrap_when_asked(desk: Desk, jobs: Jobs) -> None:
+def test_long_lines_wrap_when_asked(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('wide ' * 400)", "wide")
     desk.open_lab()
     log = desk.open_log(job)
@@ -178,7 +178,7 @@ def test_long_lines_wrap_when_asked(desk: Desk, jobs: Jobs) -> None:
     assert row.evaluate(height) > 3 * before
 
 
-def test_the_download_is_the_file(log: Log, desk: Desk) -> None:
+def test_the_download_is_the_file(log: Log, desk: LabPage) -> None:
     log.node.get_by_role("combobox", name="Stream").select_option("stdout")
     expect(log.status).to_contain_text("complete")
     with desk.page.expect_download() as download:
@@ -187,7 +187,7 @@ def test_the_download_is_the_file(log: Log, desk: Desk) -> None:
     assert download.value.path().read_bytes() == said
 
 
-def test_marked_lines_stay_while_more_come_and_are_copied(desk: Desk, jobs: Jobs) -> None:
+def test_marked_lines_stay_while_more_come_and_are_copied(desk: LabPage, jobs: Jobs) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     desk.open_lab()
     job = jobs.start(ticking + "    time.sleep(0.005)", "marked")
@@ -226,7 +226,7 @@ def publish(file: Path, value: dict[str, Any]) -> None:
 
 
 def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
-    desk: Desk, jobs: Jobs
+    desk: LabPage, jobs: Jobs
 ) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     job = jobs.start(ticking + "    time.sleep(0.2)", "unheard")

@@ -9,14 +9,14 @@ from axe_playwright_python.sync_playwright import Axe
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 
 OURS = [[".jp-Submarine-card"], [".jp-Submarine-log"], ["#jp-left-stack [class*=jp-Submarine]"]]
 
 
 @pytest.mark.parametrize("theme", ["Light", "Dark"])
-def test_axe_finds_nothing_in_our_elements(desk: Desk, jobs: Jobs, theme: str) -> None:
+def test_axe_finds_nothing_in_our_elements(desk: LabPage, jobs: Jobs, theme: str) -> None:
     running = jobs.start("import time\nprint('up', flush=True)\ntime.sleep(300)", "looks-running")
     log = "print('\\x1b[31mred \\x1b[32mgreen \\x1b[34mblue \\x1b[33myellow\\x1b[0m')\n"
     failed = jobs.finished(log + "raise ValueError('for the looks')", "looks-failed")
@@ -43,7 +43,7 @@ def test_axe_finds_nothing_in_our_elements(desk: Desk, jobs: Jobs, theme: str) -
     jobs.session.job(running).cancel("seen enough")
 
 
-def violations(desk: Desk) -> list[str]:
+def violations(desk: LabPage) -> list[str]:
     """What axe finds in our visible elements: rule, help, element."""
     present: list[Any] = [one for one in OURS if desk.page.locator(f"{one[0]}:visible").count() > 0]
     results = Axe().run(desk.page, context={"include": present})

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from submarine_jobs.display import summary
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 
 WRITER = """
@@ -25,7 +25,7 @@ writer.close()
 """
 
 
-def test_the_panel_finds_jobs_by_words_and_state(desk: Desk, jobs: Jobs) -> None:
+def test_the_panel_finds_jobs_by_words_and_state(desk: LabPage, jobs: Jobs) -> None:
     jobs.finished("print(1)", "panel-good")
     jobs.finished("1 / 0", "panel-bad")
     running = jobs.start("import time\nprint('x', flush=True)\ntime.sleep(300)", "panel-runs")
@@ -50,7 +50,7 @@ def test_the_panel_finds_jobs_by_words_and_state(desk: Desk, jobs: Jobs) -> None
     jobs.session.job(running).cancel("seen enough")
 
 
-def test_the_panel_opens_the_job_and_its_menu_leads_to_the_cell(desk: Desk) -> None:
+def test_the_panel_opens_the_job_and_its_menu_leads_to_the_cell(desk: LabPage) -> None:
     filler = [f"print('{n}\\n' * 30)" for n in range(4)]
     cells = ("%%submarine --only\n1 / 0", "%submarine run keyed --backend local", *filler)
     desk.open(desk.lab.write("keyed.ipynb", *cells))
@@ -91,7 +91,7 @@ def test_the_panel_opens_the_job_and_its_menu_leads_to_the_cell(desk: Desk) -> N
     expect(desk.page.locator(".jp-CodeCell").nth(1)).to_be_in_viewport()
 
 
-def test_the_palette_has_the_commands(desk: Desk) -> None:
+def test_the_palette_has_the_commands(desk: LabPage) -> None:
     desk.open_lab()
     # As a person does it: a command that is run from outside leaves the focus, and so closes it.
     desk.page.locator(".jp-Launcher").first.click(position={"x": 3, "y": 3})
@@ -116,7 +116,7 @@ _DURATIONS = """name => {
 }"""
 
 
-def test_panel_card_and_commands_show_one_duration(desk: Desk, jobs: Jobs) -> None:
+def test_panel_card_and_commands_show_one_duration(desk: LabPage, jobs: Jobs) -> None:
     ended = jobs.finished("import time\ntime.sleep(1)", "took-ended")
     running = jobs.start("import time\ntime.sleep(300)", "took-runs")
     jobs.wait(running, lambda state: state.value == "RUNNING")
@@ -139,7 +139,7 @@ def test_panel_card_and_commands_show_one_duration(desk: Desk, jobs: Jobs) -> No
     jobs.session.job(running).cancel("seen enough")
 
 
-def test_the_palette_cancels_a_kernel_after_a_warning(desk: Desk, jobs: Jobs) -> None:
+def test_the_palette_cancels_a_kernel_after_a_warning(desk: LabPage, jobs: Jobs) -> None:
     sleeps = "import time\nprint('x', flush=True)\ntime.sleep(300)"
     kernel = jobs.start(sleeps, "kernel-far", role="kernel")
     jobs.wait(kernel, lambda state: state.value == "RUNNING")
@@ -166,7 +166,7 @@ def test_the_palette_cancels_a_kernel_after_a_warning(desk: Desk, jobs: Jobs) ->
     jobs.session.job(kernel).cancel("seen enough")
 
 
-def test_tensorboard_opens_as_a_tab(desk: Desk, jobs: Jobs) -> None:
+def test_tensorboard_opens_as_a_tab(desk: LabPage, jobs: Jobs) -> None:
     job = jobs.finished(WRITER, "board")
     desk.open_lab()
     desk.command("submarine:tensorboard", jobs=[job])
@@ -176,7 +176,7 @@ def test_tensorboard_opens_as_a_tab(desk: Desk, jobs: Jobs) -> None:
     desk.shot("tensorboard")
 
 
-def test_a_notebook_without_jobs_loads_nothing_of_ours_but_the_entry(desk: Desk) -> None:
+def test_a_notebook_without_jobs_loads_nothing_of_ours_but_the_entry(desk: LabPage) -> None:
     sockets: list[str] = []
     desk.page.on("websocket", lambda socket: sockets.append(socket.url))
     desk.open(desk.lab.write("plain.ipynb", "1 + 1"))

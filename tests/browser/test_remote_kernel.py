@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from submarine_jobs.client import Job
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
-from tests.browser.desk import LOAD, Desk
+from tests.browser.desk import LOAD, LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
@@ -52,7 +52,7 @@ TOAST = ".Toastify__toast"
 
 
 @pytest.fixture
-def run(desk: Desk) -> Callable[[str], None]:
+def run(desk: LabPage) -> Callable[[str], None]:
     """Runs a text as the last cell, and adds an empty one below."""
 
     def run_text(text: str) -> None:
@@ -78,14 +78,14 @@ def end(job: Job) -> None:
     os.kill(int(handle["pid"]), signal.SIGKILL)
 
 
-def restart_server(desk: Desk) -> None:
+def restart_server(desk: LabPage) -> None:
     """As after a crash of its machine's memory: nobody says goodbye."""
     desk.lab.kill()
     desk.lab.start()
 
 
 def test_a_kernel_from_the_launcher(
-    far: str, desk: Desk, jobs: Jobs, run: Callable[[str], None]
+    far: str, desk: LabPage, jobs: Jobs, run: Callable[[str], None]
 ) -> None:
     desk.page.goto(f"{desk.lab.url}lab/workspaces/far?reset", timeout=LOAD)
     desk.page.locator(".jp-LauncherCard", has_text=FAR).first.click(timeout=LOAD)
@@ -122,7 +122,7 @@ def test_a_kernel_from_the_launcher(
     desk.shut_down_kernel()
 
 
-def test_a_console_is_told_why_its_kernel_is_gone(far: str, desk: Desk, jobs: Jobs) -> None:
+def test_a_console_is_told_why_its_kernel_is_gone(far: str, desk: LabPage, jobs: Jobs) -> None:
     desk.open_lab()
     desk.page.evaluate(CONSOLE, far)
     prompt = desk.page.locator(".jp-CodeConsole-input .cm-content")
@@ -144,7 +144,7 @@ def test_a_console_is_told_why_its_kernel_is_gone(far: str, desk: Desk, jobs: Jo
 
 @pytest.mark.full
 def test_a_kernel_is_there_again_after_its_server_was_killed(
-    far: str, desk: Desk, jobs: Jobs, run: Callable[[str], None]
+    far: str, desk: LabPage, jobs: Jobs, run: Callable[[str], None]
 ) -> None:
     """By the notification in a page that was open meanwhile, and in a page that is loaded anew."""
     desk.without_its_server()
@@ -176,7 +176,7 @@ def test_a_kernel_is_there_again_after_its_server_was_killed(
 
 
 @pytest.mark.cluster
-def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: Desk) -> None:
+def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: LabPage) -> None:
     prefix = str(desk.lab.scratch / "prefix")
     stanza = provisioning("all", {"memory": "300M", "gpu": 4})
     install_kernel(name="all", display_name="All GPUs", prefix=prefix, container=stanza)
@@ -206,14 +206,14 @@ def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: Desk) -> N
     desk.wait_for(lambda: all_ended(desk), 120)
 
 
-def all_ended(desk: Desk) -> bool:
+def all_ended(desk: LabPage) -> bool:
     """Whether no kernel of the kernelspec ``all`` is left."""
     rows = desk.lab.api("jobs")["jobs"]
     states = [row["state"] for row in rows if row["name"] == "kernel-all"]
     return bool(states) and set(states) <= {"SUCCEEDED", "CANCELLED"}
 
 
-def begin(desk: Desk, text: str) -> None:
+def begin(desk: LabPage, text: str) -> None:
     """Run a text as the last cell, and do not wait for its end."""
     desk.page.evaluate(_SOURCE, text)
     desk.page.evaluate(

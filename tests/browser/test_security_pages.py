@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from submarine_jobs.display import MIME_TYPE
 from tests.browser.calls import API
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import BASE, Lab
 
@@ -29,14 +29,14 @@ def harmless(page: Page) -> None:
     assert page.evaluate("() => window.pwned") is None
 
 
-def asked(desk: Desk) -> list[tuple[str, str]]:
+def asked(desk: LabPage) -> list[tuple[str, str]]:
     """Requests of a page from now on: method and address."""
     found: list[tuple[str, str]] = []
     desk.page.on("request", lambda request: found.append((request.method, request.url)))
     return found
 
 
-def test_a_hostile_job_is_text(desk: Desk) -> None:
+def test_a_hostile_job_is_text(desk: LabPage) -> None:
     program = f'%%submarine --only\nprint("{EVIL}", flush=True)\nraise ValueError("{EVIL}")'
     name = "<img src=x onerror=window.pwned=1>"
     cells = (program, f"%submarine run '{name}' --backend local")
@@ -76,7 +76,9 @@ def hostile_outputs(job: str, good: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(desk: Desk, jobs: Jobs) -> None:
+def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(
+    desk: LabPage, jobs: Jobs
+) -> None:
     job = jobs.start(SLEEP, "victim")
     jobs.wait(job, lambda state: state.value == "RUNNING")
     good = jobs.output(job)["data"][MIME_TYPE]
@@ -171,7 +173,7 @@ TRY = """async ([url, socket]) => {
 }"""
 
 
-def test_a_page_of_another_origin_gets_nothing(desk: Desk, jobs: Jobs, stranger: str) -> None:
+def test_a_page_of_another_origin_gets_nothing(desk: LabPage, jobs: Jobs, stranger: str) -> None:
     job = jobs.start(SLEEP, "coveted")
     jobs.wait(job, lambda state: state.value == "RUNNING")
     desk.page.goto(stranger)
@@ -184,7 +186,7 @@ def test_a_page_of_another_origin_gets_nothing(desk: Desk, jobs: Jobs, stranger:
 
 
 def test_without_a_login_the_page_is_the_login(
-    new_desk: Callable[..., Desk], jobs: Jobs, lab: Lab
+    new_desk: Callable[..., LabPage], jobs: Jobs, lab: Lab
 ) -> None:
     job = jobs.finished("print('secret')", "private")
     desk = new_desk(login=False)

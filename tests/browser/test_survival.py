@@ -13,7 +13,7 @@ from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
 from tests.browser.cutter import Cutter
-from tests.browser.desk import Desk, Log
+from tests.browser.desk import LabPage, Log
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 
@@ -40,7 +40,7 @@ def cutter(lab: Lab) -> Iterator[Cutter]:
         yield proxy
 
 
-def counting(desk: Desk, jobs: Jobs, name: str) -> tuple[str, Path]:
+def counting(desk: LabPage, jobs: Jobs, name: str) -> tuple[str, Path]:
     """A job that counts, and the file that lets it go on."""
     flag = desk.lab.scratch / f"go-on-{name}-{secrets.token_hex(4)}"
     return jobs.start(COUNTING.format(lines=LINES, flag=str(flag)), name), flag
@@ -53,7 +53,7 @@ def whole(log: Log) -> list[str]:
 
 
 def test_connections_cut_every_few_seconds(
-    new_desk: Callable[..., Desk], jobs: Jobs, cutter: Cutter
+    new_desk: Callable[..., LabPage], jobs: Jobs, cutter: Cutter
 ) -> None:
     desk = new_desk(url=cutter.url)
     desk.open_lab()
@@ -69,7 +69,7 @@ def test_connections_cut_every_few_seconds(
 
 @pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.full)])
 def test_a_laptop_that_sleeps(
-    new_desk: Callable[..., Desk], jobs: Jobs, cutter: Cutter, seconds: int
+    new_desk: Callable[..., LabPage], jobs: Jobs, cutter: Cutter, seconds: int
 ) -> None:
     desk = new_desk(url=cutter.url)
     desk.open_lab()
@@ -86,7 +86,7 @@ def test_a_laptop_that_sleeps(
     assert whole(log) == EXPECTED
 
 
-def test_a_server_killed_in_the_middle_of_a_log(desk: Desk, jobs: Jobs, lab: Lab) -> None:
+def test_a_server_killed_in_the_middle_of_a_log(desk: LabPage, jobs: Jobs, lab: Lab) -> None:
     job, flag = counting(desk, jobs, "orphan")
     cell = new_code_cell("%submarine run orphan", outputs=[jobs.output(job)])
     desk.open(lab.write("orphan.ipynb", cell))
@@ -107,7 +107,7 @@ def test_a_server_killed_in_the_middle_of_a_log(desk: Desk, jobs: Jobs, lab: Lab
     expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def test_a_kernel_that_is_restarted(desk: Desk) -> None:
+def test_a_kernel_that_is_restarted(desk: LabPage) -> None:
     flag = desk.lab.scratch / f"go-on-restarted-{secrets.token_hex(4)}"
     cells = (
         "%%submarine --only\nimport pathlib, time\nprint('up', flush=True)\n"
@@ -124,7 +124,7 @@ def test_a_kernel_that_is_restarted(desk: Desk) -> None:
     expect(desk.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def test_a_page_reloaded_in_the_middle_of_a_log(desk: Desk, jobs: Jobs) -> None:
+def test_a_page_reloaded_in_the_middle_of_a_log(desk: LabPage, jobs: Jobs) -> None:
     desk.open_lab()
     job, flag = counting(desk, jobs, "reopened")
     desk.open_log(job)

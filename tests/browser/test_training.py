@@ -6,7 +6,7 @@ import pytest
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 
 #: Speaks as Keras does, and writes a model that grows.
@@ -28,7 +28,7 @@ TIMEOUT = 60_000
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_scalars_are_charts_and_the_model_is_saved_by_a_click(desk: Desk, jobs: Jobs) -> None:
+def test_scalars_are_charts_and_the_model_is_saved_by_a_click(desk: LabPage, jobs: Jobs) -> None:
     flag = desk.lab.scratch / "flag-training"
     job = jobs.start(TRAINING.format(flag=str(flag)), "training")
     cell = new_code_cell("%submarine run training", outputs=[jobs.output(job)])
@@ -51,7 +51,7 @@ def test_scalars_are_charts_and_the_model_is_saved_by_a_click(desk: Desk, jobs: 
     assert desk.errors == []
 
 
-def test_notebook_7_leads_to_the_line_and_completes(desk: Desk) -> None:
+def test_notebook_7_leads_to_the_line_and_completes(desk: LabPage) -> None:
     cells = (
         "",
         "%%submarine --only\n\nprint(1 / 0)",

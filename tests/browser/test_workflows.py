@@ -6,7 +6,7 @@ import sys
 
 from playwright.sync_api import expect
 
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 from tests.browser.test_looks import violations
 
 CELL = f"""%%submarine workflow looks --schedule "0 30 2 ? * *" --timezone Europe/Berlin
@@ -27,7 +27,7 @@ nodes:
 """
 
 
-def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: Desk) -> None:
+def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: LabPage) -> None:
     folder = desk.lab.notebooks
     (folder / "looks.py").write_text("print('fitted')\n")
     desk.open(desk.lab.write("looks.ipynb", CELL, "%submarine workflow run looks"))
@@ -63,7 +63,7 @@ def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: Desk
     assert violations(desk) == []
 
 
-def contrast_of(desk: Desk) -> float:
+def contrast_of(desk: LabPage) -> float:
     """The contrast of the graph's text with the page, as WCAG reckons it."""
     value: float = desk.page.evaluate(
         """() => {

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.calls import API
-from tests.browser.desk import Desk
+from tests.browser.desk import LabPage
 
 #: Worker 1 fails once: the two others, and its second attempt, wait for a file.
 GANG = """%%submarine --only
@@ -48,7 +48,7 @@ def column(card: Locator, head: str) -> list[str]:
     return [text.strip() for text in rows.locator(place).all_inner_texts()]
 
 
-def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(desk: Desk) -> None:
+def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(desk: LabPage) -> None:
     flag = desk.lab.scratch / "flag-gang"
     desk.open(desk.lab.write("gang.ipynb", GANG.format(flag=str(flag)), RUN, WAITS))
     # Open from here on: what it says of the cluster must not stay as it is now.
@@ -65,7 +65,7 @@ def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(desk: Desk) -> 
                 cancel(desk, row["job_id"])
 
 
-def goes_well(desk: Desk, flag: Path) -> None:
+def goes_well(desk: LabPage, flag: Path) -> None:
     """The whole way."""
     card = desk.card(1)
     desk.wait_for(lambda: "1" in restarts(card), 120)
@@ -101,7 +101,7 @@ def goes_well(desk: Desk, flag: Path) -> None:
     assert desk.errors == []
 
 
-def says_what_is_free(desk: Desk) -> None:
+def says_what_is_free(desk: LabPage) -> None:
     """Of four GPUs the gang has three, and the second job waits for all of them."""
     cluster = desk.page.locator(".jp-Submarine-jobs-queues")
     expect(cluster.locator("summary")).to_have_text("1 of 4 GPUs free")
@@ -116,7 +116,7 @@ def says_what_is_free(desk: Desk) -> None:
     desk.shot("yarn-panel")
 
 
-def cancel(desk: Desk, job: str) -> int:
+def cancel(desk: LabPage, job: str) -> int:
     """End a job; the status of the answer."""
     return desk.lab.ask(f"{API}jobs/{job}/cancel", "POST", body={"why": "seen enough"}).status
 
@@ -129,7 +129,7 @@ def restarts(card: Locator) -> list[str]:
         return []
 
 
-def reads_its_logs(desk: Desk, job: str) -> None:
+def reads_its_logs(desk: LabPage, job: str) -> None:
     """All tasks with their names, one of them, and its first attempt."""
     log = desk.open_log(job)
     for index, attempt in ((0, 1), (1, 2), (2, 1)):

@@ -1,14 +1,13 @@
-"""Whose job it is: the owner of its directory, and the user that its record names.
+"""Ownership of a job: the owner of its directory and the user that its record names.
 
 Notes
 -----
-The record is text in the directory: the owner of the directory can write any name into it. The
-owner of the directory is what the file system says: on this machine the uid of the directory, on
-HDFS the owner that the NameNode has. With simple authentication HDFS believes the name that a
-client gives, so there the check protects against mistakes, not against an attacker.
+The owner of the directory can write any name into the record. The file system determines the owner
+of the directory: its uid on this machine, the NameNode's entry on HDFS. With simple authentication
+HDFS accepts the name that a client sends, so there the check protects against mistakes only.
 
-A job is one's own if the file system names this process's user as the owner, and the record names
-that user or none. The owner never changes, so it is noted in the index of jobs.
+A job belongs to the user of this process if the file system names that user as the owner and the
+record names that user or none. The owner never changes, so the index of jobs stores it.
 """
 
 from __future__ import annotations

@@ -153,7 +153,7 @@ def test_progress_of_bars(tmp_path: Path) -> None:
         assert bar("epochs", epoch, 4) == epoch / 4
     only = Progress((str(log),))
     log.write_bytes("\r 90%|███ | 9/10 [0]\r  0%|  | 0/10 [0]".encode())
-    assert only.update() is None  # one bar an epoch: nobody knows how many epochs there are
+    assert only.update() is None  # the number of epochs is not known
 
 
 def test_progress_of_a_bar_an_epoch_and_of_a_scalar(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ class Added(Good):
     async def delete(self) -> None: ...
 
 
-class Wrong(BaseHandler):
+class InvalidHandler(BaseHandler):
     @guarded("whatever")
     async def get(self) -> None: ...
 
@@ -106,7 +106,7 @@ def test_a_guarded_handler_passes(handler: type) -> None:
         (OnlyAuthenticated, ["put"]),
         (Copied, ["get"]),
         (Added, ["delete"]),
-        (Wrong, ["whatever"]),
+        (InvalidHandler, ["whatever"]),
         (Socket, ["get", "websocket"]),
         (Proxy, ["head", "post", "delete", "patch", "put", "options"]),
         (Stranger, ["no JupyterHandler"]),

@@ -23,7 +23,7 @@ from submarine_runtime.protocol.states import State
 
 
 class Notebook(Frontend):
-    """A notebook's front end that keeps what it is told."""
+    """A notebook's front end that records its messages."""
 
     kind = "notebook"
     command = "%submarine"

@@ -7,20 +7,18 @@ from submarine_jobs.model import JobSpec
 TAG = "submarine"
 #: On applications whose program has a container of its own.
 BESIDE_TAG = "submarine_beside"
-#: Tags that a spec may add: YARN takes 10 in all where nobody has set another limit.
+#: Followed by the number of containers that the gang needs, without the master's.
+GANG_TAG = "submarine_gang:"
+#: Maximum number of tags that a spec may add; YARN admits 10 in total by default.
 MAX_ADDED_TAGS = 6
 
 
 def tag_of(job_id: str) -> str:
-    """The tag that finds a job again; YARN allows 100 ASCII characters and lowers their case."""
+    """Return the tag of a job; YARN admits 100 ASCII characters and converts them to lower case."""
     return f"submarine_job:{job_id}".lower()[:100]
 
 
 def added_tags(spec: JobSpec) -> set[str]:
-    """The tags by which somebody else's scheduler finds the job; none may pass for one of ours."""
+    """Return the tags of ``spec`` for other schedulers, without those with the project's prefix."""
     lowered = [tag.lower()[:100] for tag in spec.yarn_tags]
     return set([tag for tag in lowered if not tag.startswith(TAG)][:MAX_ADDED_TAGS])
-
-
-#: Followed by the number of containers that the gang needs, the master's not counted.
-GANG_TAG = "submarine_gang:"
