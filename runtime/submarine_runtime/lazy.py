@@ -1,37 +1,52 @@
 """Lazy exports of a package: a name is imported from its module when it is first used.
 
-A package's ``__init__`` is its public API. Importing the package costs no import of its modules,
-which matters for the start of a kernel, of the command line and of the processes in containers.
+A package's ``__init__.pyi`` declares its public API, for type checkers and at run time. Importing
+the package costs no import of its modules, which matters for the start of a kernel, of the command
+line and of the processes in containers.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib import import_module
 from typing import Any, Callable
 
+_IMPORT = re.compile(r"^from \.([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
+_EXPORT = re.compile(r"(\w+) as \1\b")
 
-def lazy_exports(
-    package: str, exports: dict[str, tuple[str, ...]]
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+
+def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
+
+    The stub contains only statements of the form ``from .module import Name as Name``. It is read
+    through the package's loader at the first use, so that the package may be in a zip.
 
     Parameters
     ----------
     package
         Full name of the package: ``__name__``.
-    exports
-        Names that the package exports, by the module of the package that defines them.
     """
-    modules = {name: module for module, names in exports.items() for name in names}
+    modules: dict[str, str] = {}
+
+    def read() -> dict[str, str]:
+        if not modules:
+            module = sys.modules[package]
+            loader: Any = module.__loader__
+            stub = loader.get_data(f"{module.__path__[0]}/__init__.pyi").decode("utf-8")
+            for source, names in _IMPORT.findall(stub):
+                modules.update(dict.fromkeys(_EXPORT.findall(names), source))
+        return modules
 
     def getattribute(name: str) -> Any:
-        if name not in modules:
+        # Python asks each package for names such as __path__ and __wrapped__: no file for these.
+        source = None if name.startswith("__") else read().get(name)
+        if source is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         # Not stored in the package: a test that replaces the name in its module is seen here.
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        return getattr(import_module(f"{package}.{source}"), name)
 
     def directory() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules})
+        return sorted({*vars(sys.modules[package]), *read()})
 
     return getattribute, directory

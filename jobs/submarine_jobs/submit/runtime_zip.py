@@ -50,10 +50,11 @@ def runtime_zip() -> RuntimeZip:
     """Return the zip of the installed runtime; it is built once per process."""
     root = Path(submarine_runtime.__file__).parent
     files: dict[str, bytes] = {"__main__.py": _MAIN}
-    for path in root.rglob("*.py"):
-        files[f"{root.name}/{path.relative_to(root).as_posix()}"] = path.read_bytes()
-    for name in [name for name in files if name.startswith(f"{root.name}/")]:
-        files[f"{name}c"] = _byte_code(name, files[name])
+    for path in (*root.rglob("*.py"), *root.rglob("*.pyi")):
+        name, content = f"{root.name}/{path.relative_to(root).as_posix()}", path.read_bytes()
+        files[name] = content
+        if path.suffix == ".py":
+            files[f"{name}c"] = _byte_code(name, content)
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):

@@ -7,6 +7,7 @@ import re
 import warnings
 from importlib import import_module
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -29,35 +30,20 @@ PACKAGES = [
 ]
 
 
-def source_of(package: str) -> tuple[ast.Module, Path]:
-    """The syntax tree and the folder of a package."""
+@pytest.mark.parametrize("package", PACKAGES)
+def test_each_name_of_a_stub_is_exported(package: str) -> None:
     folder = next(key for key, top in TOPS.items() if top == package.split(".")[0])
     path = ROOT / folder / Path(*package.split("."))
-    return ast.parse((path / "__init__.py").read_text(encoding="utf-8")), path
-
-
-@pytest.mark.parametrize("package", PACKAGES)
-def test_the_lazy_exports_are_those_that_type_checkers_see(package: str) -> None:
-    tree, path = source_of(package)
-    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
-    seen = {
-        (str(node.module).removeprefix(f"{package}."), alias.name)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    (call,) = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "lazy_exports"
-    ]
-    exports: dict[str, tuple[str, ...]] = ast.literal_eval(call.args[1])
-    assert {(module, name) for module, names in exports.items() for name in names} == seen
+    stub = ast.parse((path / "__init__.pyi").read_text(encoding="utf-8"))
+    assert [ast.unparse(node) for node in stub.body if not isinstance(node, ast.ImportFrom)] == []
+    names = [alias.name for node in stub.body for alias in cast("ast.ImportFrom", node).names]
     # A name that equals a submodule would be replaced by that module once it is imported.
-    assert [name for _, name in seen if (path / f"{name}.py").exists()] == []
+    assert [name for name in names if (path / f"{name}.py").exists()] == []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of other projects, at their first import
-        assert [name for _, name in seen if not hasattr(import_module(package), name)] == []
+        module = import_module(package)
+        assert [name for name in names if not hasattr(module, name)] == []
+    assert set(names) <= set(dir(module))
 
 
 def test_each_file_that_the_feature_table_names_exists() -> None:

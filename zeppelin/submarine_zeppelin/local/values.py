@@ -128,7 +128,7 @@ def _library() -> bytes:
         with zipfile.ZipFile(file, "w") as library:
             library.writestr("submarine_runtime/__init__.py", "")
             package = Path(str(archive.__file__)).parents[1]
-            for name in ("lazy.py", "values/__init__.py"):
+            for name in ("lazy.py", "values/__init__.py", "values/__init__.pyi"):
                 library.writestr(f"submarine_runtime/{name}", (package / name).read_text("utf-8"))
             for module in (archive, encoder, decoder):
                 name = module.__name__.rpartition(".")[2]

@@ -1,17 +1,5 @@
 """Connection of an agent to its coordinator."""
 
-from __future__ import annotations
+from submarine_runtime.lazy import lazy_exports
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from submarine_runtime.agent.link.client import Link as Link
-else:
-    from submarine_runtime.lazy import lazy_exports
-
-    __getattr__, __dir__ = lazy_exports(
-        __name__,
-        {
-            "client": ("Link",),
-        },
-    )
+__getattr__, __dir__ = lazy_exports(__name__)

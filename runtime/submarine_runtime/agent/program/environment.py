@@ -19,7 +19,7 @@ from submarine_runtime.storage import Scratch
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
-_VALUES = ("__init__.py", "archive.py", "encoder.py", "decoder.py")
+_VALUES = ("__init__.py", "__init__.pyi", "archive.py", "encoder.py", "decoder.py")
 #: The command that runs ``submarine_runtime.tensorboards.role``.
 TENSORBOARD = "submarine:tensorboard"
 #: Prefix of the agent's own variables; they are removed from the program's environment.

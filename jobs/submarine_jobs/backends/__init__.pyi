@@ -1,0 +1,15 @@
+from .base import (
+    Backend as Backend,
+    Handle as Handle,
+    Observation as Observation,
+    Plan as Plan,
+    Stage as Stage,
+    Submission as Submission,
+)
+from .overview import (
+    GpuHolder as GpuHolder,
+    NodeUse as NodeUse,
+    Overview as Overview,
+    QueueUse as QueueUse,
+    located_gpus as located_gpus,
+)

@@ -1,0 +1,15 @@
+from .class_archive import MasterArchive as MasterArchive
+from .classpath import (
+    java_home as java_home,
+    java_version as java_version,
+    yarn_command as yarn_command,
+)
+from .driver import Driver as Driver, stop_driver as stop_driver
+from .process import stop_directory as stop_directory
+from .skein_calls import (
+    Channel as Channel,
+    DriverTimeoutError as DriverTimeoutError,
+    DriverUnreachableError as DriverUnreachableError,
+    skein_jar as skein_jar,
+)
+from .subprocess_driver import SubprocessDriver as SubprocessDriver

@@ -1,0 +1,9 @@
+from .distributed import make_gang_plan as make_gang_plan
+from .gang_size import gang_of as gang_of, least_of as least_of
+from .single import (
+    SLACK_BESIDE as SLACK_BESIDE,
+    SLACK_TOGETHER as SLACK_TOGETHER,
+    ClusterView as ClusterView,
+    make_plan as make_plan,
+    steps_of as steps_of,
+)

@@ -1,0 +1,11 @@
+from .calls import check_calls as check_calls
+from .findings import Finding as Finding, Level as Level
+from .imports import (
+    has_own_launcher as has_own_launcher,
+    imported_modules as imported_modules,
+    lacks_module as lacks_module,
+    missing_imports as missing_imports,
+    project_version as project_version,
+    python_builtins as python_builtins,
+)
+from .program_check import check_program as check_program

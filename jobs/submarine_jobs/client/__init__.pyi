@@ -1,0 +1,19 @@
+from .job import Job as Job
+from .job_ownership import (
+    foreign_owner as foreign_owner,
+    noted_owner as noted_owner,
+    user_of as user_of,
+)
+from .listing import (
+    all_months as all_months,
+    import_job as import_job,
+    newest_months as newest_months,
+    remove_abandoned as remove_abandoned,
+    target_of as target_of,
+    unknown_jobs as unknown_jobs,
+)
+from .run_attempts import start_or_join as start_or_join
+from .session import Session as Session
+from .views import final_record as final_record, view_job as view_job
+from .waiting import ending_words as ending_words
+from .watcher import Watcher as Watcher

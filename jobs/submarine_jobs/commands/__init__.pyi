@@ -1,0 +1,3 @@
+from .doctor import result_lines as result_lines
+from .grammar.cell_body import CellBody as CellBody
+from .grammar.execution import complete as complete, execute as execute

@@ -1,0 +1,33 @@
+from .file import (
+    CONFIG_FILE as CONFIG_FILE,
+    ConfigFile as ConfigFile,
+    project_file as project_file,
+    read_file as read_file,
+)
+from .file_safety import (
+    check_file as check_file,
+    check_private as check_private,
+    make_private as make_private,
+)
+from .jupyter_server import (
+    back_links as back_links,
+    server_url as server_url,
+    tensorboard_path as tensorboard_path,
+)
+from .loader import (
+    OWN_VARIABLES as OWN_VARIABLES,
+    Config as Config,
+    SectionValue as SectionValue,
+    load_config as load_config,
+    load_section as load_section,
+    user_section as user_section,
+)
+from .project_trust import (
+    UntrustedConfigError as UntrustedConfigError,
+    confirmed_keys as confirmed_keys,
+    forget as forget,
+    is_trusted as is_trusted,
+    summary as summary,
+    trust as trust,
+)
+from .values import BACKENDS as BACKENDS, hdfs_wait as hdfs_wait, python_of as python_of

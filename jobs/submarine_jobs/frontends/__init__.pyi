@@ -1,0 +1,13 @@
+from .base import Frontend as Frontend
+from .outcome import (
+    CLUSTER as CLUSTER,
+    INTERRUPTED as INTERRUPTED,
+    JOB_FAILED as JOB_FAILED,
+    SUCCESS as SUCCESS,
+    USAGE as USAGE,
+    Outcome as Outcome,
+    to_json as to_json,
+)
+from .status_line import StatusLine as StatusLine
+from .submit_progress import ASKING as ASKING, WAITING as WAITING, SubmitProgress as SubmitProgress
+from .terminal import TerminalFrontend as TerminalFrontend

@@ -1,0 +1,17 @@
+from .following import follow as follow, follow_newest as follow_newest
+from .log_tail import TAIL_BYTES as TAIL_BYTES, Tail as Tail
+from .merging import merged as merged, read_from as read_from
+from .position import LogKey as LogKey, LogPosition as LogPosition, key_of as key_of, order as order
+from .reading import check as check
+from .shipped_log import (
+    ShippedLog as ShippedLog,
+    shipped_attempts as shipped_attempts,
+    shipped_lengths as shipped_lengths,
+    shipped_tasks as shipped_tasks,
+)
+from .times import (
+    Mark as Mark,
+    parse_index as parse_index,
+    part_of as part_of,
+    shipped_index as shipped_index,
+)

@@ -1,0 +1,3 @@
+from .base import DEFAULT_PORTS as DEFAULT_PORTS, Storage as Storage
+from .hdfs import hdfs_storage as hdfs_storage
+from .local import LocalStorage as LocalStorage

@@ -1,0 +1,2 @@
+from .submission import StartTakenError as StartTakenError, submit as submit
+from .validation import probe_job_root as probe_job_root, validate as validate

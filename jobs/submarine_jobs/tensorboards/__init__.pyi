@@ -1,0 +1,8 @@
+from .instance import (
+    MAX_BYTES as MAX_BYTES,
+    MAX_JOBS as MAX_JOBS,
+    Board as Board,
+    scratch_parent as scratch_parent,
+)
+from .process import require_tensorboard as require_tensorboard
+from .scratch import Scratch as Scratch, remove_stale as remove_stale

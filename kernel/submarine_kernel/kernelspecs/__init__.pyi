@@ -1,0 +1,1 @@
+from .settings import read_settings as read_settings

@@ -1,0 +1,1 @@
+from .cell_end import end_cell as end_cell

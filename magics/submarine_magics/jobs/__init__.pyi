@@ -1,0 +1,1 @@
+from .kernel_jobs import KernelJob as KernelJob, KernelJobs as KernelJobs

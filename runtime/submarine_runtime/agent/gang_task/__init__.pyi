@@ -1,0 +1,1 @@
+from .task_agent import TaskAgent as TaskAgent

@@ -1,0 +1,2 @@
+from .server import LiveServer as LiveServer
+from .views import LiveViews as LiveViews

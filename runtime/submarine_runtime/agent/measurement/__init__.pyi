@@ -1,0 +1,2 @@
+from .measurement import Measurement as Measurement
+from .samples import SampleLog as SampleLog, sample_shipper as sample_shipper

@@ -1,0 +1,9 @@
+from .files import save_outputs as save_outputs
+from .saving import (
+    OutputSaver as OutputSaver,
+    VersionSaver as VersionSaver,
+    all_outputs as all_outputs,
+    model_version as model_version,
+    result_files as result_files,
+    unreturned as unreturned,
+)

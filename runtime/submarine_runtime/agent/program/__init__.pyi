@@ -1,0 +1,16 @@
+from .ending import (
+    Ending as Ending,
+    memory_ending as memory_ending,
+    requested_ending as requested_ending,
+    system_ending as system_ending,
+)
+from .environment import ProgramResources as ProgramResources, runtime_path as runtime_path
+from .helpers import HelperError as HelperError, HelperProcesses as HelperProcesses
+from .monitor import monitor_program as monitor_program
+from .process import Program as Program
+from .start import (
+    helper_ending as helper_ending,
+    setup_of as setup_of,
+    start_program as start_program,
+)
+from .wakeup import Terminated as Terminated, Wakeup as Wakeup

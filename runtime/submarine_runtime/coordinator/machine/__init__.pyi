@@ -1,0 +1,35 @@
+from .actions import (
+    Action as Action,
+    ChooseRestorePoint as ChooseRestorePoint,
+    FinishJob as FinishJob,
+    RecordEvent as RecordEvent,
+    ReleaseContainer as ReleaseContainer,
+    RequestContainer as RequestContainer,
+    SendMessage as SendMessage,
+    StartTask as StartTask,
+)
+from .gang import waiting_sentence as waiting_sentence
+from .losses import lost_agent_events as lost_agent_events
+from .restore_point import (
+    FINAL as FINAL,
+    FIRST_ROUND as FIRST_ROUND,
+    PATH as PATH,
+    SNAPSHOT as SNAPSHOT,
+    RestorePoint as RestorePoint,
+    RestoreQuery as RestoreQuery,
+    Snapshot as Snapshot,
+    TaskRestore as TaskRestore,
+    choose_restore_point as choose_restore_point,
+)
+from .restore_state import restore_query as restore_query
+from .state import (
+    ACTIVE as ACTIVE,
+    MONITORED as MONITORED,
+    JobPhase as JobPhase,
+    JobState as JobState,
+    Outcome as Outcome,
+    Stage as Stage,
+    Task as Task,
+    new_job_state as new_job_state,
+)
+from .state_machine import handle as handle, record_heartbeat as record_heartbeat

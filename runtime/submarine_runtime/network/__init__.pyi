@@ -1,0 +1,23 @@
+from .addresses import (
+    address_of as address_of,
+    interface_of as interface_of,
+    own_address as own_address,
+)
+from .connection_limit import ConnectionLimit as ConnectionLimit
+from .peers import (
+    Address as Address,
+    UnknownPeerError as UnknownPeerError,
+    addresses_of as addresses_of,
+    is_own as is_own,
+    listener_uids as listener_uids,
+    peer_uid as peer_uid,
+    remote_address as remote_address,
+)
+from .ports import PortUse as PortUse, Reservation as Reservation
+from .tls import server_context as server_context
+from .tunnel import (
+    MAX_TUNNELS as MAX_TUNNELS,
+    Carrier as Carrier,
+    Tunnels as Tunnels,
+    keep_alive as keep_alive,
+)

@@ -1,0 +1,14 @@
+from .initial import new_record as new_record
+from .resource_advice import MIN_SECONDS as MIN_SECONDS, resource_hints as resource_hints
+from .status import (
+    MAX_EVENTS as MAX_EVENTS,
+    MAX_MISSING as MAX_MISSING,
+    MAX_WARNINGS as MAX_WARNINGS,
+    Status as Status,
+    TensorBoardClients as TensorBoardClients,
+)
+from .unsaved_files import (
+    MAX_UNSAVED as MAX_UNSAVED,
+    UnsavedFiles as UnsavedFiles,
+    unsaved_sentences as unsaved_sentences,
+)

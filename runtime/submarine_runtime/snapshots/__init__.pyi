@@ -1,0 +1,46 @@
+from .catalog import (
+    StoredFile as StoredFile,
+    StoredFiles as StoredFiles,
+    chosen_snapshot as chosen_snapshot,
+    files_at_path as files_at_path,
+    final_checkpoints as final_checkpoints,
+    snapshots_of as snapshots_of,
+)
+from .checkpoint_path import CheckpointPathWriter as CheckpointPathWriter, base_of as base_of
+from .event_pieces import (
+    EVENT_FILE as EVENT_FILE,
+    PieceWriter as PieceWriter,
+    assemble as assemble,
+    shipped_lengths as shipped_lengths,
+    task_directory as task_directory,
+)
+from .manifest import is_below as is_below
+from .restoration import (
+    delete_snapshots as delete_snapshots,
+    replace_directory as replace_directory,
+    restore as restore,
+    restore_chosen as restore_chosen,
+)
+from .scan import (
+    STATE_FILE as STATE_FILE,
+    FileState as FileState,
+    is_coherent as is_coherent,
+    is_complete as is_complete,
+    is_metadata as is_metadata,
+    scan_directory as scan_directory,
+    step_of as step_of,
+)
+from .versions import (
+    NAME as NAME,
+    VERSION_FILE as VERSION_FILE,
+    VersionDraft as VersionDraft,
+    VersionError as VersionError,
+    check_name as check_name,
+    save_version as save_version,
+)
+from .writer import (
+    KEEP as KEEP,
+    ChangedError as ChangedError,
+    FileReader as FileReader,
+    SnapshotWriter as SnapshotWriter,
+)

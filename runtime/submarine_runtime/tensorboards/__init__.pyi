@@ -1,0 +1,1 @@
+from .server import options as options, plugins as plugins

@@ -1,0 +1,7 @@
+from .archive import (
+    DEFAULT_LIMIT as DEFAULT_LIMIT,
+    Unpacked as Unpacked,
+    pack_values as pack_values,
+    unpack_values as unpack_values,
+)
+from .encoder import ValuesError as ValuesError

@@ -1,0 +1,2 @@
+from .health import NotFoundHandler as NotFoundHandler
+from .routes import ROUTES as ROUTES

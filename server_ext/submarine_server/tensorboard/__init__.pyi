@@ -1,0 +1,2 @@
+from .handler import ROUTES as ROUTES
+from .registry import attach as attach

@@ -1,0 +1,11 @@
+from .azkaban_run import show_execution as show_execution
+from .launching import launch as launch, show_run as show_run, words_of as words_of
+from .live_display import RunWatcher as RunWatcher, Source as Source
+from .run_lookup import find_run as find_run
+from .workflow_files import (
+    SUFFIX as SUFFIX,
+    folder_of as folder_of,
+    kept_file as kept_file,
+    kept_names as kept_names,
+    notebook_of as notebook_of,
+)

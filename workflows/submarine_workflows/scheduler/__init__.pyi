@@ -1,0 +1,1 @@
+from .execution_manager import SubmarineExecutionManager as SubmarineExecutionManager

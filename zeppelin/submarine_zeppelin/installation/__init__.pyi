@@ -1,0 +1,6 @@
+from .checks import check_installation as check_installation
+from .installer import (
+    find_installation as find_installation,
+    install as install,
+    uninstall as uninstall,
+)

@@ -1,0 +1,23 @@
+from .entries import ENTRIES as ENTRIES, Entry as Entry, make_interpreter as make_interpreter
+from .interpreter import (
+    ANONYMOUS as ANONYMOUS,
+    Code as Code,
+    Completion as Completion,
+    Context as Context,
+    Interpreter as Interpreter,
+    Kind as Kind,
+    Message as Message,
+    NoteParagraph as NoteParagraph,
+    Output as Output,
+    ParagraphGoneError as ParagraphGoneError,
+    ParagraphKey as ParagraphKey,
+    Result as Result,
+    Server as Server,
+)
+from .output_limits import (
+    DEFAULT_LIMIT as DEFAULT_LIMIT,
+    LIMIT_PROPERTY as LIMIT_PROPERTY,
+    fit as fit,
+    last_lines as last_lines,
+    output_limit as output_limit,
+)

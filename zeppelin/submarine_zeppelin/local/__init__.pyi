@@ -1,0 +1,1 @@
+from .values import pack_session_values as pack_session_values

@@ -1,0 +1,36 @@
+from .command_lines import (
+    normalize_newlines as normalize_newlines,
+    parse_cell_verb as parse_cell_verb,
+    split_commands as split_commands,
+    split_words as split_words,
+)
+from .note import (
+    Paragraph as Paragraph,
+    build_note_bundle as build_note_bundle,
+    check_options as check_options,
+    collect_cells as collect_cells,
+    interpreter_names as interpreter_names,
+    mark_raised as mark_raised,
+    other_python_cells as other_python_cells,
+    read_note as read_note,
+    record_exception as record_exception,
+    shell_files as shell_files,
+)
+from .note_file import read_note_file as read_note_file
+from .note_folder import (
+    NOTEBOOK as NOTEBOOK,
+    note_directory as note_directory,
+    notebook_stem as notebook_stem,
+    write_notebook as write_notebook,
+)
+from .notebook_export import (
+    check_replaceable as check_replaceable,
+    export_notebook as export_notebook,
+)
+from .wording import (
+    PAUSED_NOTICE as PAUSED_NOTICE,
+    TERMINAL_VERBS as TERMINAL_VERBS,
+    error_text as error_text,
+    reword as reword,
+    reword_help as reword_help,
+)

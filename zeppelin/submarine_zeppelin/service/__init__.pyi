@@ -1,0 +1,1 @@
+from .process import main as main
