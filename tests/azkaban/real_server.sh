@@ -4,7 +4,7 @@
 # Gradle 5 and Node 8. Left out: Rest.li, the pages' style and scripts, job types of Hadoop.
 #   git clone https://github.com/azkaban/azkaban ~/azkaban
 #   tests/azkaban/real_server.sh ~/azkaban /tmp/azkaban 18081 &
-#   SUBMARINE_TEST_AZKABAN=http://azkaban:azkaban@127.0.0.1:18081 pytest tests/local/test_azkaban_conformance.py
+#   SUBMARINE_TEST_AZKABAN=http://azkaban:azkaban@127.0.0.1:18081 pytest tests/local/workflows/test_azkaban_conformance.py
 # Jobs find the `submarine` of PATH. Wants JDK 17 and Maven. Changes nothing in the checkout.
 set -eu
 source=$1 target=$2 port=$3

@@ -12,7 +12,7 @@ import pytest
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.settings import Settings
 from tests.cluster.conftest import session, submit, yarn_profile, yarn_state
-from tests.cluster.test_remote_kernel_yarn import remote
+from tests.cluster.notebook.test_remote_kernel_yarn import remote
 from tests.gpu.machine import HOST_MEMORY, smi
 
 __all__ = ["remote", "session", "submit", "yarn_profile", "yarn_state"]

@@ -11,9 +11,9 @@ import pytest
 
 from submarine_jobs.client import Session
 from submarine_jobs.model import Profile
-from tests.local.agent_rig import Rig
-from tests.local.server_rig import Server, running
-from tests.local.submitting import Submit, submitting
+from tests.local.agent.agent_rig import Rig
+from tests.local.jobs.submitting import Submit, submitting
+from tests.local.server.server_rig import Server, running
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_zeppelin.interface import Code
-from tests.local.zeppelin_rig import Note as NoteOfNobody, until
+from tests.local.zeppelin.zeppelin_rig import Note as NoteOfNobody, until
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of

@@ -15,7 +15,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from tests.cluster.conftest import make_spec
-from tests.cluster.training import program, until_step, workers
+from tests.cluster.jobs.training import program, until_step, workers
 
 
 @pytest.fixture(scope="package")

@@ -14,7 +14,7 @@ from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.training import (
+from tests.cluster.jobs.training import (
     check_result,
     kill,
     process_of,

@@ -10,7 +10,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import NamedInput
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.training import (
+from tests.cluster.jobs.training import (
     check_result,
     processes,
     program,

@@ -17,7 +17,7 @@ from submarine_jobs.logs import ShippedLog
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.training import (
+from tests.cluster.jobs.training import (
     check_result,
     gone,
     kill,

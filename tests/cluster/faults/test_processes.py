@@ -15,7 +15,7 @@ import pytest
 from submarine_jobs.client import Job
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.training import (
+from tests.cluster.jobs.training import (
     check_result,
     gone,
     kill,
@@ -27,7 +27,7 @@ from tests.cluster.training import (
     whole_log,
     workers,
 )
-from tests.local.test_distributed_coordinator import AFTER_CHECKPOINT, ENDS
+from tests.local.coordinator.test_distributed_coordinator import AFTER_CHECKPOINT, ENDS
 
 pytestmark = pytest.mark.cluster
 

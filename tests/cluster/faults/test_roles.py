@@ -12,7 +12,15 @@ import pytest
 
 from submarine_jobs.client import Job
 from submarine_jobs.model import Resources, Role
-from tests.cluster.training import check_result, kill, processes, program, task_of, until, whole_log
+from tests.cluster.jobs.training import (
+    check_result,
+    kill,
+    processes,
+    program,
+    task_of,
+    until,
+    whole_log,
+)
 
 pytestmark = pytest.mark.cluster
 

@@ -18,7 +18,7 @@ from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
-from tests.local.data_rig import (
+from tests.local.data.data_rig import (
     contents,
     make_config,
     make_scratch,

@@ -1,0 +1,192 @@
+"""Distributed jobs for real on this machine: coordinator, agents and programs are processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from submarine_jobs.access import create_secret
+from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from tests.local.agent.agent_rig import AGENT_PYTHON, wait_for, zip_of
+
+JOB_ID = "gang-20261121-0a1b"
+
+
+class GangRig:
+    """One distributed job below ``root``, as the local backend would lay it out."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.job_dir, self.scratch = root / "job", root / "scratch"
+        self.job_dir.mkdir(mode=0o700)
+        self.scratch.mkdir(mode=0o700)
+        self.secret = create_secret(JOB_ID)
+        self.zip = write_runtime_zip(root / "cache")
+        self.supervisor: subprocess.Popen[bytes] | None = None
+
+    def prepare(
+        self,
+        program: str,
+        roles: list[RoleOrders],
+        agent: dict[str, Any] | None = None,
+        **config: Any,
+    ) -> None:
+        common: dict[str, Any] = {
+            "job_id": JOB_ID,
+            "name": "gang",
+            "user": "ada",
+            "backend": "local",
+            "intent": "1",
+            "created": time.time(),
+            "store": JobStore("local", str(self.job_dir)),
+            "job_dir": f"file://{self.job_dir}",
+            "kill_grace": 1.0,
+            "save_grace": 20.0,
+            "listen": "127.0.0.1",
+        }
+        common.update({key: config.pop(key) for key in set(common) & set(config)})
+        # Patience that a busy machine does not exhaust; who waits for a loss says how long.
+        settings = {"lost_after": 15.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
+        orders = CoordinatorConfig(**common, roles=roles, application_attempts=1, **settings)
+        (self.scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
+        self._secret(self.scratch)
+        gang = [
+            {"name": role.name, "instances": role.instances, "kind": role.kind} for role in roles
+        ]
+        for role in roles:
+            place = self.scratch / role.service
+            place.mkdir(mode=0o700)
+            words: dict[str, Any] = {
+                "python": sys.executable,
+                "sync_interval": 0.5,
+                **(agent or {}),
+            }
+            own = AgentConfig(**{**common, **words}, role=role.name, roles=gang)
+            (place / "agent.json").write_text(json.dumps(own.to_json()))
+            (place / "bundle.zip").write_bytes(zip_of({"main.py": program}))
+            self._secret(place)
+
+    def _secret(self, place: Path) -> None:
+        (place / "secret.json").write_bytes(self.secret.to_bytes())
+        (place / "secret.json").chmod(0o600)
+
+    def start(self) -> None:
+        with open(self.root / "coordinator.log", "ab") as log:
+            self.supervisor = subprocess.Popen(
+                [AGENT_PYTHON, "-I", str(self.zip), "supervise", "--directory", str(self.scratch)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def wait(self, seconds: float = 180.0) -> JobRecord:
+        assert self.supervisor is not None
+        try:
+            self.supervisor.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.story()) from None
+        if not (self.job_dir / "record.json").exists():
+            raise AssertionError(self.story())
+        return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
+
+    def run(self, program: str, roles: list[RoleOrders], **config: Any) -> JobRecord:
+        self.prepare(program, roles, **config)
+        self.start()
+        return self.wait()
+
+    def story(self) -> str:
+        """All that anybody said, for a test that failed."""
+        logs = [self.root / "coordinator.log", *sorted(self.scratch.glob("tasks/*/agent.log"))]
+        said = [f"{path}: {path.read_text()[-3000:]}" for path in logs if path.exists()]
+        return "\n".join([*said, *map(str, self.events())])
+
+    def events(self) -> list[dict[str, Any]]:
+        path = self.scratch / "events.jsonl"
+        # The coordinator may be in the middle of its newest line.
+        whole = path.read_text().rpartition("\n")[0] if path.exists() else ""
+        return [json.loads(line) for line in whole.splitlines()]
+
+    def shipped_events(self) -> list[dict[str, Any]]:
+        found = []
+        for path in sorted((self.job_dir / "events").glob("coordinator-1-*.jsonl")):
+            found += [json.loads(line) for line in path.read_text().splitlines()]
+        return found
+
+    def log(self, task: str, attempt: str = "e1-a1", stream: str = "stdout") -> str:
+        """A log as it was shipped; fails where segments do not join."""
+        whole = b""
+        directory = self.job_dir / "logs" / task.replace(":", "-") / attempt
+        for path in sorted(directory.glob(f"{stream}.[0-9]*")):
+            assert int(path.name.split(".")[1]) == len(whole), "segments do not join"
+            whole += path.read_bytes()
+        return whole.decode()
+
+    def processes(self, verb: str) -> list[psutil.Process]:
+        found = {}
+        for process in psutil.process_iter(["cmdline", "ppid"]):
+            words = process.info["cmdline"] or []
+            if verb in words and any(str(self.scratch) in word for word in words):
+                found[process.pid] = process
+        # A child that has its parent's command line still is about to become something else.
+        return [process for process in found.values() if process.info["ppid"] not in found]
+
+    def agent(self, task: str) -> psutil.Process:
+        """The agent process of a task's newest seat."""
+        prefix = task.replace(":", "-") + "."
+
+        def find() -> psutil.Process | None:
+            for process in self.processes("agent"):
+                if Path(process.info["cmdline"][-1]).name.startswith(prefix):
+                    return process
+            return None
+
+        found: psutil.Process = wait_for(find)
+        return found
+
+    def wait_for_event(
+        self, kind: str, detail: str = "", count: int = 1, task: str | None = None
+    ) -> None:
+        def there() -> bool:
+            found = [e for e in self.events() if e["kind"] == kind and detail in e["detail"]]
+            return len([e for e in found if task in (None, e.get("task"))]) >= count
+
+        try:
+            wait_for(there)
+        except AssertionError:
+            raise AssertionError(f"no {kind} {detail}\n{self.story()}") from None
+
+    def wait_for_state(self, state: str, count: int = 1) -> None:
+        def there() -> bool:
+            return sum(event["state"] == state for event in self.events()) >= count
+
+        try:
+            wait_for(there)
+        except AssertionError:
+            raise AssertionError(f"never {state}\n{self.story()}") from None
+
+    def stop_all(self) -> None:
+        if self.supervisor is not None and self.supervisor.poll() is None:
+            os.kill(self.supervisor.pid, signal.SIGKILL)
+            self.supervisor.wait()
+        for verb in ("coordinator", "agent"):
+            for process in self.processes(verb):
+                with suppress(psutil.NoSuchProcess):
+                    process.kill()
+        wait_for(lambda: not self.processes("agent") and not self.processes("coordinator"))
+
+
+def task_of(record: JobRecord, name: str) -> TaskRecord:
+    return next(task for task in record.tasks if task.task == name)

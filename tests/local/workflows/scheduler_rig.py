@@ -1,0 +1,130 @@
+"""A real jupyter-server with jupyter-scheduler and our extension, driven by REST as Lab does it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_notebook
+
+from submarine_jobs.client import Session
+from submarine_jobs.config import load_config
+from tests.local.agent.agent_rig import wait_for
+from tests.local.server.server_rig import BASE, Server
+
+OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
+KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
+
+
+class Scheduler(Server):
+    """One server; its jobs run on the local backend."""
+
+    extensions = Server.extensions.replace("{", "{'jupyter_scheduler': True, ")
+
+    def __init__(self, scratch: Path, manager: str = "", **environment: str) -> None:
+        super().__init__(scratch, SUBMARINE_BACKEND="local", **environment)
+        self.manager = manager
+        self.cwd = self.root  # jupyter-scheduler downloads relative to it
+
+    def start(self, *words: str) -> None:
+        ours = [f"--Scheduler.execution_manager_class={self.manager}"] if self.manager else []
+        super().start(*ours, *words)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        answer = self.call(method, f"{BASE}scheduler/{path}", body)
+        assert answer.status < 300, (answer.status, answer.data)
+        return answer.json if answer.data else None
+
+    def write(self, name: str, *sources: str, parameters: str = "") -> str:
+        """A notebook in the server's root; its path there."""
+        cells = [new_code_cell(source) for source in ("%load_ext submarine_magics", *sources)]
+        if parameters:
+            cells.insert(0, new_code_cell(parameters, metadata={"tags": ["parameters"]}))
+        document = new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
+        nbformat.write(document, self.root / name)
+        return name
+
+    def create(
+        self,
+        notebook: str,
+        name: str = "nightly",
+        formats: Sequence[str] = ("ipynb", "html"),
+        parameters: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> str:
+        """Lab's "Create job"; the job's id."""
+        order = {
+            "input_uri": notebook,
+            "name": name,
+            "runtime_environment_name": sys.executable,
+            "output_formats": list(formats),
+            **({"parameters": dict(parameters)} if parameters else {}),
+            **more,
+        }
+        return str(self.ask("POST", "jobs", order)["job_id"])
+
+    def job(self, job_id: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.ask("GET", f"jobs/{job_id}")
+        return found
+
+    def ended(self, job_id: str) -> dict[str, Any]:
+        """The job once it is over; one that has not begun is called stopped as well."""
+        over = ("COMPLETED", "FAILED")
+
+        def ended() -> bool:
+            time.sleep(0.2)
+            return self.job(job_id)["status"] in over
+
+        wait_for(ended, 180.0)
+        return self.job(job_id)
+
+    def outputs(self, job_id: str) -> dict[str, Path]:
+        """Download as Lab does it: format -> file."""
+        answer = self.call("GET", f"{BASE}scheduler/jobs/{job_id}/download_files")
+        assert answer.status < 300, answer.data
+        wait_for(lambda: self.job(job_id)["downloaded"])
+        files = self.job(job_id)["job_files"]
+        return {item["file_format"]: self.root / item["file_path"] for item in files}
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal to the server's whole group, as Ctrl-C or a service manager; wait for it.
+
+        The server asks back after one SIGINT: then it gets more of them.
+        """
+        process = self.process
+        assert process is not None
+        assert self.own_group
+        os.killpg(process.pid, number)
+
+        def gone() -> bool:
+            if number == signal.SIGINT and process.poll() is None:
+                process.send_signal(number)
+            time.sleep(0.5)
+            return process.poll() is not None
+
+        wait_for(gone, 180.0)
+
+    def staged(self, job_id: str, ending: str) -> list[Path]:
+        """Files of a job where they are written, before anybody downloads them."""
+        found = (self.scratch / "data/scheduler_staging_area" / job_id).glob(f"*-*{ending}")
+        return sorted(found)
+
+    def session(self, monkeypatch: Any) -> Session:
+        """What somebody sees of the Submarine jobs in a shell of this user."""
+        for name in ("HOME", "XDG_CONFIG_HOME", "SUBMARINE_STATE_DIR", "SUBMARINE_BACKEND"):
+            monkeypatch.setenv(name, self.environment[name])
+        monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+        return Session(load_config().profile)
+
+
+def outputs_of(path: Path, kind: str) -> list[dict[str, Any]]:
+    """All outputs of one kind of an executed notebook."""
+    cells = json.loads(path.read_text())["cells"]
+    return [o for cell in cells for o in cell.get("outputs", ()) if o["output_type"] == kind]
