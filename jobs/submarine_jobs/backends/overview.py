@@ -90,7 +90,7 @@ class Overview:
 
 
 def this_machine() -> Overview:
-    """One node without queues."""
+    """Return the overview of this machine: one node without queues."""
     memory, cores = psutil.virtual_memory(), psutil.cpu_count() or 1
     seen = visible_devices(device_numbers())
     node = NodeUse(

@@ -20,7 +20,7 @@ import pytest
 
 from submarine_jobs import display
 from submarine_jobs.backends import Stage
-from submarine_jobs.backends.local import LocalBackend, process as localprocess
+from submarine_jobs.backends.local import LocalBackend, process as local_process
 from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
@@ -95,7 +95,7 @@ def test_roles_run_together_with_their_own_commands(session: Session, tmp_path: 
     assert record.resources["requested"]["worker"]["instances"] == 2
     # Nothing of it goes on, and nothing is left in the state directory by the next submit.
     scratch = scratch_of(session, job)
-    until(lambda: not localprocess.of_directory(scratch))
+    until(lambda: not local_process.processes_in(scratch))
     session.backend().observe({job.id: job.handle or {}})
     assert not scratch.exists()
 
@@ -122,7 +122,7 @@ def test_cancel_ends_coordinator_and_all_agents(session: Session, moment: float)
     record = job.cancel("enough")
     assert record.state is State.CANCELLED
     assert "enough" in record.detail
-    until(lambda: not localprocess.of_directory(scratch_of(session, job)))
+    until(lambda: not local_process.processes_in(scratch_of(session, job)))
 
 
 def test_stop_from_outside_ends_every_process(session: Session) -> None:
@@ -135,7 +135,7 @@ def test_stop_from_outside_ends_every_process(session: Session) -> None:
         with suppress(psutil.NoSuchProcess):
             family[:] = [
                 process
-                for agent in localprocess.of_directory(scratch)
+                for agent in local_process.processes_in(scratch)
                 for process in (agent, *agent.children(recursive=True))
             ]
             return sum("4321" in process.cmdline() for process in family) >= 4
@@ -157,7 +157,7 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
     job = session.submit(spec(workers(f"{SAY}; sleep 600")), None)
     until(lambda: job.record().state is State.RUNNING)
     scratch = scratch_of(session, job)
-    processes = localprocess.of_directory(scratch)
+    processes = local_process.processes_in(scratch)
     for verb in ("supervise", "coordinator"):
         for process in processes:
             if verb in process.info["cmdline"]:
@@ -167,7 +167,7 @@ def test_a_job_whose_supervisor_and_coordinator_are_killed_is_closed(session: Se
     assert (record.state, record.reason) == (State.FAILED, EndReason.COORDINATOR_LOST)
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert {task.state for task in record.tasks} == {State.FAILED}
-    until(lambda: not localprocess.of_directory(scratch))
+    until(lambda: not local_process.processes_in(scratch))
 
 
 def test_a_submit_whose_answer_was_lost_finds_its_coordinator(session: Session) -> None:

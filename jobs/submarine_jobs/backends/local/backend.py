@@ -1,9 +1,8 @@
 """The ``local`` backend: the same agent as in a container, as a detached process of this machine.
 
 A distributed job has the same coordinator as on a cluster, which starts its agents as processes.
-What the backend knows of a job lies in ``<state dir>/local/<job id>/`` (``localfiles``), so that
-every process of this user on this host sees the same. Does not limit what a program uses beyond
-what the agent does; how a process is started and ended is ``localprocess``.
+The state of a job is in its scratch directory ``<state dir>/local/<job id>/``, which all processes
+of this user on this host share. The program is limited only by its agent.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from submarine_jobs.backends.base import (
     Submission,
     submit_grace,
 )
-from submarine_jobs.backends.local import process as localprocess
-from submarine_jobs.backends.local.files import localise, write_json
+from submarine_jobs.backends.local import process as local_process
+from submarine_jobs.backends.local.files import localize, write_json
 from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
@@ -53,9 +52,10 @@ class LocalBackend(Backend):
         self.submit_grace = submit_grace(profile)
 
     def job_root(self) -> tuple[Storage, str]:
-        """See ``Backend.job_root``; ``<state dir>/jobs`` unless the profile says otherwise.
+        """See ``Backend.job_root``; the default is ``<state dir>/jobs``.
 
-        A plain path in a profile with a cluster is a path of that cluster's.
+        In a profile with a cluster, a job root without ``file://`` is a path on the cluster and is
+        ignored here.
         """
         root = self._profile.job_root or ""
         if not root.startswith("file://") and (self._profile.hadoop_conf_dir or "://" in root):
@@ -90,7 +90,7 @@ class LocalBackend(Backend):
         return Plan(placement, containers, warnings=warnings, errors=errors)
 
     def prepare(self, spec: JobSpec | None = None) -> None:
-        """See ``Backend.prepare``; there is nothing to start."""
+        """See ``Backend.prepare``; this backend has nothing to prepare."""
 
     def submit(self, submission: Submission) -> Handle:
         """See ``Backend.submit``."""
@@ -100,29 +100,29 @@ class LocalBackend(Backend):
         scratch = self._scratch(submission.agent.job_id)
         make_private(scratch)
         with _locked(scratch):
-            found = self.find(submission.agent.job_id)
-            if found is not None:
-                return found
+            existing = self.find(submission.agent.job_id)
+            if existing is not None:
+                return existing
             try:
-                localise(submission, scratch)
+                localize(submission, scratch)
             except RefusedError:
                 shutil.rmtree(scratch, ignore_errors=True)
                 raise
             verb = "agent" if submission.coordinator is None else "supervise"
-            pid = localprocess.start(scratch, verb)
-            handle = localprocess.handle_of(pid, scratch, submission.job_dir)
+            pid = local_process.start(scratch, verb)
+            handle = local_process.make_handle(pid, scratch, submission.job_dir)
             write_json(scratch / _HANDLE, handle)
             return handle
 
     def find(self, job_id: str) -> Handle | None:
-        """See ``Backend.find``; a process that was started but not written down is found too."""
+        """See ``Backend.find``; also find a process whose handle was not written."""
         scratch = self._scratch(job_id)
         with suppress(FileNotFoundError, ValueError):
             handle = json.loads((scratch / _HANDLE).read_text())
             return handle if isinstance(handle, dict) else None
-        for process in localprocess.of_directory(scratch):
+        for process in local_process.processes_in(scratch):
             if process.info["cmdline"][-3] in ("agent", "supervise"):
-                return localprocess.handle_of(process.pid, scratch, "")
+                return local_process.make_handle(process.pid, scratch, "")
         return None
 
     def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
@@ -134,17 +134,17 @@ class LocalBackend(Backend):
         return this_machine()
 
     def stop(self, handle: Handle) -> None:
-        """See ``Backend.stop``; agent or coordinator get a moment for their last words."""
+        """See ``Backend.stop``; send SIGTERM first, and SIGKILL after a few seconds."""
         if handle.get("host") != socket.gethostname():
             raise ClusterError(
                 f"The job runs on {handle.get('host')}, and the local backend reaches only this "
                 f"machine ({socket.gethostname()}).",
                 "Stop it there.",
             )
-        localprocess.stop(handle)
+        local_process.stop(handle)
 
     def _scratch(self, job_id: str) -> Path:
-        layout.month_of(job_id)  # refuses what is not a job id and might be a path
+        layout.month_of(job_id)  # raises for a string that is not a job id, such as a path
         return self._profile.state_dir.absolute() / "local" / job_id
 
     def _observe(self, handle: Handle) -> Observation:
@@ -156,34 +156,34 @@ class LocalBackend(Backend):
                 handle=handle,
                 host=host,
             )
-        if localprocess.alive(handle):
+        if local_process.is_running(handle):
             return Observation(Stage.RUNNING, handle=handle, host=host)
         scratch = Path(str(handle.get("scratch", "")))
-        said = localprocess.last_words(scratch)
-        localprocess.stop(handle)  # tasks that have outlived their coordinator
+        last_line = local_process.last_log_line(scratch)
+        local_process.stop(handle)  # agents that are still running without a coordinator
         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
-        several = (scratch / layout.COORDINATOR).exists()
-        who = "coordinator" if several else "agent"
-        reason = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
-        if localprocess.lacked_room(said):
+        distributed = (scratch / layout.COORDINATOR).exists()
+        process = "coordinator" if distributed else "agent"
+        reason = EndReason.COORDINATOR_LOST if distributed else EndReason.AGENT_LOST
+        if local_process.reports_full_storage(last_line):
             reason = EndReason.JOB_DIRECTORY_FULL
-        elif localprocess.lacked_storage(said):
+        elif local_process.reports_unavailable_storage(last_line):
             reason = EndReason.HDFS_UNAVAILABLE
-        detail = f"The {who}'s process has ended. {said}".strip()
+        detail = f"The {process}'s process has ended. {last_line}".strip()
         return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
 
     def _sweep(self) -> None:
-        """Remove what ended jobs have left in the state directory."""
+        """Remove the scratch directories of ended jobs that have a record."""
         with suppress(FileNotFoundError):
             for scratch in list((self._profile.state_dir / "local").iterdir()):
                 with suppress(OSError, ValueError):
                     handle = json.loads((scratch / _HANDLE).read_text())
-                    if not localprocess.alive(handle):
+                    if not local_process.is_running(handle):
                         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
 
     def _remove_if_recorded(self, scratch: Path, job_dir: str) -> None:
-        ours = scratch.parent == self._profile.state_dir.absolute() / "local"
-        if ours and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
+        is_scratch = scratch.parent == self._profile.state_dir.absolute() / "local"
+        if is_scratch and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
@@ -197,7 +197,7 @@ def _localization_errors(spec: JobSpec) -> list[str]:
 
 
 def _role_errors(spec: JobSpec, role: Role) -> list[str]:
-    """What this machine cannot give to the tasks of a role."""
+    """Return one error for each setting of a role that this backend does not support."""
     errors = []
     env = role.python_env or spec.python_env
     python = role.python or spec.python
@@ -214,7 +214,7 @@ def _role_errors(spec: JobSpec, role: Role) -> list[str]:
 
 @contextmanager
 def _locked(scratch: Path) -> Iterator[None]:
-    """Only one process at a time submits the same job."""
+    """Hold the lock that allows only one process at a time to submit a job."""
     descriptor = os.open(scratch / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -1,16 +1,14 @@
-"""What a local job finds in its scratch directory, as YARN would have localised it.
+"""Localize the files of a job into its scratch directory, as YARN does in a container.
 
 A job of one task::
 
-    agent.json secret.json bundle.zip values.zip runtime.zip program/<localised>
+    agent.json secret.json bundle.zip values.zip runtime.zip program/<localized>
 
-A distributed one: what its coordinator needs, and a directory of orders a role, from which the
-coordinator makes one directory a task::
+A distributed job: the files of the coordinator, and one directory for each role, from which the
+coordinator makes one directory for each task::
 
     coordinator.json secret.json runtime.zip
-    <role>/agent.json secret.json bundle.zip values.zip runtime.zip program/<localised>
-
-Starts nothing (``localprocess``).
+    <role>/agent.json secret.json bundle.zip values.zip runtime.zip program/<localized>
 """
 
 from __future__ import annotations
@@ -36,33 +34,33 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 
 RUNTIME = "runtime.zip"
 _LISTEN = "127.0.0.1"
-#: What the standard library raises for a damaged archive, a full disk, or encryption.
-_BROKEN = (
+#: Exceptions of the standard library for a damaged or encrypted archive and for a full disk.
+_UNPACK_ERRORS = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
     OSError, EOFError, RuntimeError, NotImplementedError, ValueError,
 )  # fmt: skip
 
 
-def localise(submission: Submission, scratch: Path) -> None:
-    """Fill ``scratch`` for ``submission``.
+def localize(submission: Submission, scratch: Path) -> None:
+    """Write the files of ``submission`` to ``scratch``.
 
     Raises
     ------
     StorageError
         If the job directory cannot be read.
     RefusedError
-        If an archive cannot be unpacked, or holds something that would lie outside its directory.
+        If an archive cannot be unpacked, or has a member outside its directory.
     """
     if submission.coordinator is None:
         _task_files(submission, scratch, submission.agent)
         return
-    orders = replace(submission.coordinator, backend="local", listen=_LISTEN)
-    write_json(scratch / layout.COORDINATOR, orders.to_json())
-    for role in orders.roles:
+    config = replace(submission.coordinator, backend="local", listen=_LISTEN)
+    write_json(scratch / layout.COORDINATOR, config.to_json())
+    for role in config.roles:
         directory = scratch / role.service
         directory.mkdir(mode=0o700, exist_ok=True)
         _task_files(submission, directory, submission.agents[role.name])
-    first = scratch / orders.roles[0].service
+    first = scratch / config.roles[0].service
     for name in (layout.SECRET, RUNTIME):
         (scratch / name).unlink(missing_ok=True)
         os.link(first / name, scratch / name)
@@ -70,8 +68,8 @@ def localise(submission: Submission, scratch: Path) -> None:
 
 def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> None:
     storage, job_dir = submission.storage, submission.job_dir
-    mine = replace(agent, backend="local", listen=_LISTEN)
-    write_json(directory / layout.AGENT, mine.to_json())
+    config = replace(agent, backend="local", listen=_LISTEN)
+    write_json(directory / layout.AGENT, config.to_json())
     for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
         if storage.stat(f"{job_dir}/{name}") is not None:
             storage.download(f"{job_dir}/{name}", directory / name)
@@ -90,7 +88,7 @@ def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> 
 
 
 class _UnsafeMemberError(Exception):
-    """A member of an archive that is not unpacked; the message says why."""
+    """A member of an archive was refused; the message is the reason."""
 
 
 def _unpack(archive: Path, target: Path, source: str) -> None:
@@ -101,24 +99,25 @@ def _unpack(archive: Path, target: Path, source: str) -> None:
             with zipfile.ZipFile(archive) as zipped:
                 for info in zipped.infolist():
                     _inner(info.orig_filename)
-            # It creates no links and takes no modes over.
+            # This function creates no links and does not apply modes.
             shutil.unpack_archive(archive, target, "zip")
             return
-        # Python 3.11.2 (Debian 12) has no filters, and those of some later releases are incomplete.
-        known: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+        # Python 3.11.2 (Debian 12) has no filters, and those of some later releases are incomplete,
+        # so `_safe_members` checks too.
+        options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
         with tarfile.open(archive) as tar:
-            tar.extractall(target, members=_safe_members(tar), **known)  # noqa: S202 - checked
+            tar.extractall(target, members=_safe_members(tar), **options)  # noqa: S202 - checked
     except _UnsafeMemberError as exc:
         raise RefusedError(f"{source} is not unpacked: {exc}.") from None
-    except _BROKEN as exc:
+    except _UNPACK_ERRORS as exc:
         raise RefusedError(f"{source} cannot be unpacked: {exc}.") from None
 
 
 def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """Yield the members of `tar`; raise _UnsafeMemberError for one that leads out of its directory.
+    """Yield the members of `tar`; raise _UnsafeMemberError for one that leaves its directory.
 
-    A link may go up only at the beginning of its target, and no member lies below a link. So no
-    chain of links leads to a place that the check of a single one has not seen.
+    ``..`` is allowed only at the beginning of the target of a link, and no member may be below a
+    link. So a chain of links cannot leave the directory if each link alone does not.
     """
     links: set[tuple[str, ...]] = set()
     for member in tar:
@@ -138,14 +137,14 @@ def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
                 raise _UnsafeMemberError(f"{member.name!r} is a hard link to a link")
         elif not member.isreg() and not member.isdir():
             raise _UnsafeMemberError(f"{member.name!r} is neither a file nor a directory")
-        # Neither owners nor special bits; what is unpacked can be read and removed.
+        # Drop owners and special bits; make all files readable and removable by this user.
         member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
         member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0o600)
         yield member
 
 
 def _inner(name: str) -> tuple[str, ...]:
-    """Parts of a member's name; _UnsafeMemberError for one that could leave the directory."""
+    """Return the parts of a member's name; raise _UnsafeMemberError if it is not inside."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise _UnsafeMemberError(f"{name[:120]!r} is not a path inside it")
@@ -153,14 +152,14 @@ def _inner(name: str) -> tuple[str, ...]:
 
 
 def _protect(target: Path) -> None:
-    """Make localised files read-only, as YARN does; directories stay writable, as there."""
+    """Make localized files read-only, as YARN does; directories stay writable."""
     for path in [target] if target.is_file() else target.rglob("*"):
         if path.is_file() and not path.is_symlink():
             path.chmod(path.stat().st_mode & ~0o222)
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Put a JSON file of mode 0600 in place by rename."""
+    """Write a JSON file of mode 0600, published by rename."""
     temporary = path.with_name(f".tmp-{path.name}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:

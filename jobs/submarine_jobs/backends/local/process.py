@@ -1,7 +1,6 @@
-"""Agent or coordinator of a local job as a process: start it detached, know it again, end it.
+"""The process of a local job's agent or coordinator: start it detached, identify it, stop it.
 
-A process is known by its pid, its start time and the machine's boot, so that a pid which was given
-anew is never signalled. Knows nothing of jobs; that is ``local``.
+A process is identified by pid, start time and boot id, so that a reused pid is never signalled.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_runtime.processes import read_process
 from submarine_runtime.storage import NO_SPACE
 
-#: Detaches for good: the agent becomes a child of init, so nobody has to wait for it.
+#: The agent becomes a child of init, so this process need not wait for it.
 _DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'
 _START_SECONDS = 10.0
 _STOP_SECONDS = 3.0
@@ -30,11 +29,11 @@ _LOG = "agent.log"
 
 
 def start(scratch: Path, verb: str) -> int:
-    """Start ``agent`` or ``supervise``; its pid."""
-    agent = [sys.executable, "-I", "runtime.zip", verb, "--directory", str(scratch)]
+    """Start ``agent`` or ``supervise`` of the runtime, and return the pid."""
+    command = [sys.executable, "-I", "runtime.zip", verb, "--directory", str(scratch)]
     try:
-        done = subprocess.run(
-            ["/bin/sh", "-c", _DETACH, "sh", *agent],
+        completed = subprocess.run(
+            ["/bin/sh", "-c", _DETACH, "sh", *command],
             cwd=scratch,
             env=_environment(os.environ),
             stdin=subprocess.DEVNULL,
@@ -43,29 +42,29 @@ def start(scratch: Path, verb: str) -> int:
             timeout=_START_SECONDS,
             check=True,
         )
-        return int(done.stdout)
+        return int(completed.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as exc:
         raise ClusterError(f"The {verb} process could not be started here: {exc}.") from exc
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Without what a kernel sets for itself only."""
+    """Return the environment without the variables that a kernel sets for itself."""
     variables = {k: v for k, v in inherited.items() if not k.startswith(("JPY_", "KERNEL_"))}
     if "inline" in variables.get("MPLBACKEND", ""):
         del variables["MPLBACKEND"]
     return variables
 
 
-def alive(handle: Handle) -> bool:
-    """Whether that very process still runs."""
+def is_running(handle: Handle) -> bool:
+    """Return whether the process of ``handle`` is running."""
     process = read_process(int(handle["pid"]))
     if process is None or process.zombie or handle.get("boot") != _boot_id():
         return False
     return process.start == int(handle["start_time"])
 
 
-def of_directory(scratch: Path) -> list[psutil.Process]:
-    """Our own processes whose directory is ``scratch`` or lies in it, agents of tasks included."""
+def processes_in(scratch: Path) -> list[psutil.Process]:
+    """Return the agents and coordinators with ``scratch``, or a directory in it, as directory."""
     found = []
     for process in psutil.process_iter(["cmdline", "pid"]):
         arguments = process.info["cmdline"] or []
@@ -76,9 +75,9 @@ def of_directory(scratch: Path) -> list[psutil.Process]:
     return found
 
 
-def _family(pid: int, scratch: Path) -> list[psutil.Process]:
-    """What process ``pid`` has started, and what else works for the same job, with children."""
-    roots = of_directory(scratch)
+def _related_processes(pid: int, scratch: Path) -> list[psutil.Process]:
+    """Return the descendants of ``pid``, and the other processes of the job with theirs."""
+    roots = processes_in(scratch)
     with suppress(psutil.NoSuchProcess):
         roots.append(psutil.Process(pid))
     found: dict[int, psutil.Process] = {}
@@ -96,8 +95,8 @@ def _boot_id() -> str:
     return ""
 
 
-def last_words(scratch: Path) -> str:
-    """The agent's last line outside the job's log; empty if there is none."""
+def last_log_line(scratch: Path) -> str:
+    """Return the last line of the agent's own log; empty if there is none."""
     try:
         lines = (scratch / _LOG).read_bytes()[-4096:].decode("utf-8", "replace").splitlines()
     except OSError:
@@ -105,18 +104,18 @@ def last_words(scratch: Path) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def lacked_room(said: str) -> bool:
-    """Whether last words tell of a job directory that took nothing more."""
-    return any(os.strerror(code) in said for code in NO_SPACE)
+def reports_full_storage(line: str) -> bool:
+    """Return whether a line of the agent's log reports that the job directory is full."""
+    return any(os.strerror(code) in line for code in NO_SPACE)
 
 
-def lacked_storage(said: str) -> bool:
-    """Return whether the last words report a job directory that did not answer."""
-    return "did not answer for" in said
+def reports_unavailable_storage(line: str) -> bool:
+    """Return whether a line of the agent's log reports that the job directory did not answer."""
+    return "did not answer for" in line
 
 
-def handle_of(pid: int, scratch: Path, job_dir: str) -> Handle:
-    """What the backend calls a job whose agent is process ``pid``."""
+def make_handle(pid: int, scratch: Path, job_dir: str) -> Handle:
+    """Return the handle of a job; ``pid`` is its agent or coordinator."""
     process = read_process(pid)
     return {
         "pid": pid,
@@ -129,30 +128,30 @@ def handle_of(pid: int, scratch: Path, job_dir: str) -> Handle:
 
 
 def stop(handle: Handle) -> None:
-    """End agent or coordinator, which get a moment for their last words, and all that they began.
+    """Stop the agent or coordinator by SIGTERM, then kill the remaining processes of the job.
 
-    Also ends what has outlived them: agents whose coordinator was killed.
+    These include agents of a coordinator that was killed.
     """
     pid, scratch = int(handle["pid"]), Path(str(handle["scratch"]))
-    ours = alive(handle)
-    family = _family(pid if ours else 0, scratch)
-    # A living coordinator ends its agents itself.
-    asked = of_directory(scratch)
-    if ours:
-        asked = [process for process in asked if process.pid == pid]
-    for process in asked:
+    running = is_running(handle)
+    related = _related_processes(pid if running else 0, scratch)
+    # A running coordinator stops its agents itself.
+    terminated = processes_in(scratch)
+    if running:
+        terminated = [process for process in terminated if process.pid == pid]
+    for process in terminated:
         with suppress(psutil.NoSuchProcess):
             process.terminate()
     deadline = time.monotonic() + _STOP_SECONDS
-    while any(_runs(process) for process in asked) and time.monotonic() < deadline:
+    while any(_is_alive(process) for process in terminated) and time.monotonic() < deadline:
         time.sleep(0.02)
-    for process in [*asked, *family, *_family(0, scratch)]:
-        # psutil compares start times: a pid that was given anew is left alone.
+    for process in [*terminated, *related, *_related_processes(0, scratch)]:
+        # psutil compares start times, so a reused pid is not signalled.
         with suppress(psutil.NoSuchProcess):
             process.kill()
 
 
-def _runs(process: psutil.Process) -> bool:
+def _is_alive(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
