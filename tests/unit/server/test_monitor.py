@@ -82,7 +82,7 @@ def handles(*numbers: int) -> dict[str, Any]:
 def test_a_look_is_two_questions_whatever_the_number_of_jobs() -> None:
     for count in (1, 200, 1000):
         cluster = Cluster(count)
-        seen = survey(cluster).look(handles(*range(count)))
+        seen = survey(cluster).poll(handles(*range(count)))
         assert {found.stage for found in seen.values()} == {Stage.RUNNING}
         assert cluster.asked == ["/apps", "/scheduler"]
 
@@ -90,17 +90,17 @@ def test_a_look_is_two_questions_whatever_the_number_of_jobs() -> None:
 def test_what_has_ended_is_asked_for_together_and_what_is_forgotten_once() -> None:
     cluster = Cluster(2, ended=3)
     looks = survey(cluster)
-    seen = looks.look(handles(0, 1, 2, 3, 4, 99))
+    seen = looks.poll(handles(0, 1, 2, 3, 4, 99))
     assert [seen[job(n)].stage for n in (0, 2, 4)] == [Stage.RUNNING, Stage.ENDED, Stage.ENDED]
     assert seen[job(99)].stage is Stage.UNKNOWN
     assert cluster.asked == ["/apps", "/scheduler", "/apps", "/apps/application_1_0099"]
     cluster.asked.clear()
-    assert looks.look(handles(0, 1, 99))[job(99)].stage is Stage.UNKNOWN
+    assert looks.poll(handles(0, 1, 99))[job(99)].stage is Stage.UNKNOWN
     assert cluster.asked == ["/apps", "/scheduler"]
 
 
 def test_a_handle_that_is_nonsense_harms_nobody() -> None:
-    seen = survey(Cluster(1)).look({**handles(0), job(5): {"kind": "what"}})
+    seen = survey(Cluster(1)).poll({**handles(0), job(5): {"kind": "what"}})
     assert list(seen) == [job(0)]
 
 

@@ -52,7 +52,7 @@ class Polls:
         self._cluster.asked.clear()
         every = {**self._cluster.apps, **self._cluster.waiting}
         handles = {job_id: {"application_id": identity} for identity, job_id in every.items()}
-        seen = self._survey.look(handles, shown)
+        seen = self._survey.poll(handles, shown)
         return seen, Counter(self._cluster.asked)
 
 
@@ -114,11 +114,11 @@ def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) ->
     cluster.apps = numbered(1, 299)
     handles = {job_id: {"application_id": identity} for identity, job_id in ended.items()}
     cluster.asked.clear()
-    polls._survey.look(handles)
+    polls._survey.poll(handles)
     # The list, those that are missing by their tags, and the one that nobody knows by its name.
     assert cluster.asked == {"/apps": 2, "/apps/application_1_0000": 1}
     cluster.asked.clear()
-    polls._survey.look(handles)
+    polls._survey.poll(handles)
     assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
 
@@ -132,10 +132,10 @@ def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any)
     polls = Polls(cluster)
     handles = {job_id: {"application_id": identity} for identity, job_id in cluster.apps.items()}
     handles["j-20261122-0007"] = {"application_id": lost}
-    polls._survey.look(handles)
+    polls._survey.poll(handles)
     for _ in range(3):
         cluster.asked.clear()
-        seen = polls._survey.look(handles)
+        seen = polls._survey.poll(handles)
         assert {found.stage for found in seen.values()} == {Stage.RUNNING}
         assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
@@ -143,11 +143,11 @@ def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any)
 def test_whoever_looks_at_the_cluster_learns_who_holds_without_a_question(cluster: Any) -> None:
     cluster.apps = numbered(0, 2)
     polls = Polls(cluster)
-    polls.waits.answers.look()
+    polls.waits.cache.mark_viewed()
     _, asked = polls.look([])
     assert asked == {"/apps": 1, "/scheduler": 1}
-    said = polls.waits.answers
-    found = overview_of(said.ask("scheduler"), said.ask(NODES), said.last(APPS))
+    cached = polls.waits.cache
+    found = overview_of(cached.get("scheduler"), cached.get(NODES), cached.latest(APPS))
     (holder,) = found.holders
     assert (holder.name, holder.user, holder.queue) == ("gobbler", "root", "default")
     assert (holder.job_id, holder.gpus) == ("", {"": 6})

@@ -100,7 +100,7 @@ class YarnBackend(Backend):
 
     @cached_property
     def waits(self) -> Waits:
-        """Why jobs wait on this cluster."""
+        """Explains why jobs wait on this cluster."""
         return Waits(self.rm, self.user)
 
     @cached_property
@@ -152,23 +152,24 @@ class YarnBackend(Backend):
         user = self.user if checked else None
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = with_extra_roles(spec)
-        judge = make_gang_plan if spec.distributed else make_plan
-        return judge(spec, view, self._profile.queue or "default")
+        make = make_gang_plan if spec.distributed else make_plan
+        return make(spec, view, self._profile.queue or "default")
 
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""
         return observe.active_jobs(self.rm)
 
     def overview(self) -> Overview:
-        """See ``Backend.overview``: at most one question where surveys go on, for the nodes.
+        """See ``Backend.overview``: while jobs are polled, at most one request, for the nodes.
 
-        Surveys ask for everybody's applications now and then; without surveys they are asked here.
+        Polls request the applications of all users from time to time. Without polls they are
+        requested here.
         """
-        answers = self.waits.answers
-        answers.look()
-        asked = answers.age(APPS) < 3 * FRESH
-        apps = answers.last(APPS) if asked else answers.ask(APPS)
-        return overview_of(answers.ask(SCHEDULER), answers.ask(NODES), apps)
+        cache = self.waits.cache
+        cache.mark_viewed()
+        polled = cache.age(APPS) < 3 * FRESH
+        apps = cache.latest(APPS) if polled else cache.get(APPS)
+        return overview_of(cache.get(SCHEDULER), cache.get(NODES), apps)
 
     def prepare(self, spec: JobSpec | None = None) -> None:
         """See ``Backend.prepare``: start the driver in the background; errors show at submit."""
@@ -208,10 +209,10 @@ class YarnBackend(Backend):
         )
         self.applications.build_archive_later()
         handle = self._handle(application_id, submitted, containers_needed(submission))
-        told = "; ".join(dict.fromkeys(filter(None, words.values())))
-        handle = {**handle, "localizing": told} if told else handle
-        why_not = self._set_priority(application_id, submission.spec.priority)
-        return {**handle, "warnings": [why_not]} if why_not else handle
+        localizing = "; ".join(dict.fromkeys(filter(None, words.values())))
+        handle = {**handle, "localizing": localizing} if localizing else handle
+        warning = self._set_priority(application_id, submission.spec.priority)
+        return {**handle, "warnings": [warning]} if warning else handle
 
     def find(self, job_id: str) -> Handle | None:
         """See ``Backend.find``."""
@@ -226,15 +227,15 @@ class YarnBackend(Backend):
         return observe.observe(self.rm, handles, self.waits)
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
-        """See ``Backend.survey``: two questions, see ``survey``."""
-        return self.surveys.look(handles, explain)
+        """See ``Backend.survey``: two requests, see ``cluster.application_poll``."""
+        return self.surveys.poll(handles, explain)
 
     def localizing(self, handle: Handle) -> tuple[str, float | None]:
         """See ``Backend.localizing``: one request to the ResourceManager."""
         return observe.localizing_on(self.rm, handle)
 
     def stop(self, handle: Handle) -> None:
-        """See ``Backend.stop``: over REST, or through the driver where REST may not kill."""
+        """See ``Backend.stop``: over REST, or through the driver if REST is not allowed to kill."""
         application_id = str(handle["application_id"])
         app = observe.application(self.rm, application_id)
         if app is None or app.get("state") in ("FINISHED", "FAILED", "KILLED"):
@@ -251,10 +252,10 @@ class YarnBackend(Backend):
         if priority is None:
             return None
         try:
-            why_not = self.rm.set_priority(application_id, priority)
+            error = self.rm.set_priority(application_id, priority)
         except ClusterError as exc:
-            why_not = exc.message
-        return f"The priority {priority} is not in force: {why_not}" if why_not else None
+            error = exc.message
+        return f"The priority {priority} is not in force: {error}" if error else None
 
     def _handle(self, application_id: str, submitted: float, containers: int) -> Handle:
         return {

@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Backend, Handle, Observation, Plan, Stage, Submission
-from submarine_jobs.backends.yarn.cluster.diagnostics import why_ended
+from submarine_jobs.backends.yarn.cluster.diagnostics import end_reason
 from submarine_jobs.model import JobSpec, Role
 from submarine_jobs.storage import LocalStorage, Storage
 from submarine_jobs.tracking import IndexEntry, JobStore, Target, resolve_record
@@ -272,7 +272,7 @@ def test_an_agent_that_was_killed_with_its_master_is_not_waited_for(
 ) -> None:
     target = Target(known(5.0, {"application_id": "a"}), directory, FakeBackend())
     said = "AM Container for appattempt_1_1_000001 exited with  exitCode: 137\nKilled"
-    reason, detail = why_ended("FAILED", "FAILED", said)
+    reason, detail = end_reason("FAILED", "FAILED", said)
     ended = Observation(Stage.ENDED, reason, detail, finished=time.time())
     assert not resolve_record(target, ended, store).state.ended
     assert resolve_record(target, ended, store, agent_ended=True).reason is EndReason.MASTER_LOST

@@ -1,10 +1,8 @@
-"""All jobs of one user, looked at again and again: two questions a look, whatever their number.
+"""Poll all jobs of one user: two requests for each poll, independent of the number of jobs.
 
-The first is for the applications that go on; the second for the scheduler or, in its place, for
-what is needed more just then: what has become of applications that are no longer among them, and
-the nodes while jobs that wait are on display. Where it matters who else is there, the first is for
-everybody's applications now and then. The judgement of one application is ``observe``'s; when to
-look is not decided here.
+The first request lists the active applications of the user, or from time to time those of all
+users, to explain waits. The second reads the scheduler or, in turn with it, the ended applications
+of the jobs, or the nodes while waiting jobs are displayed.
 """
 
 from __future__ import annotations
@@ -18,44 +16,44 @@ from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.yarn.cluster.applications import (
     application,
     explained,
-    is_ours,
+    is_submarine,
     listed_applications,
     observation,
 )
-from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, GOING_ON, NODES, SCHEDULER
+from submarine_jobs.backends.yarn.cluster.cache import ACTIVE_STATES, APPS, FRESH, NODES, SCHEDULER
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits, needs_of
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import TAG, tag_of
 from submarine_runtime.yarn import ContainerRequest
 
-#: So many tags go into one question.
-_TAGS = 100
-#: Seconds for which an application that the ResourceManager does not know is not asked for again.
-_FORGOTTEN = 300.0
+#: Maximum number of tags in one request.
+_MAX_TAGS = 100
+#: Seconds before an application that the ResourceManager does not have is requested again.
+_MISSING_SECONDS = 300.0
 App = Mapping[str, Any]
 
 
 class Survey:
-    """Looks at the jobs of one user on one cluster.
+    """Polls the jobs of one user on one cluster.
 
     Parameters
     ----------
     waits
-        Explains waits; its ``answers`` are given what each look is told of the cluster.
+        Explains waits; each poll updates its ``cache``.
     """
 
     def __init__(self, rm: ResourceManager, waits: Waits, user: str) -> None:
-        self._rm, self._waits, self._answers, self._user = rm, waits, waits.answers, user
-        #: Applications that nobody knows -> when that was said.
-        self._forgotten: dict[str, float] = {}
-        #: Those that go on and are not found by their tag: only a list of all holds them.
+        self._rm, self._waits, self._cache, self._user = rm, waits, waits.cache, user
+        #: Application that the ResourceManager does not have -> time of that response.
+        self._missing_since: dict[str, float] = {}
+        #: Active applications without their tag, which only the list of all users contains.
         self._untagged: set[str] = set()
-        #: Those that had all their containers, and what others still asked for, as last seen.
+        #: Applications that had all their containers, and pending requests of the others.
         self._placed: frozenset[str] = frozenset()
         self._needs: dict[str, Sequence[ContainerRequest]] = {}
-        self._passed_over = False
+        self._scheduler_skipped = False
 
-    def look(
+    def poll(
         self, handles: Mapping[str, Handle], explain: Collection[str] = ()
     ) -> dict[str, Observation]:
         """See ``Backend.survey``.
@@ -65,91 +63,95 @@ class Survey:
         ClusterError
             If the ResourceManager does not answer.
         """
-        wanted = {
+        requested = {
             job_id: (str(handle["application_id"]), handle)
             for job_id, handle in handles.items()
             if handle.get("application_id")
         }
-        if not wanted:
-            self._answers.renew(SCHEDULER)
+        if not requested:
+            self._cache.refresh(SCHEDULER)
             return {}
-        self._untagged &= {identity for identity, _ in wanted.values()}
-        shown = {wanted[job_id][0] for job_id in explain if job_id in wanted} - self._placed
-        going_on = self._going_on(shown)
-        apps = {str(app.get("id")): app for app in going_on}
-        apps.update(self._ask_more(wanted, apps, waits=bool(shown)))
+        self._untagged &= {identity for identity, _ in requested.values()}
+        shown = {requested[job_id][0] for job_id in explain if job_id in requested} - self._placed
+        active = self._active(shown)
+        apps = {str(app.get("id")): app for app in active}
+        apps.update(self._request_more(requested, apps, waits=bool(shown)))
         found: dict[str, Observation] = {}
-        for job_id, (identity, handle) in wanted.items():
+        for job_id, (identity, handle) in requested.items():
             app = apps.get(identity)
             if app is None:
                 found[job_id] = Observation(Stage.UNKNOWN, handle=handle)
             else:
                 found[job_id] = observation(self._rm, app, handle)
         self._placed = frozenset(
-            wanted[job_id][0]
-            for job_id, seen in found.items()
-            if seen.stage in (Stage.STARTING, Stage.RUNNING)
+            requested[job_id][0]
+            for job_id, observed in found.items()
+            if observed.stage in (Stage.STARTING, Stage.RUNNING)
         )
-        waiting = {job_id: apps[wanted[job_id][0]] for job_id in explain if _waits(found, job_id)}
+        waiting = {
+            job_id: apps[requested[job_id][0]] for job_id in explain if _waits(found, job_id)
+        }
         if not waiting:
             return found
-        reasons = self._waits.judged(list(waiting.values()), self._needs, self._all(going_on))
+        reasons = self._waits.explain_cached(list(waiting.values()), self._needs, self._all(active))
         return {**found, **explained(found, waiting, reasons)}
 
-    def _going_on(self, shown: Set[str]) -> Sequence[App]:
-        """The first question: the user's applications that go on, or everybody's.
+    def _active(self, shown: Set[str]) -> Sequence[App]:
+        """Make the first request: list the active applications of the user, or of all users.
 
         Parameters
         ----------
         shown
-            Applications that may wait and are on display.
+            Displayed applications that may wait.
         """
-        everybody = bool(shown) or self._answers.looked_at
-        # First what those that wait ask for: everybody's requests would be too long.
-        everybody = everybody and self._needs.keys() >= shown and self._answers.age(APPS) >= FRESH
-        if everybody or self._untagged:
-            return listed_applications(self._answers.renew(APPS))
+        all_users = bool(shown) or self._cache.viewed
+        # The requests of the waiting applications come first: those of all users would be too long.
+        all_users = all_users and self._needs.keys() >= shown and self._cache.age(APPS) >= FRESH
+        if all_users or self._untagged:
+            return listed_applications(self._cache.refresh(APPS))
         own = listed_applications(
             self._rm.get(
                 "/apps",
                 applicationTypes="skein",
                 applicationTags=TAG,
-                states=GOING_ON,
+                states=ACTIVE_STATES,
                 user=self._user,
                 deSelects="timeouts" if shown else "resourceRequests",
             )
         )
-        asked_for = {str(app.get("id")): needs_of(app) for app in own if shown}
-        self._needs = {identity: asked_for.get(identity, ()) for identity in shown}
+        needs = {str(app.get("id")): needs_of(app) for app in own if shown}
+        self._needs = {identity: needs.get(identity, ()) for identity in shown}
         return own
 
-    def _ask_more(
-        self, wanted: Mapping[str, tuple[str, Handle]], apps: Mapping[str, App], *, waits: bool
+    def _request_more(
+        self, requested: Mapping[str, tuple[str, Handle]], apps: Mapping[str, App], *, waits: bool
     ) -> dict[str, App]:
-        """The second question; returns the applications that it was for, if it was."""
+        """Make the second request; return the ended applications if it was for them."""
         now = time.monotonic()
-        self._forgotten = {
-            identity: said for identity, said in self._forgotten.items() if now - said < _FORGOTTEN
+        self._missing_since = {
+            identity: since
+            for identity, since in self._missing_since.items()
+            if now - since < _MISSING_SECONDS
         }
         missing = {
             job_id: identity
-            for job_id, (identity, _) in wanted.items()
-            if identity not in apps and identity not in self._forgotten
+            for job_id, (identity, _) in requested.items()
+            if identity not in apps and identity not in self._missing_since
         }
-        nodes = waits and self._answers.age(NODES) >= FRESH and not self._passed_over
-        # Once, and then it is the scheduler's turn again.
-        pass_over = self._answers.last(SCHEDULER) is not None and not self._passed_over
-        self._passed_over = pass_over and (bool(missing) or nodes)
-        if not self._passed_over:
-            self._answers.renew(SCHEDULER)
+        nodes = waits and self._cache.age(NODES) >= FRESH and not self._scheduler_skipped
+        # At most every second poll; the next poll reads the scheduler.
+        skip_scheduler = self._cache.latest(SCHEDULER) is not None and not self._scheduler_skipped
+        self._scheduler_skipped = skip_scheduler and (bool(missing) or nodes)
+        if not self._scheduler_skipped:
+            self._cache.refresh(SCHEDULER)
         elif not missing:
-            self._answers.renew(NODES)
+            self._cache.refresh(NODES)
         return self._ended(missing)
 
     def _ended(self, missing: Mapping[str, str]) -> dict[str, App]:
-        """The applications of jobs (id -> application) that go on no more, asked for by tag."""
+        """Return the ended applications of jobs (id -> application), requested by tag."""
         apps: dict[str, App] = {}
-        for some in _batches(missing, _TAGS):
+        for some in _batches(missing, _MAX_TAGS):
             answer = self._rm.get(
                 "/apps",
                 applicationTypes="skein",
@@ -160,22 +162,22 @@ class Survey:
         for identity in missing.values():
             if identity in apps:
                 continue
-            app = application(self._rm, identity)  # a tag may get lost
+            app = application(self._rm, identity)  # the tag may be missing
             if app is None:
-                self._forgotten[identity] = time.monotonic()
+                self._missing_since[identity] = time.monotonic()
                 continue
             apps[identity] = app
-            if str(app.get("state")) in GOING_ON.split(","):
+            if str(app.get("state")) in ACTIVE_STATES.split(","):
                 self._untagged.add(identity)
         return apps
 
-    def _all(self, going_on: Sequence[App]) -> list[App]:
-        """Everybody's applications as last heard, with the user's own as they are now."""
-        now = {str(app.get("id")): app for app in going_on}
+    def _all(self, active: Sequence[App]) -> list[App]:
+        """Return the cached applications of all users, with the current ones of this user."""
+        now = {str(app.get("id")): app for app in active}
         others = {
             str(app.get("id")): app
-            for app in listed_applications(self._answers.last(APPS))
-            if app.get("user") != self._user or not is_ours(app)
+            for app in listed_applications(self._cache.latest(APPS))
+            if app.get("user") != self._user or not is_submarine(app)
         }
         return list({**others, **now}.values())
 
@@ -184,7 +186,7 @@ def _waits(found: Mapping[str, Observation], job_id: str) -> bool:
     return job_id in found and found[job_id].stage is Stage.WAITING
 
 
-def _batches(words: Iterable[str], size: int) -> Iterator[list[str]]:
-    left = iter(words)
-    while batch := list(islice(left, size)):
+def _batches(items: Iterable[str], size: int) -> Iterator[list[str]]:
+    remaining = iter(items)
+    while batch := list(islice(remaining, size)):
         yield batch

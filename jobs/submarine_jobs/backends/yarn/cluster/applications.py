@@ -1,7 +1,7 @@
-"""Applications, as the ResourceManager lists them, turned into observations.
+"""Convert the applications that the ResourceManager lists into observations of jobs.
 
-One question for any number of jobs; only what the list lacks, or what ended without a reason that
-the list names, is asked for once more. Does not read job directories.
+One request for any number of jobs. Only applications that are missing in the list, and ended ones
+without a clear reason, take one more request each.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
-from submarine_jobs.backends.yarn.cluster.cache import GOING_ON
-from submarine_jobs.backends.yarn.cluster.diagnostics import is_launched, why_ended, why_waiting
+from submarine_jobs.backends.yarn.cluster.cache import ACTIVE_STATES
+from submarine_jobs.backends.yarn.cluster.diagnostics import end_reason, is_launched, wait_reason
 from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
@@ -22,7 +22,7 @@ from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.yarn import localizing_sentence
 
-#: Up to so many jobs are asked for by name; more are asked for by the common tag.
+#: Maximum number of jobs that are requested by their own tags; more are requested by ``TAG``.
 _BY_NAME = 40
 _ENDED = frozenset(("FINISHED", "FAILED", "KILLED"))
 _SKEW = 3600.0
@@ -32,7 +32,7 @@ _VAGUE = frozenset((EndReason.MASTER_LOST, EndReason.AGENT_LOST))
 def observe(
     rm: ResourceManager, handles: Mapping[str, Handle], waits: Waits | None = None
 ) -> dict[str, Observation]:
-    """What the ResourceManager says of each job; ``waits`` explains those that wait."""
+    """Return an observation of each job; ``waits`` explains those that wait."""
     if not handles:
         return {}
     listed = {str(app.get("id")): app for app in _list(rm, handles)}
@@ -41,7 +41,7 @@ def observe(
     for job_id, handle in handles.items():
         application_id = str(handle["application_id"])
         app = listed.get(application_id)
-        if app is None:  # forgotten, or a tag that got lost: ask by name before saying so
+        if app is None:  # unknown to YARN, or without its tag: request it by id
             app = application(rm, application_id)
         if app is None:
             found[job_id] = Observation(Stage.UNKNOWN, handle=handle)
@@ -49,7 +49,7 @@ def observe(
             found[job_id] = observation(rm, app, handle)
             if found[job_id].stage is Stage.WAITING:
                 waiting[job_id] = app
-    reasons = waits.sentences(list(waiting.values())) if waits is not None else {}
+    reasons = waits.explain(list(waiting.values())) if waits is not None else {}
     return {**found, **explained(found, waiting, reasons)}
 
 
@@ -58,7 +58,7 @@ def explained(
     waiting: Mapping[str, Mapping[str, Any]],
     reasons: Mapping[str, str],
 ) -> dict[str, Observation]:
-    """The observations of ``waiting`` (job -> application) for which there is a better reason.
+    """Return the observations of ``waiting`` (job -> application) that have a better reason.
 
     Parameters
     ----------
@@ -66,41 +66,41 @@ def explained(
         Application id -> why it waits.
     """
     return {
-        job_id: replace(found[job_id], pending=_pending(found[job_id], app, why))
+        job_id: replace(found[job_id], pending=_pending(found[job_id], app, reason))
         for job_id, app in waiting.items()
-        if (why := reasons.get(str(app.get("id"))))
+        if (reason := reasons.get(str(app.get("id"))))
     }
 
 
-def _pending(observed: Observation, app: Mapping[str, Any], why: str) -> str:
-    """How many are there, where some are, and why not the others."""
+def _pending(observed: Observation, app: Mapping[str, Any], reason: str) -> str:
+    """Return the reason, after the number of allocated containers if there are some."""
     if app.get("state") != "RUNNING":
-        return why
-    return f"{observed.pending.partition(': ')[2]}: {why}"  # the queue is named once
+        return reason
+    return f"{observed.pending.partition(': ')[2]}: {reason}"  # the queue is named once
 
 
 def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
-    """The newest application of ``user`` that carries the job's tag; None if there is none.
+    """Return the newest application of ``user`` with the job's tag; None if there is none.
 
-    Of two, as a lost reply may leave, the one that goes on: the other has lost the claim.
+    After a lost reply there may be two. The active one is preferred, because it has the claim.
     """
     answer = rm.get("/apps", applicationTags=tag_of(job_id), applicationTypes="skein")
     tag = tag_of(job_id)
-    mine = [a for a in listed_applications(answer) if a.get("user") == user and tag in _tags(a)]
+    tagged = [a for a in listed_applications(answer) if a.get("user") == user and tag in _tags(a)]
     return max(
-        mine,
+        tagged,
         key=lambda app: (app.get("state") not in _ENDED, int(app.get("startedTime") or 0)),
         default=None,
     )
 
 
 def active_jobs(rm: ResourceManager) -> set[str]:
-    """Ids of the jobs of all users whose application has not ended."""
+    """Return the ids of the jobs of all users with an application that has not ended."""
     answer = rm.get(
         "/apps",
         applicationTags=TAG,
         applicationTypes="skein",
-        states=GOING_ON,
+        states=ACTIVE_STATES,
         deSelects="resourceRequests,timeouts",
     )
     prefix = tag_of("")
@@ -113,7 +113,7 @@ def active_jobs(rm: ResourceManager) -> set[str]:
 
 
 def containers_of(app: Mapping[str, Any]) -> int:
-    """Containers that the application needs before a program of it can run, by its tags."""
+    """Return the number of containers before the program can run, from the application's tags."""
     for tag in _tags(app):
         count = tag.removeprefix(GANG_TAG)
         if tag.startswith(GANG_TAG) and count.isdecimal():
@@ -122,7 +122,7 @@ def containers_of(app: Mapping[str, Any]) -> int:
 
 
 def application(rm: ResourceManager, application_id: str) -> Mapping[str, Any] | None:
-    """One application by its id; None when the ResourceManager does not know it."""
+    """Return an application by its id; None if the ResourceManager does not have it."""
     try:
         answer = rm.get(f"/apps/{quote(application_id)}")
     except RefusedError:
@@ -132,7 +132,7 @@ def application(rm: ResourceManager, application_id: str) -> Mapping[str, Any] |
 
 
 def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> Observation:
-    """One application's observation; asks for its attempt only if it ended for no clear reason."""
+    """Return the observation of an application; request its attempt if its end is unclear."""
     state = str(app.get("state"))
     common: dict[str, Any] = {
         "handle": handle,
@@ -156,26 +156,26 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
     needed = int(handle.get("containers") or (2 if handle.get("beside") else 1))
     if state != "RUNNING":
         if is_launched(diagnostics):
-            # YARN localizes the files of the master's container, where a single task runs as well.
+            # YARN localizes the files of the master's container, in which a single task runs too.
             stage = Stage.STARTING if needed == 1 else Stage.WAITING
-            what = "" if needed > 1 else str(handle.get("localizing") or "")
-            words = localizing_sentence([common["host"] or ""], _launched_for(app), what)
-            words = words if needed == 1 else f"the application master is {words}"
-            return Observation(stage, pending=words, **common)
-        return Observation(Stage.WAITING, pending=why_waiting(diagnostics, queue), **common)
-    there = int(app.get("runningContainers") or 0)
-    if needed > 1 and there < needed:
+            files = "" if needed > 1 else str(handle.get("localizing") or "")
+            sentence = localizing_sentence([common["host"] or ""], _launched_for(app), files)
+            sentence = sentence if needed == 1 else f"the application master is {sentence}"
+            return Observation(stage, pending=sentence, **common)
+        return Observation(Stage.WAITING, pending=wait_reason(diagnostics, queue), **common)
+    running = int(app.get("runningContainers") or 0)
+    if needed > 1 and running < needed:
         pending = f"queue {queue}: the master runs; waiting for the program's container"
         if needed > 2:
-            pending = f"queue {queue}: {max(0, there - 1)} of {needed - 1} containers"
+            pending = f"queue {queue}: {max(0, running - 1)} of {needed - 1} containers"
         return Observation(Stage.WAITING, pending=pending, **common)
     return Observation(Stage.RUNNING, **common)
 
 
 def localizing_on(rm: ResourceManager, handle: Handle) -> tuple[str, float | None]:
-    """Where the containers beside the master are localized, for how long, and since when."""
+    """Return a sentence on the localization of the other containers, and its start time."""
     name = str(handle["application_id"]).removeprefix("application_")
-    # A job that is its application's second attempt is a gang, whose coordinator says this itself.
+    # Only a gang has a second attempt, and its coordinator reports localization itself.
     path = f"/apps/application_{quote(name)}/appattempts/appattempt_{quote(name)}_000001/containers"
     try:
         answer = rm.get(path)
@@ -187,12 +187,12 @@ def localizing_on(rm: ResourceManager, handle: Handle) -> tuple[str, float | Non
     nodes = [str(one.get("nodeId") or "") for one in found]
     times = [began for one in found if (began := _seconds(one.get("startedTime")))]
     passed = max(time.time() - max(times), 0.0) if times else 0.0
-    words = localizing_sentence(nodes, passed, str(handle.get("localizing") or ""))
-    return words, max(times, default=None)
+    sentence = localizing_sentence(nodes, passed, str(handle.get("localizing") or ""))
+    return sentence, max(times, default=None)
 
 
 def _launched_for(app: Mapping[str, Any]) -> float:
-    """Seconds since the master's container was launched; 0 where YARN does not say.
+    """Return the seconds since the launch of the master's container; 0 if unknown.
 
     YARN keeps the time of the first attempt only.
     """
@@ -203,7 +203,7 @@ def _launched_for(app: Mapping[str, Any]) -> float:
 
 
 def links(rm: ResourceManager, app: Mapping[str, Any]) -> dict[str, str]:
-    """Label -> URL: the application's page and the log of its master's container."""
+    """Return label -> URL of the application's page, its job page and its master's log."""
     found = {"YARN application": f"{rm.url}/cluster/app/{quote(str(app.get('id')))}"}
     logs = str(app.get("amContainerLogs") or "")
     if logs.startswith(("http://", "https://")):
@@ -227,12 +227,12 @@ def _list(rm: ResourceManager, handles: Mapping[str, Handle]) -> list[Mapping[st
 
 
 def listed_applications(answer: Any) -> list[Mapping[str, Any]]:
-    """The applications of an answer to ``/apps``."""
+    """Return the applications of a response to ``/apps``."""
     return list(((answer or {}).get("apps") or {}).get("app") or [])
 
 
-def is_ours(app: Mapping[str, Any]) -> bool:
-    """Whether Submarine submitted it."""
+def is_submarine(app: Mapping[str, Any]) -> bool:
+    """Return whether Submarine submitted an application."""
     return TAG in _tags(app)
 
 
@@ -244,13 +244,13 @@ def _ending(
     rm: ResourceManager, app: Mapping[str, Any], state: str, diagnostics: str
 ) -> tuple[EndReason, str]:
     final = str(app.get("finalStatus"))
-    reason, detail = why_ended(state, final, diagnostics)
+    reason, detail = end_reason(state, final, diagnostics)
     if reason in _VAGUE:
-        # skein's last words hide YARN's own, which the attempt still has.
-        words = _attempt_words(rm, str(app.get("id")))
-        clearer, said = why_ended(state, final, words) if words else (reason, detail)
-        if clearer not in _VAGUE:
-            return clearer, said
+        # skein's message replaces that of YARN, which the attempt still has.
+        text = _attempt_diagnostics(rm, str(app.get("id")))
+        clearer = end_reason(state, final, text) if text else (reason, detail)
+        if clearer[0] not in _VAGUE:
+            return clearer
         if int(app.get("numAMContainerPreempted") or 0) or int(
             app.get("numNonAMContainerPreempted") or 0
         ):
@@ -258,7 +258,7 @@ def _ending(
     return reason, detail
 
 
-def _attempt_words(rm: ResourceManager, application_id: str) -> str:
+def _attempt_diagnostics(rm: ResourceManager, application_id: str) -> str:
     try:
         answer = rm.get(f"/apps/{quote(application_id)}/appattempts")
     except RefusedError:

@@ -1,7 +1,4 @@
-"""What the ResourceManager said last of the cluster as a whole, for all that need it soon after.
-
-Asks only where nobody has just done so, and gives the answers no meaning.
-"""
+"""Cache the ResourceManager's responses on scheduler, nodes and applications for some seconds."""
 
 from __future__ import annotations
 
@@ -11,39 +8,39 @@ from typing import Any
 
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 
-#: Seconds for which an answer about the whole cluster is good enough.
+#: Maximum age of a cached response in seconds.
 FRESH = 10.0
-#: Seconds for which somebody who looked at the cluster is taken to look still.
-LOOKED_AT = 60.0
-GOING_ON = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
+#: Seconds for which the cluster overview counts as displayed after a request for it.
+VIEWED_SECONDS = 60.0
+ACTIVE_STATES = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 SCHEDULER, NODES, APPS = "scheduler", "nodes", "apps"
-#: Requests and time-outs are long, and who holds what is said without them.
-_WORDS = {APPS: {"states": GOING_ON, "deSelects": "resourceRequests,timeouts"}}
+#: Requests and time-outs are long, and the resources in use are listed without them.
+_PARAMETERS = {APPS: {"states": ACTIVE_STATES, "deSelects": "resourceRequests,timeouts"}}
 
 
-class Answers:
-    """The answers: of the scheduler, of the nodes, of everybody's applications that go on."""
+class ResponseCache:
+    """Last responses on the scheduler, the nodes and the active applications of all users."""
 
     def __init__(self, rm: ResourceManager) -> None:
         self._rm = rm
         self._lock = threading.Lock()
-        self._said: dict[str, tuple[float, Any]] = {}
-        self._looked = float("-inf")
+        self._responses: dict[str, tuple[float, Any]] = {}
+        self._viewed = float("-inf")
 
-    def renew(self, what: str) -> Any:
-        """Ask now.
+    def refresh(self, what: str) -> Any:
+        """Request ``what`` now, and cache the response.
 
         Raises
         ------
         ClusterError
             If the ResourceManager does not answer.
         """
-        answer = self._rm.get(f"/{what}", **_WORDS.get(what, {}))
-        self._said[what] = time.monotonic(), answer
-        return answer
+        response = self._rm.get(f"/{what}", **_PARAMETERS.get(what, {}))
+        self._responses[what] = time.monotonic(), response
+        return response
 
-    def ask(self, what: str) -> Any:
-        """What was said at most ``FRESH`` seconds ago; asked for once by all that want it.
+    def get(self, what: str) -> Any:
+        """Return a response that is at most ``FRESH`` seconds old; concurrent callers share it.
 
         Raises
         ------
@@ -51,21 +48,23 @@ class Answers:
             If the ResourceManager does not answer.
         """
         with self._lock:
-            return self._said[what][1] if self.age(what) < FRESH else self.renew(what)
+            return self._responses[what][1] if self.age(what) < FRESH else self.refresh(what)
 
-    def last(self, what: str) -> Any:
-        """What was said last, however old; None before the first time."""
-        return self._said[what][1] if what in self._said else None
+    def latest(self, what: str) -> Any:
+        """Return the last response, of any age; None before the first request."""
+        return self._responses[what][1] if what in self._responses else None
 
     def age(self, what: str) -> float:
-        """How many seconds ago that was; infinite before the first time."""
-        return time.monotonic() - self._said[what][0] if what in self._said else float("inf")
+        """Return the age of the last response in seconds; infinite before the first request."""
+        return (
+            time.monotonic() - self._responses[what][0] if what in self._responses else float("inf")
+        )
 
-    def look(self) -> None:
-        """Somebody looks at the cluster."""
-        self._looked = time.monotonic()
+    def mark_viewed(self) -> None:
+        """Note that the cluster overview is displayed now."""
+        self._viewed = time.monotonic()
 
     @property
-    def looked_at(self) -> bool:
-        """Whether somebody did so lately."""
-        return time.monotonic() - self._looked < LOOKED_AT
+    def viewed(self) -> bool:
+        """Whether the cluster overview was displayed recently."""
+        return time.monotonic() - self._viewed < VIEWED_SECONDS

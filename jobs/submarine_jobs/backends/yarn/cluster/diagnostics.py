@@ -1,7 +1,7 @@
-"""Why an application ended or waits, from the ResourceManager's words; pure, table-driven.
+"""Find out from YARN's diagnostics why an application ended or waits, by tables of patterns.
 
-Judged for the case that the job itself left no record. First match wins; the rows' texts were
-recorded from Hadoop 3.3 and 3.5 and skein 0.8.2.
+The result is used if the job itself has published no record. The first match applies. The texts
+were recorded from Hadoop 3.3 and 3.5 and skein 0.8.2.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MAX_DETAIL = 300
 
 
 class Row(NamedTuple):
-    """A pattern in the diagnostics, the reason it means, and the sentence with its groups."""
+    """A pattern in the diagnostics, its end reason, and a sentence with the pattern's groups."""
 
     pattern: re.Pattern[str]
     reason: EndReason
@@ -30,7 +30,7 @@ def _row(pattern: str, reason: EndReason, detail: str) -> Row:
 _USED = r"Current usage: ([\d.]+ [KMGT]?B) of ([\d.]+ [KMGT]?B) physical memory used"
 ENDS: tuple[Row, ...] = (
     _row(
-        # What ``YarnBackend.stop`` tells YARN; a job directory that did not answer has no wish.
+        # The text of ``YarnBackend.stop``, in case the job directory did not answer.
         r"cancelled by ([\w.@-]{1,80}) with Submarine",
         EndReason.CANCELLED,
         "Cancelled by {0}.",
@@ -206,17 +206,17 @@ WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-#: The node has taken the master's container, whose first step is to localize its files.
+#: The master's container was given to its node, which localizes the files first.
 _LAUNCHED = re.compile(r"AM container is launched", re.IGNORECASE)
 
 
 def is_launched(diagnostics: str) -> bool:
-    """Whether a waiting application's master has been given to its node."""
+    """Return whether the master of a waiting application was given to its node."""
     return _LAUNCHED.search(diagnostics) is not None
 
 
-def why_ended(state: str, final_status: str, diagnostics: str) -> tuple[EndReason, str]:
-    """Reason and sentence of an application in state FINISHED, FAILED or KILLED."""
+def end_reason(state: str, final_status: str, diagnostics: str) -> tuple[EndReason, str]:
+    """Return end reason and sentence of an application in state FINISHED, FAILED or KILLED."""
     if final_status == "SUCCEEDED":
         return EndReason.SUCCEEDED, ""
     for row in ENDS:
@@ -224,14 +224,14 @@ def why_ended(state: str, final_status: str, diagnostics: str) -> tuple[EndReaso
         if match:
             groups = [(group or "").strip() for group in match.groups()]
             return row.reason, row.detail.format(*groups)[:_MAX_DETAIL]
-    said = " ".join(diagnostics.split())[:_MAX_DETAIL]
+    detail = " ".join(diagnostics.split())[:_MAX_DETAIL]
     if state == "KILLED" or final_status == "KILLED":
-        return EndReason.KILLED_ON_CLUSTER, said
-    return EndReason.MASTER_LOST, said
+        return EndReason.KILLED_ON_CLUSTER, detail
+    return EndReason.MASTER_LOST, detail
 
 
-def why_waiting(diagnostics: str, queue: str) -> str:
-    """One sentence on what a waiting application waits for."""
+def wait_reason(diagnostics: str, queue: str) -> str:
+    """Return a sentence with the reason why an application waits."""
     for pattern, sentence in WAITS:
         match = pattern.search(diagnostics)
         if match:
@@ -240,16 +240,16 @@ def why_waiting(diagnostics: str, queue: str) -> str:
     return f"queue {queue}: submitted, not yet looked at"
 
 
-#: As the scheduler writes a resource -> as people do; the scarcest first.
-_KINDS = (("yarn.io/gpu", "GPUs"), ("memory", "MiB"), ("vCores", "vcores"))
+#: Resource name of the scheduler -> displayed unit; the scarcest resource first.
+_UNITS = (("yarn.io/gpu", "GPUs"), ("memory", "MiB"), ("vCores", "vcores"))
 
 
 def _shortage(request: str = "", limit: str = "", used: str = "") -> str:
-    """`` has 0 of 4 GPUs free for masters; this one needs 3``: of the first kind that is short."""
-    for kind, unit in _KINDS:
-        needs, most, held = (_amount(kind, text) for text in (request, limit, used))
-        if needs > most - held:
-            free = f"{max(0, most - held)} of {most} {unit} free for masters"
+    """Return `` has 0 of 4 GPUs free for masters; this one needs 3``, for the first shortage."""
+    for kind, unit in _UNITS:
+        needs, maximum, held = (_amount(kind, text) for text in (request, limit, used))
+        if needs > maximum - held:
+            free = f"{max(0, maximum - held)} of {maximum} {unit} free for masters"
             return f" has {free}; this one needs {needs}"
     return ": its share for application masters is used"
 

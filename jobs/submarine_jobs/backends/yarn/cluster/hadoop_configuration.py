@@ -1,6 +1,6 @@
-"""Hadoop's client configuration, read from XML: addresses, names, a fingerprint.
+"""Read Hadoop's client configuration from XML: addresses, names, a fingerprint.
 
-Knows the keys that this backend needs and Hadoop's defaults for them. Talks to nobody.
+Properties have Hadoop's defaults for the keys that this backend needs.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 from submarine_jobs.errors import NAME_CLUSTER, ConfigError
 from submarine_jobs.storage import DEFAULT_PORTS
 
-#: In the order in which Hadoop reads them; later files win, as in Hadoop.
+#: In the order in which Hadoop reads them; values of later files override earlier ones.
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
-#: Scheme -> the keys, below dfs.namenode, of the addresses that it names.
+#: Scheme -> keys of its addresses, without the prefix ``dfs.namenode.``.
 _ADDRESS_KEYS = {
     "hdfs": ("rpc-address", "servicerpc-address"),
     "webhdfs": ("http-address",),
@@ -34,7 +34,7 @@ class HadoopConf:
     Parameters
     ----------
     directory
-        Holds core-site.xml and its siblings.
+        Contains core-site.xml and the other files.
 
     Raises
     ------
@@ -54,7 +54,7 @@ class HadoopConf:
             self._values.update(read_properties(directory / name))
 
     def get(self, key: str, default: str = "") -> str:
-        """The value of ``key`` with ``${...}`` filled in."""
+        """Return the value of ``key``, with ``${...}`` replaced by other values."""
         value = self._values.get(key, default)
         for _ in range(_MAX_SUBSTITUTIONS):
             match = _VARIABLE.search(value)
@@ -64,7 +64,7 @@ class HadoopConf:
         return value.strip()
 
     def words(self, key: str) -> list[str]:
-        """A comma-separated value as a list."""
+        """Return a comma-separated value as a list."""
         return [word.strip() for word in self.get(key).split(",") if word.strip()]
 
     @cached_property
@@ -74,7 +74,7 @@ class HadoopConf:
         Raises
         ------
         ConfigError
-            If fs.defaultFS is not an HDFS: skein cannot submit without one.
+            If fs.defaultFS is not HDFS, which skein requires.
         """
         url = self.get("fs.defaultFS", "file:///").rstrip("/")
         if not url.startswith("hdfs://"):
@@ -145,7 +145,7 @@ class HadoopConf:
 
     @property
     def kerberos(self) -> bool:
-        """Whether the cluster asks for Kerberos tickets."""
+        """Whether the cluster requires Kerberos."""
         return self.get("hadoop.security.authentication", "simple") == "kerberos"
 
     @property
@@ -154,7 +154,7 @@ class HadoopConf:
         return all("//127.0.0.1:" in url or "//localhost:" in url for url in self.resourcemanagers)
 
     def fingerprint(self, *more: str) -> str:
-        """Hash of the directory's files and ``more``; changes whenever one of them does."""
+        """Return a hash of the directory's files and ``more``."""
         digest = hashlib.sha256("\0".join(more).encode())
         for path in sorted(self.directory.iterdir()):
             if path.suffix in (".xml", ".properties") and path.is_file():
@@ -164,7 +164,7 @@ class HadoopConf:
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Name -> value of one Hadoop XML file; empty if it is not there."""
+    """Return name -> value of a Hadoop XML file; empty if the file does not exist."""
     try:
         if path.stat().st_size > _MAX_FILE:
             raise ConfigError(f"{path} is too large for a Hadoop configuration.")
@@ -182,7 +182,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def write_properties(values: Mapping[str, str]) -> bytes:
-    """A Hadoop XML file with these values."""
+    """Return a Hadoop XML file with these values."""
     root = ElementTree.Element("configuration")
     for name, value in values.items():
         entry = ElementTree.SubElement(root, "property")

@@ -1,6 +1,6 @@
-"""Queues, nodes and who holds GPUs, from the ResourceManager's answers; asks nobody.
+"""Convert the ResourceManager's responses to an overview: queues, nodes, applications with GPUs.
 
-Understands the capacity and the fair scheduler, as ``queues`` does.
+Supports the capacity scheduler and the fair scheduler, as ``scheduler`` does.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from submarine_jobs.backends.overview import GpuHolder, NodeUse, Overview, Queue
 from submarine_jobs.backends.yarn.cluster.scheduler import Size, children, node_total, size
 from submarine_runtime.yarn import job_id_of
 
-_MAX = 10_000
+_MAX_ENTRIES = 10_000
 Json = Mapping[str, Any]
 
 
 def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
-    """What ``/scheduler``, ``/nodes`` and, where it was asked, ``/apps`` say."""
-    found = [_node(raw) for raw in children((nodes or {}).get("nodes"), "node")[:_MAX]]
+    """Return the overview from the responses of ``/scheduler``, ``/nodes`` and ``/apps``."""
+    found = [_node(raw) for raw in children((nodes or {}).get("nodes"), "node")[:_MAX_ENTRIES]]
     usable = [node for node in found if node.state in ("RUNNING", "DECOMMISSIONING")]
     memory = sum(node.memory_total for node in usable)
     gpus = sum(node.gpus_total for node in usable)
@@ -35,7 +35,7 @@ def overview_of(scheduler: Any, nodes: Any, apps: Any = None) -> Overview:
     else:
         top = children(info.get("queues"), "queue")
         queues = [queue for raw in top for queue in _capacity(raw, gpus, free, waiting)]
-    return Overview(tuple(queues[:_MAX]), tuple(found), tuple(_holders(apps)))
+    return Overview(tuple(queues[:_MAX_ENTRIES]), tuple(found), tuple(_holders(apps)))
 
 
 def _node(raw: Json) -> NodeUse:
@@ -69,7 +69,7 @@ def _holders(apps: Any) -> Iterator[GpuHolder]:
 
 
 def _waiting(apps: Any) -> Counter[str]:
-    """How many applications of each queue wait for a container; older Hadoop has no paths."""
+    """Count the waiting applications of each queue; older Hadoop has queue names, not paths."""
     found: Counter[str] = Counter()
     for raw in children((apps or {}).get("apps"), "app"):
         parts = children((raw.get("resourceInfo") or {}).get("resourceUsagesByPartition"), "")
@@ -79,12 +79,12 @@ def _waiting(apps: Any) -> Counter[str]:
 
 
 def _capacity(
-    raw: Json, gpus: int, room: Mapping[str, int], waiting: Mapping[str, int]
+    raw: Json, gpus: int, free: Mapping[str, int], waiting: Mapping[str, int]
 ) -> Iterator[QueueUse]:
-    room = _room(raw, room)
+    free = _free_gpus(raw, free)
     below = children(raw.get("queues"), "queue")
     for child in below:
-        yield from _capacity(child, gpus, room, waiting)
+        yield from _capacity(child, gpus, free, waiting)
     if below:
         return
     yield QueueUse(
@@ -92,34 +92,34 @@ def _capacity(
         state=str(raw.get("state", "RUNNING")),
         capacity=_percent(raw.get("absoluteCapacity")),
         used=_percent(raw.get("absoluteUsedCapacity")),
-        gpus_total=_most_gpus(raw, gpus),
+        gpus_total=_max_gpus(raw, gpus),
         gpus_used=_used_gpus(raw),
-        gpus_free=sum(room.values()),
+        gpus_free=sum(free.values()),
         pending=_pending(raw, "numPendingApplications", waiting),
         running=_whole(raw.get("numActiveApplications")),
     )
 
 
-def _room(raw: Json, room: Mapping[str, int]) -> dict[str, int]:
-    """What is free of each node label for a queue, of what is free for the queue above it."""
+def _free_gpus(raw: Json, free: Mapping[str, int]) -> dict[str, int]:
+    """Return label -> GPUs that are free for a queue, of those free for its parent queue."""
     shares = children((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), "")
-    most = {
+    maximum = {
         str(share.get("partitionName") or ""): size(share["effectiveMaxResource"]).gpus
         for share in shares
         if "effectiveMaxResource" in share
     }
     usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
     used = {str(part.get("partitionName") or ""): size(part.get("used")).gpus for part in usages}
-    if not most:
-        return dict(room)
+    if not maximum:
+        return dict(free)
     return {
-        label: max(0, min(room.get(label, 0), limit - used.get(label, 0)))
-        for label, limit in most.items()
+        label: max(0, min(free.get(label, 0), limit - used.get(label, 0)))
+        for label, limit in maximum.items()
     }
 
 
 def _used_gpus(raw: Json) -> int:
-    """On nodes with any label; ``resourcesUsed`` counts those without one."""
+    """Return the GPUs in use on nodes of all labels; ``resourcesUsed`` omits labelled nodes."""
     usages = children((raw.get("resources") or {}).get("resourceUsagesByPartition"), "")
     if usages:
         return sum(size(part.get("used")).gpus for part in usages)
@@ -127,7 +127,7 @@ def _used_gpus(raw: Json) -> int:
 
 
 def _pending(raw: Json, counted: str, waiting: Mapping[str, int]) -> int:
-    """Applications that wait; the scheduler counts only those without an application master."""
+    """Count the waiting applications; the scheduler counts only those without a master."""
     names = (str(raw.get("queuePath")), str(raw.get("queueName")))
     known = next((waiting[name] for name in names if name in waiting), 0)
     # The ResourceManager may list only applications that this user may see.
@@ -135,8 +135,8 @@ def _pending(raw: Json, counted: str, waiting: Mapping[str, int]) -> int:
     return max(_whole(raw.get(counted)), known, some)
 
 
-def _most_gpus(raw: Json, gpus: int) -> int | None:
-    """As sizes of all its partitions where the scheduler says them, else its share."""
+def _max_gpus(raw: Json, gpus: int) -> int | None:
+    """Return the maximum of GPUs: the sum of the partitions' sizes if known, else the share."""
     partitions = children((raw.get("capacities") or {}).get("queueCapacitiesByPartition"), "")
     sizes = [part["effectiveMaxResource"] for part in partitions if "effectiveMaxResource" in part]
     if sizes:
@@ -145,25 +145,25 @@ def _most_gpus(raw: Json, gpus: int) -> int | None:
     return None if share is None else int(gpus * share / 100)
 
 
-def _fair(raw: Json, cluster: Size, room: int, waiting: Mapping[str, int]) -> Iterator[QueueUse]:
-    used, most, share = (
+def _fair(raw: Json, cluster: Size, free: int, waiting: Mapping[str, int]) -> Iterator[QueueUse]:
+    used, maximum, share = (
         size(raw.get(key)) if raw.get(key) else None
         for key in ("usedResources", "maxResources", "steadyFairResources")
     )
-    if most is not None:
-        room = max(0, min(room, most.gpus - (used.gpus if used is not None else 0)))
+    if maximum is not None:
+        free = max(0, min(free, maximum.gpus - (used.gpus if used is not None else 0)))
     below = children(raw.get("childQueues"), "queue")
     for child in below:
-        yield from _fair(child, cluster, room, waiting)
+        yield from _fair(child, cluster, free, waiting)
     if below:
         return
     yield QueueUse(
         name=str(raw.get("queueName")).removeprefix("root."),
         capacity=_part(share, cluster),
         used=_part(used, cluster),
-        gpus_total=min(cluster.gpus, most.gpus) if most is not None else cluster.gpus,
+        gpus_total=min(cluster.gpus, maximum.gpus) if maximum is not None else cluster.gpus,
         gpus_used=used.gpus if used is not None else None,
-        gpus_free=room,
+        gpus_free=free,
         pending=_pending(raw, "numPendingApps", waiting),
         running=_whole(raw.get("numActiveApps")),
     )

@@ -1,7 +1,7 @@
-"""Why applications wait, in one sentence each: a few questions for all of them together, seldom.
+"""Explain why applications wait, with a few cached requests for all applications together.
 
-The judgement is ``submarine_runtime.yarn.pending``'s, which the coordinator of a distributed
-job uses as well. Nothing is asked while nothing waits.
+``submarine_runtime.yarn.pending``, which the coordinator uses too, derives the reason. Without
+waiting applications, no requests are made.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES, SCHEDULER, Answers
+from submarine_jobs.backends.yarn.cluster.cache import APPS, NODES, SCHEDULER, ResponseCache
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_runtime.yarn import ContainerRequest, Size, explain_pending, parse_size
 
 _ACTIVE = "ACCEPTED,RUNNING"
-#: So many applications are asked for what they still request, by their tags.
-_MOST = 40
+#: Maximum number of applications that are explained.
+_MAX_EXPLAINED = 40
 
 
 class Waits:
-    """Explains waits on one cluster.
+    """Explains why applications wait on one cluster.
 
     Parameters
     ----------
     user
-        Who acts there: limits of a user are this one's.
+        The submitting user, for limits of a user.
 
     Attributes
     ----------
-    answers
-        What was said of the cluster as a whole.
+    cache
+        Recent responses about the whole cluster.
     """
 
     def __init__(self, rm: ResourceManager, user: str) -> None:
         self._rm, self._user = rm, user
-        self.answers = Answers(rm)
+        self.cache = ResponseCache(rm)
 
-    def sentences(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-        """Application id -> why it waits; only those of which that is known.
+    def explain(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+        """Return application id -> reason for its wait, where that is known.
 
         Parameters
         ----------
@@ -48,64 +48,64 @@ class Waits:
         if not waiting:
             return {}
         try:
-            answers, requests = self.cluster(), self._requests(waiting[:_MOST])
+            responses, requests = self.cluster_state(), self._requests(waiting[:_MAX_EXPLAINED])
         except (ClusterError, RefusedError):
             return {}
         found = {}
-        for app in waiting[:_MOST]:
+        for app in waiting[:_MAX_EXPLAINED]:
             identity = str(app.get("id"))
             queue = str(app.get("queue") or "")
             needs = requests.get(identity, [])
-            found[identity] = self._explain(needs, queue, identity, answers)
+            found[identity] = self._explain(needs, queue, identity, responses)
         return {identity: sentence for identity, sentence in found.items() if sentence}
 
     def would_wait(self, needs: Sequence[ContainerRequest], queue: str) -> str:
-        """Why containers of this size would not be there at once; empty if they would.
+        """Return why such containers would not be allocated at once; empty if they would.
 
         Raises
         ------
         ClusterError
             If the ResourceManager does not answer.
         """
-        return self._explain(needs, queue, "", self.cluster())
+        return self._explain(needs, queue, "", self.cluster_state())
 
-    def cluster(self) -> dict[str, Any]:
-        """What ``explain`` needs of the cluster, at most some seconds old."""
-        return {what: self.answers.ask(what) for what in (SCHEDULER, NODES, APPS)}
+    def cluster_state(self) -> dict[str, Any]:
+        """Return the responses that ``explain_pending`` needs, at most some seconds old."""
+        return {what: self.cache.get(what) for what in (SCHEDULER, NODES, APPS)}
 
-    def judged(
+    def explain_cached(
         self,
         waiting: Sequence[Mapping[str, Any]],
         needs: Mapping[str, Sequence[ContainerRequest]],
         apps: Sequence[Mapping[str, Any]],
     ) -> dict[str, str]:
-        """As ``sentences``, from what was said last: asks nothing.
+        """Explain waits as ``explain`` does, from the last responses, without a request.
 
         Parameters
         ----------
         needs
-            Application id -> what it still asks for.
+            Application id -> its pending container requests.
         apps
-            The applications that go on, as far as they are known.
+            The known active applications.
         """
-        scheduler, nodes = self.answers.last(SCHEDULER), self.answers.last(NODES)
+        scheduler, nodes = self.cache.latest(SCHEDULER), self.cache.latest(NODES)
         if scheduler is None or nodes is None:
             return {}
-        answers = {SCHEDULER: scheduler, NODES: nodes, APPS: {"apps": {"app": apps}}}
+        responses = {SCHEDULER: scheduler, NODES: nodes, APPS: {"apps": {"app": apps}}}
         found = {}
-        for app in waiting[:_MOST]:
+        for app in waiting[:_MAX_EXPLAINED]:
             identity, queue = str(app.get("id")), str(app.get("queue") or "")
-            if sentence := self._explain(needs.get(identity, ()), queue, identity, answers):
+            if sentence := self._explain(needs.get(identity, ()), queue, identity, responses):
                 found[identity] = sentence
         return found
 
     def _requests(self, waiting: Sequence[Mapping[str, Any]]) -> dict[str, list[ContainerRequest]]:
-        """Application id -> what it still asks for."""
+        """Return application id -> its pending container requests."""
         tags = [tag for app in waiting if (tag := _own_tag(app))]
         if not tags:
             return {}
-        answer = self._rm.get("/apps", states=_ACTIVE, applicationTags=",".join(tags))
-        apps = ((answer or {}).get("apps") or {}).get("app") or []
+        response = self._rm.get("/apps", states=_ACTIVE, applicationTags=",".join(tags))
+        apps = ((response or {}).get("apps") or {}).get("app") or []
         return {str(app.get("id")): needs_of(app) for app in apps}
 
     def _explain(
@@ -113,18 +113,18 @@ class Waits:
         needs: Sequence[ContainerRequest],
         queue: str,
         identity: str,
-        answers: Mapping[str, Any],
+        responses: Mapping[str, Any],
     ) -> str:
         try:
             return explain_pending(
-                needs, queue, user=self._user, application_id=identity, always=False, **answers
+                needs, queue, user=self._user, application_id=identity, always=False, **responses
             )
         except (TypeError, ValueError, AttributeError, KeyError):
-            return ""  # an answer of another form than any that we know
+            return ""  # a response of an unknown format
 
 
 def needs_of(app: Mapping[str, Any]) -> list[ContainerRequest]:
-    """What an application still asks for, one entry a size."""
+    """Return the pending container requests of an application, one entry for each size."""
     raw = app.get("resourceRequests") or []
     entries = [raw] if isinstance(raw, Mapping) else [one for one in raw if one]
     counted: dict[tuple[Size, str], int] = {}

@@ -1,7 +1,7 @@
 """The ResourceManager's REST interface: one request at a time, with timeout and failover.
 
-Returns the JSON as it stands; ``queues``, ``nodes`` and ``observe`` give it meaning. Every answer
-is bounded in size. Proxy variables are not looked at: a ResourceManager is never behind one.
+Returns the JSON of the response; other modules interpret it. Responses have a maximum size. Proxy
+variables are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from urllib.parse import urlencode, urlsplit
 from submarine_jobs.access import check_complete
 from submarine_jobs.errors import ClusterError, RefusedError
 
-MAX_ANSWER = 64 << 20
+MAX_RESPONSE = 64 << 20
 Json = Mapping[str, Any]
 
 
@@ -30,7 +30,7 @@ class ResourceManager:
     urls
         Base URLs, ``http://host:port``.
     timeout
-        Seconds for one question, all ResourceManagers together.
+        Seconds for one request, including all attempts.
     user
         For simple authentication.
     """
@@ -53,38 +53,38 @@ class ResourceManager:
         return self._urls[self._active]
 
     def get(self, path: str, **query: str) -> Any:
-        """``GET /ws/v1/cluster<path>``; None when there is no such thing (404).
+        """Return the JSON of ``GET /ws/v1/cluster<path>``; None for status 404.
 
         Raises
         ------
         ClusterError
-            If no ResourceManager answers in time, or with something else than JSON.
+            If no ResourceManager answers in time, or the response is not JSON.
         RefusedError
-            If it answers no.
+            If the response has an error status.
         """
-        status, body = self._ask("GET", path, query, None)
+        status, body = self._request("GET", path, query, None)
         if status == 404:
             return None
-        return self._meaning(status, body)
+        return self._decode(status, body)
 
-    def kill(self, application_id: str, why: str) -> bool:
-        """Ask that an application be killed; False if this interface is not allowed to.
+    def kill(self, application_id: str, reason: str) -> bool:
+        """Kill an application; return False if this interface is not allowed to.
 
-        A lost reply does no harm: the same request may be sent again.
+        The request may be repeated after a lost reply.
         """
-        body = json.dumps({"state": "KILLED", "diagnostics": why[:400]}).encode()
+        body = json.dumps({"state": "KILLED", "diagnostics": reason[:400]}).encode()
         path = f"/apps/{application_id}/state"
-        status, answer = self._ask("PUT", path, {}, body)
-        if status == 400:  # before Hadoop 3.0 a body may hold nothing but the state
-            status, answer = self._ask("PUT", path, {}, b'{"state": "KILLED"}')
+        status, answer = self._request("PUT", path, {}, body)
+        if status == 400:  # Hadoop before 3.0 accepts only the state
+            status, answer = self._request("PUT", path, {}, b'{"state": "KILLED"}')
         if status in (401, 403):
             return False
         if status != 404:
-            self._meaning(status, answer)
+            self._decode(status, answer)
         return True
 
     def set_priority(self, application_id: str, priority: int) -> str | None:
-        """Set an application's priority within its queue; one sentence why not, or None.
+        """Set an application's priority in its queue; return one sentence if that failed, or None.
 
         Raises
         ------
@@ -92,19 +92,19 @@ class ResourceManager:
             If no ResourceManager answers in time.
         """
         body = json.dumps({"priority": priority}).encode()
-        status, answer = self._ask("PUT", f"/apps/{application_id}/priority", {}, body)
+        status, answer = self._request("PUT", f"/apps/{application_id}/priority", {}, body)
         if status in (401, 403):
             return f"The ResourceManager does not let you set a priority ({status})."
         try:
-            told = self._meaning(status, answer)
+            decoded = self._decode(status, answer)
         except RefusedError as exc:
             return exc.message
-        given = told.get("priority") if isinstance(told, dict) else None
+        given = decoded.get("priority") if isinstance(decoded, dict) else None
         if given is not None and int(given) != priority:
             return f"The ResourceManager made it {given}: the queue or the cluster allows no more."
         return None
 
-    def _meaning(self, status: int, body: bytes) -> Any:
+    def _decode(self, status: int, body: bytes) -> Any:
         if status == 401:
             raise ClusterError(
                 f"The ResourceManager at {self.url} asks for Kerberos (SPNEGO).",
@@ -119,16 +119,16 @@ class ResourceManager:
             ) from exc
         if status >= 400:
             remote = answer.get("RemoteException", {}) if isinstance(answer, dict) else {}
-            said = " ".join(str(remote.get("message") or status).split())[:300]
-            raise RefusedError(f"The ResourceManager at {self.url} refused: {said}.")
+            message = " ".join(str(remote.get("message") or status).split())[:300]
+            raise RefusedError(f"The ResourceManager at {self.url} refused: {message}.")
         return answer
 
-    def _ask(
+    def _request(
         self, method: str, path: str, query: Mapping[str, str], body: bytes | None
     ) -> tuple[int, bytes]:
-        """Ask the active one; on failure each of the others once, then the first again."""
-        asked = {**query, "user.name": self._user}
-        target = f"/ws/v1/cluster{path}?{urlencode(asked)}"
+        """Send to the active ResourceManager; on failure to the others, then to the first again."""
+        parameters = {**query, "user.name": self._user}
+        target = f"/ws/v1/cluster{path}?{urlencode(parameters)}"
         deadline = time.monotonic() + self._timeout
         failure = "no address is configured"
         with self._lock:
@@ -137,7 +137,7 @@ class ResourceManager:
                 if left <= 0:
                     break
                 try:
-                    status, headers, answer = self._once(method, target, body, left)
+                    status, headers, answer = self._request_once(method, target, body, left)
                 except (OSError, http.client.HTTPException) as exc:
                     failure = str(exc) or type(exc).__name__
                     self._drop()
@@ -152,7 +152,7 @@ class ResourceManager:
             "Check that it is up and that yarn.resourcemanager.webapp.address is right.",
         )
 
-    def _once(
+    def _request_once(
         self, method: str, target: str, body: bytes | None, left: float
     ) -> tuple[int, Mapping[str, str], bytes]:
         connection = self._connect(left)
@@ -162,9 +162,11 @@ class ResourceManager:
             headers["Content-Type"] = "application/json"
         connection.request(method, target, body, headers)
         with connection.getresponse() as reply:
-            answer = reply.read(MAX_ANSWER + 1)
-            if len(answer) > MAX_ANSWER:
-                raise http.client.HTTPException(f"the answer is longer than {MAX_ANSWER >> 20} MB")
+            answer = reply.read(MAX_RESPONSE + 1)
+            if len(answer) > MAX_RESPONSE:
+                raise http.client.HTTPException(
+                    f"the answer is longer than {MAX_RESPONSE >> 20} MB"
+                )
             check_complete(reply, answer)
         if reply.will_close:
             self._drop()
@@ -196,7 +198,7 @@ class ResourceManager:
 
 
 def _is_standby(status: int, headers: Mapping[str, str], body: bytes) -> bool:
-    """A standby answers 307 with a Refresh header, or says so in plain text."""
+    """Return whether the response is a standby's: a redirect, a Refresh header, or its text."""
     if status in (301, 302, 303, 307):
         return True
     return "refresh" in headers or body.lstrip().startswith(b"This is standby RM")

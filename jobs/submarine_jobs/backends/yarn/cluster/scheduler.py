@@ -1,6 +1,6 @@
-"""Queues and nodes as the ResourceManager describes them, for the plan and for completion.
+"""Queues and nodes from the JSON of the ResourceManager, for planning and completion.
 
-Understands the capacity and the fair scheduler. Asks nobody; works on the REST interface's JSON.
+Supports the capacity scheduler and the fair scheduler.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Size:
     gpus: int = 0
 
     def holds(self, other: Size) -> bool:
-        """Whether ``other`` fits into this."""
+        """Return whether ``other`` fits into this size."""
         return (
             other.memory <= self.memory and other.vcores <= self.vcores and other.gpus <= self.gpus
         )
@@ -34,22 +34,22 @@ class Queue:
     Parameters
     ----------
     masters
-        What all application masters of the queue may hold together; None: no limit is known.
+        Limit for all application masters of the queue together; None: unknown.
     masters_user
-        The same for one user's masters.
+        Limit for the masters of one user.
     masters_used
-        What they hold now.
+        Resources that the masters use now.
     maximum
-        The largest container that the queue accepts; None: not said.
+        The largest container that the queue accepts; None: unknown.
     share
-        The most that it can ever hold, as a part of the cluster from 0 to 1; None: not said.
+        Maximum share of the cluster, from 0 to 1; None: unknown.
     most
-        The same as a size, where the scheduler says it so.
+        Maximum resources, if the scheduler reports them as a size.
     labels
-        Node labels that its jobs may ask for; ``*``: any. None: not said.
+        Node labels that its jobs may request; ``*``: any. None: unknown.
     users
-        Who may submit to it where the cluster checks that; None: all, members of a group, or not
-        said.
+        Users that may submit, if the cluster checks that; None: all, members of a group, or
+        unknown.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Queue:
 
 
 def size(raw: Any) -> Size:
-    """A resource as the REST interface writes it, in any of its forms."""
+    """Return a resource from any of the forms of the REST interface."""
     if not isinstance(raw, Mapping):
         return Size()
     gpus = 0
@@ -79,7 +79,7 @@ def size(raw: Any) -> Size:
 
 
 def queues(scheduler: Any) -> list[Queue]:
-    """All queues of ``/ws/v1/cluster/scheduler``, in the scheduler's order."""
+    """Return all queues of ``/ws/v1/cluster/scheduler``, in the scheduler's order."""
     info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
     if "rootQueue" in info:
         return list(_fair(info["rootQueue"]))
@@ -90,13 +90,13 @@ def queues(scheduler: Any) -> list[Queue]:
 
 
 def find(all_queues: list[Queue], name: str) -> Queue | None:
-    """The queue of that short name or full path; a leaf wins over a parent of the same name."""
+    """Return the queue with a short name or full path; prefer a leaf to a parent queue."""
     matches = [q for q in all_queues if name in (q.name, q.path)]
     return next((q for q in matches if q.leaf), matches[0] if matches else None)
 
 
 def smallest_memory(scheduler: Any) -> int | None:
-    """The scheduler's smallest container in MiB, where the ResourceManager says it."""
+    """Return the scheduler's smallest container in MiB; None if unknown."""
     info = ((scheduler or {}).get("scheduler") or {}).get("schedulerInfo") or {}
     for raw in children(info.get("queues"), "queue"):
         partitions = (raw.get("capacities") or {}).get("queueCapacitiesByPartition") or [{}]
@@ -108,7 +108,7 @@ def smallest_memory(scheduler: Any) -> int | None:
 
 
 def largest_node(nodes: Any) -> tuple[Size, int]:
-    """The most that a usable node has of each resource, and how many usable nodes there are."""
+    """Return the maximum of each resource over the usable nodes, and the number of these nodes."""
     usable = [
         node
         for node in ((nodes or {}).get("nodes") or {}).get("node") or []
@@ -125,10 +125,10 @@ def largest_node(nodes: Any) -> tuple[Size, int]:
     )
 
 
-def some_node_holds(nodes: Any, wanted: Size) -> bool:
-    """Whether one usable node, empty, could hold ``wanted``."""
+def some_node_holds(nodes: Any, needed: Size) -> bool:
+    """Return whether a running node has the total resources ``needed``."""
     return any(
-        node_total(node).holds(wanted)
+        node_total(node).holds(needed)
         for node in ((nodes or {}).get("nodes") or {}).get("node") or []
         if node.get("state") == "RUNNING"
     )
@@ -136,7 +136,7 @@ def some_node_holds(nodes: Any, wanted: Size) -> bool:
 
 @dataclass(frozen=True)
 class Node:
-    """One usable node: all that it has, in use or not."""
+    """A usable node; ``total`` includes resources in use."""
 
     host: str
     rack: str
@@ -145,7 +145,7 @@ class Node:
 
 
 def usable_nodes(nodes: Any) -> list[Node]:
-    """The running nodes of ``/ws/v1/cluster/nodes``."""
+    """Return the running nodes of ``/ws/v1/cluster/nodes``."""
     return [
         Node(
             str(raw.get("nodeHostName") or ""),
@@ -159,7 +159,7 @@ def usable_nodes(nodes: Any) -> list[Node]:
 
 
 def node_total(node: Mapping[str, Any]) -> Size:
-    """All that a node of ``/nodes`` has, in use or not."""
+    """Return the total resources of a node of ``/nodes``, including those in use."""
     if node.get("totalResource"):
         return size(node["totalResource"])
     used, free = size(node.get("usedResource")), size(node.get("availableResource"))
@@ -170,7 +170,7 @@ def node_total(node: Mapping[str, Any]) -> Size:
 
 
 def children(raw: Any, key: str) -> list[Mapping[str, Any]]:
-    """What lies below ``key``: a list of objects, or one that stands alone."""
+    """Return the list of objects of ``key``; the value may be a single object."""
     found = (raw or {}).get(key) if isinstance(raw, Mapping) else raw
     if isinstance(found, Mapping):
         return [found]
@@ -178,9 +178,9 @@ def children(raw: Any, key: str) -> list[Mapping[str, Any]]:
 
 
 def _users(raw: Mapping[str, Any]) -> frozenset[str] | None:
-    """Users that a queue's own access lists name; None: all, a group, or no lists are said.
+    """Return the users in a queue's own access lists; None: all, a group, or no lists.
 
-    A user who may submit to a queue or administer it, or any queue above it, may submit there.
+    Access to submit to or administer a queue applies to the queues below it.
     """
     lists = {
         str(entry.get("accessType")): str(entry.get("accessControlList") or "")

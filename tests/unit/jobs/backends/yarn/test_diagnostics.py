@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_jobs.backends.yarn.cluster.diagnostics import why_ended, why_waiting
+from submarine_jobs.backends.yarn.cluster.diagnostics import end_reason, wait_reason
 from submarine_runtime.protocol.reasons import EndReason as R
 
 FAILED_AM = (
@@ -130,8 +130,10 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("state", "final", "diagnostics", "reason", "detail"), ENDS)
-def test_why_ended(state: str, final: str, diagnostics: str, reason: R, detail: str | None) -> None:
-    found, said = why_ended(state, final, diagnostics)
+def test_end_reason(
+    state: str, final: str, diagnostics: str, reason: R, detail: str | None
+) -> None:
+    found, said = end_reason(state, final, diagnostics)
     assert found is reason
     if detail is not None:
         assert said == detail
@@ -141,7 +143,7 @@ def test_why_ended(state: str, final: str, diagnostics: str, reason: R, detail: 
 
 def test_a_stack_trace_never_becomes_the_detail() -> None:
     trace = "Unexpected error\n" + "\tat org.apache.hadoop.Foo.bar(Foo.java:1)\n" * 50
-    _, said = why_ended("FAILED", "FAILED", trace)
+    _, said = end_reason("FAILED", "FAILED", trace)
     assert len(said) <= 300
 
 
@@ -183,5 +185,5 @@ FREE_WAITS = (
         ("", "queue narrow: submitted, not yet looked at"),
     ],
 )
-def test_why_waiting(diagnostics: str, sentence: str) -> None:
-    assert why_waiting(diagnostics, "narrow") == sentence
+def test_wait_reason(diagnostics: str, sentence: str) -> None:
+    assert wait_reason(diagnostics, "narrow") == sentence
