@@ -32,6 +32,7 @@ def open_session(profile: str | None = None) -> Session:
         If the configuration holds something impossible or there is no such profile.
     """
     if profile not in _sessions:
+        # cost: `import submarine_jobs` loads no other module.
         from submarine_jobs.client import Session
         from submarine_jobs.config import load_config
 
@@ -62,10 +63,12 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
     RefusedError, ClusterError
         If the cluster says no, or does not answer.
     """
+    # cost: `import submarine_jobs` loads no other module.
     from submarine_jobs.client import started_jobs as started
 
     # From the first moment: a thread that is here is waited for at the end of a headless run.
     with started.submitting():
+        # cost: the command language with click.
         from submarine_jobs.python_api import run_from_python
 
         return run_from_python(open_session(profile), name, wait=wait, **options)

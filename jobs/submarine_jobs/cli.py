@@ -11,8 +11,13 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
+from submarine_jobs.commands.grammar import grammar
+from submarine_jobs.errors import SubmarineError
+from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend, to_json
+from submarine_jobs.model import in_workflow_node
+from submarine_jobs.text import filter_for_terminal, printable
+
 if TYPE_CHECKING:
-    from submarine_jobs.errors import SubmarineError
     from submarine_jobs.frontends import Outcome
 
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
@@ -27,9 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if COMPLETE_VARIABLE in os.environ:
         return _complete(os.environ[COMPLETE_VARIABLE])
+    # cost: sqlite3, which a completion does not need.
     from submarine_jobs.commands import execute
-    from submarine_jobs.errors import SubmarineError
-    from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend
 
     frontend = TerminalFrontend(json_asked="--json" in words)
     _heed_termination(argv)
@@ -64,8 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _heed_termination(argv: Sequence[str] | None) -> None:
     """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
-    from submarine_jobs.model import in_workflow_node
-
     if argv is None and in_workflow_node():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
@@ -78,8 +80,6 @@ def _deafen(argv: Sequence[str] | None) -> None:
 
 
 def _show(outcome: Outcome, *, after_open_line: bool) -> None:
-    from submarine_jobs.text import filter_for_terminal
-
     text = outcome.rendered()
     if text:
         if after_open_line:
@@ -90,8 +90,6 @@ def _show(outcome: Outcome, *, after_open_line: bool) -> None:
 
 def _complain(error: SubmarineError, *, as_json: bool) -> int:
     if as_json:
-        from submarine_jobs.frontends import to_json
-
         kind = type(error).__name__
         print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
     else:
@@ -101,8 +99,6 @@ def _complain(error: SubmarineError, *, as_json: bool) -> int:
 
 def _say(sentence: str) -> None:
     """A sentence on stderr; what it quotes of a cluster or a job moves no cursor."""
-    from submarine_jobs.text import printable
-
     print(_encodable(printable(sentence, MAX_SENTENCE), sys.stderr), file=sys.stderr)
 
 
@@ -114,10 +110,8 @@ def _encodable(text: str, stream: TextIO) -> str:
 
 def _complete(instruction: str) -> int:
     """Answer the shell: print the completion script, or what may come next."""
+    # cost: click.shell_completion, which only a completion needs.
     from click.shell_completion import shell_complete
-
-    from submarine_jobs.commands.grammar import grammar
-    from submarine_jobs.frontends import TerminalFrontend
 
     frontend = TerminalFrontend(json_asked=False)
     try:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
     """Let ``%load_ext submarine_kernel`` do the same as ``%load_ext submarine_magics``."""
-    # The Jupyter server imports this package and does not need the magics.
+    # cost: the Jupyter server imports this package and does not need the magics.
     from submarine_magics import load_ipython_extension as load
 
     load(shell)

@@ -13,6 +13,7 @@ from ipykernel.kernelapp import IPKernelApp
 from traitlets import List, Type, Unicode
 
 from submarine_kernel.kernelspecs import read_settings
+from submarine_magics import commands
 from submarine_magics.commands import set_defaults
 
 
@@ -24,10 +25,7 @@ class SubmarineKernel(IPythonKernel):
     ) -> Any:
         """Return help on a word of ``%submarine``; other words are inspected by IPython."""
         if "submarine" in code:
-            # Loads the grammar of the commands, which most inspections do not need.
-            from submarine_magics.commands import help_at
-
-            text = help_at(code, len(code) if cursor_pos is None else cursor_pos)
+            text = commands.help_at(code, len(code) if cursor_pos is None else cursor_pos)
             if text is not None:
                 data = {"text/plain": text}
                 return {"status": "ok", "found": True, "data": data, "metadata": {}}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.program import tags_to_line, writes_file
+from submarine_magics import commands, headless
 from submarine_magics.execution import (
     Execution,
     Executions,
@@ -29,6 +30,8 @@ from submarine_magics.execution import (
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
+
+    from submarine_magics.magics import SubmarineMagics
 
 _TYPED = re.compile(r"(?:[ \t]*|.*=[ \t]*)(%%?)submarine[ \t](.*)\Z", re.DOTALL)
 #: A cell that may start with a verb that takes the text below it.
@@ -72,18 +75,22 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     matchers[:] = [m for m in matchers if getattr(m, "matcher_identifier", "") != _MATCHER]
 
 
+def _magics_of(shell: InteractiveShell) -> SubmarineMagics:
+    # cost: the command line, which is loaded at the first use of a magic.
+    from submarine_magics.magics import SubmarineMagics
+
+    return SubmarineMagics.of(shell)
+
+
 def _notebook_names(shell: InteractiveShell) -> Callable[[], tuple[str, ...]]:
     """Return a function that returns the notebook's names in the job index: kernel and path."""
     kernel, reference = f"kernel:{os.urandom(16).hex()}", weakref.ref(shell)
 
     def names() -> tuple[str, ...]:
-        # The command line is loaded at the first use of a magic, here and in the other hooks.
-        from submarine_magics.magics import SubmarineMagics
-
         shell = reference()
         if shell is None:
             return ()
-        path = SubmarineMagics.of(shell).notebook_path()
+        path = _magics_of(shell).notebook_path()
         return (kernel,) if path is None else (kernel, str(path.absolute()))
 
     return names
@@ -99,10 +106,7 @@ def _magic(shell: InteractiveShell) -> Any:
                                             first line of a cell that is collected when it runs
         %submarine run --gpu?               help on a command or an option, like Shift+Tab
         """
-        # See `names`.
-        from submarine_magics.magics import SubmarineMagics
-
-        return SubmarineMagics.of(shell).submarine(line, cell)
+        return _magics_of(shell).submarine(line, cell)
 
     return submarine
 
@@ -123,10 +127,7 @@ def _tag_listener(shell: InteractiveShell) -> Callable[[Execution], None]:
     def collect(execution: Execution) -> None:
         tagged = execution.tags and tags_to_line(execution.tags) is not None
         if tagged or writes_file(execution.source):
-            # See `names`.
-            from submarine_magics.magics import SubmarineMagics
-
-            SubmarineMagics.of(shell).collect_tagged(execution)
+            _magics_of(shell).collect_tagged(execution)
 
     return collect
 
@@ -137,15 +138,9 @@ def _cell_end_hook(shell: InteractiveShell) -> Callable[[Any], None]:
     def end(result: Any) -> None:
         error = getattr(result, "error_in_exec", None)
         if error is not None and "submarine_magics.magics" in sys.modules:
-            # See `names`.
-            from submarine_magics.magics import SubmarineMagics
-
-            SubmarineMagics.of(shell).note_exception(str(result.info.raw_cell), error)
+            _magics_of(shell).note_exception(str(result.info.raw_cell), error)
         if started.any_started() or has_thread_errors():
-            # See `names`.
-            from submarine_magics.headless import end_cell
-
-            end_cell(shell, result)
+            headless.end_cell(shell, result)
 
     setattr(end, _MARK, True)
     return end
@@ -165,17 +160,10 @@ def _matcher(shell: InteractiveShell) -> Any:
         if typed is None:
             found = None
             if _VERB_CELL.match(context.full_text):
-                # See `names`.
-                from submarine_magics.commands import complete_text
-
                 place = context.cursor_line, context.cursor_position
-                found = complete_text(context.full_text, *place)
+                found = commands.complete_text(context.full_text, *place)
             return found or {"completions": [], "suppress": False}
-        # See `names`.
-        from submarine_magics.commands import complete
-        from submarine_magics.magics import SubmarineMagics
-
-        return complete(SubmarineMagics.of(shell).frontend, typed[1], typed[2])
+        return commands.complete(_magics_of(shell).frontend, typed[1], typed[2])
 
     marked: Any = match
     marked.matcher_api_version = 2

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 def _jupyter_server_extension_points() -> list[dict[str, object]]:
     """Entry point of jupyter-server."""
+    # cost: `jupyter server extension list` imports this package and needs no handlers.
     from submarine_server.extension import SubmarineServer
 
     return [{"module": "submarine_server", "app": SubmarineServer}]

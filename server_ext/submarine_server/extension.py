@@ -35,7 +35,7 @@ class SubmarineServer(ExtensionApp):
 
     def initialize_settings(self) -> None:
         """Create the objects that the handlers share."""
-        # "jupyter server extension list" imports this module and needs none of these.
+        # cost: `jupyter server extension list` imports this module and needs none of these.
         from submarine_server import channel, tensorboard
         from submarine_server.service import JobService
 
@@ -58,7 +58,7 @@ class SubmarineServer(ExtensionApp):
 
         Starting kernels are stopped first: the server waits for them.
         """
-        # Not needed before the server stops.
+        # cost: `jupyter server extension list` imports this module and needs none of these.
         from submarine_kernel.remote import end_starts
 
         await end_starts()
@@ -70,7 +70,7 @@ def routes() -> list[tuple[Any, ...]]:
 
     All handlers below ``BASE`` must be guarded; ``scripts/check_handlers.py`` checks it.
     """
-    # "jupyter server extension list" imports this module and needs no handlers.
+    # cost: `jupyter server extension list` imports this module and needs none of these.
     from submarine_server import channel, handlers, tensorboard
 
     found: list[tuple[Any, ...]] = [

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError, version as installed
+
 #: Version of the JSON and of the websocket's messages.
 API = 1
 
 
 def version() -> str:
     """Return the version of the wheel, or ``0`` if it is not installed."""
-    # importlib.metadata takes milliseconds, which a server without a page does not need.
-    from importlib.metadata import PackageNotFoundError, version as installed
-
     try:
         return installed("jupyter-submarine")
     except PackageNotFoundError:

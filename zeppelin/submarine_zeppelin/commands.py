@@ -9,6 +9,12 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
+from submarine_zeppelin import notes
+from submarine_zeppelin.installation import (
+    find_installation,
+    install as install_group,
+    uninstall as uninstall_group,
+)
 
 
 @verb_group(
@@ -45,9 +51,6 @@ def zeppelin() -> None:
 @option("--replace", is_flag=True, help="Replace Zeppelin's former Submarine interpreter.")
 def install(directory: str, python: str | None, values: tuple[str, ...], replace: bool) -> Outcome:
     """Install the interpreter group `submarine` in the Zeppelin of DIRECTORY."""
-    # Not at the top: each `submarine` command loads this module, and few use the installer.
-    from submarine_zeppelin.installation import find_installation, install as install_group
-
     installation = find_installation(directory)
     changed, notices = install_group(installation, python, _pairs(values), replace=replace)
     done = f"Installed the interpreter group submarine as {installation.setting}."
@@ -63,9 +66,6 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
 @click.argument("directory")
 def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
-    # Not at the top: see `install`.
-    from submarine_zeppelin.installation import find_installation, uninstall as uninstall_group
-
     removed = uninstall_group(find_installation(directory))
     return Outcome(
         "\n".join(f"Removed {path}." for path in removed)
@@ -78,7 +78,7 @@ def uninstall(directory: str) -> Outcome:
 @click.argument("directory")
 def check(directory: str) -> Outcome:
     """Check the group in the Zeppelin of DIRECTORY; exit code 1 if a check fails."""
-    # Not at the top: see `install`.
+    # cost: the checks with thriftpy2; `zeppelin --help` does not need them.
     from submarine_jobs.commands import result_lines
     from submarine_jobs.doctor import Status
     from submarine_zeppelin.installation import check_installation, find_installation
@@ -106,26 +106,16 @@ def check(directory: str) -> Outcome:
 @option("--force", is_flag=True, help="Overwrite a notebook that was not exported from a note.")
 def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     """Export the note in FILE (.zpln) as a Jupyter notebook, for `submarine run` and workflows."""
-    # Not at the top: see `install`.
-    from submarine_zeppelin.notes import (
-        NOTEBOOK,
-        check_replaceable,
-        export_notebook,
-        notebook_stem,
-        read_note_file,
-        write_notebook,
-    )
-
-    note = read_note_file(file)
-    target = output or Path(notebook_stem(note.name, note.note_id) + NOTEBOOK)
-    if target.suffix != NOTEBOOK:
+    note = notes.read_note_file(file)
+    target = output or Path(notes.notebook_stem(note.name, note.note_id) + notes.NOTEBOOK)
+    if target.suffix != notes.NOTEBOOK:
         raise UsageError(
-            f"{target} is not the name of a notebook.", f"Use a name that ends in {NOTEBOOK}."
+            f"{target} is not the name of a notebook.", f"Use a name that ends in {notes.NOTEBOOK}."
         )
     if not force:
-        check_replaceable(target)
-    notebook = export_notebook(note.paragraphs, note.note_id)
-    path = write_notebook(notebook, target.parent, target.stem)
+        notes.check_replaceable(target)
+    notebook = notes.export_notebook(note.paragraphs, note.note_id)
+    path = notes.write_notebook(notebook, target.parent, target.stem)
     written = [str(path), *(str(path.parent / name) for name in notebook.files)]
     cells = len(notebook.document["cells"]) - 1
     lines = [

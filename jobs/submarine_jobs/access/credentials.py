@@ -47,7 +47,7 @@ def create_secret(job_id: str) -> JobSecret:
 
 def _create(job_id: str) -> tuple[str, str, str]:
     """Create token, certificate and key."""
-    # cryptography is loaded only by a submit.
+    # cost: cryptography (0.1 s, 25 MB), which only a submission needs.
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec

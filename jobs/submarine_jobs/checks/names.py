@@ -12,6 +12,9 @@ import re
 import warnings
 from collections.abc import Collection, Sequence
 
+from pyflakes.checker import Checker
+from pyflakes.messages import UndefinedName
+
 from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle, DocumentCell, parse_cell
@@ -79,9 +82,6 @@ def check_returned(
 
 def _undefined(bundle: Bundle, file: str, given: Collection[str]) -> list[tuple[str, int]]:
     """Undefined names of one file with the first line that uses each."""
-    from pyflakes.checker import Checker
-    from pyflakes.messages import UndefinedName
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(bundle.files[file])

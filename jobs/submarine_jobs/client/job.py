@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import logs, outputs
 from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory, LogChunk
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.client.cancelling import cancel
@@ -194,10 +195,8 @@ class Job:
         tasks
             Names of tasks, or ``"*"`` for all; None: the chief or only task.
         """
-        from submarine_jobs.logs import follow_newest
-
         chosen = (tasks,) if isinstance(tasks, str) else tuple(tasks or (self.chief,))
-        return follow_newest(self, chosen, {"stdout": stdout, "stderr": stderr})
+        return logs.follow_newest(self, chosen, {"stdout": stdout, "stderr": stderr})
 
     def metrics(self, task: str | None = None) -> Any:
         """Return the measurements of each task as a pandas DataFrame, also while the job runs.
@@ -207,9 +206,7 @@ class Job:
         SubmarineError
             If pandas is not installed; the message names an alternative.
         """
-        from submarine_jobs.outputs import metrics_frame
-
-        return metrics_frame(self.directory, task)
+        return outputs.metrics_frame(self.directory, task)
 
     @property
     def result(self) -> Result:
@@ -220,9 +217,7 @@ class Job:
         SubmarineError
             If the job has not succeeded or has returned nothing.
         """
-        from submarine_jobs.outputs import read_result
-
-        return read_result(self)
+        return outputs.read_result(self)
 
     def outputs(self) -> list[tuple[str, int]]:
         """Return the output files as (path in the job directory, bytes)."""
@@ -234,15 +229,14 @@ class Job:
 
     def save_model(self, name: str = "") -> ModelVersion:
         """Save the current model directory as a named version; training continues."""
+        # cost: a job is mostly only shown; the other modules of this package are loaded when used.
         from submarine_jobs.client.model_saving import save_model
 
         return save_model(self, name)
 
     def models(self) -> list[ModelVersion]:
         """Return the saved versions of the model, oldest first."""
-        from submarine_jobs.outputs import versions
-
-        return versions(self.directory)
+        return outputs.versions(self.directory)
 
     def rerun(self, *, resume: bool = False, yes: bool = False) -> Job:
         """Submit the same bundle and spec again; with ``resume``, from the newest checkpoint.
@@ -257,6 +251,7 @@ class Job:
         RefusedError
             If the job belongs to another user and ``yes`` is not given.
         """
+        # cost: the modules of a submission.
         from submarine_jobs.client.repetition import rerun
 
         return rerun(self, resume=resume, yes=yes)

@@ -68,6 +68,7 @@ class Session:
         claim: Callable[[str], bool] | None = None,
     ) -> Job:
         """Submit a job; see ``submarine_jobs.submit``."""
+        # cost: the modules of a submission.
         from submarine_jobs.submit import submit
 
         data = bundle.zip_bytes() if bundle else None
@@ -76,6 +77,7 @@ class Session:
 
     def begin_job(self, job_id: str, name: str, backend: Backend, directory: JobDirectory) -> Job:
         """Return the object of a job that is about to be submitted, and list it as started."""
+        # cost: 25 modules; a server that starts kernels loads them with the first kernel.
         from submarine_jobs.client.job import Job
 
         job = Job(self, job_id, name, backend, directory, None)
@@ -93,6 +95,7 @@ class Session:
 
         ``on_trouble`` receives errors; jobs may then be missing or shown in their last known state.
         """
+        # cost: as in `begin_job`.
         from submarine_jobs.client.listing import list_jobs
 
         return list_jobs(self, limit, on_trouble)
@@ -102,6 +105,7 @@ class Session:
 
         ``last`` is the newest job of this user on this machine; in a notebook, of this notebook.
         """
+        # cost: as in `begin_job`.
         from submarine_jobs.client.listing import find_job
 
         return find_job(self, text)
@@ -109,6 +113,7 @@ class Session:
     @functools.cached_property
     def watcher(self) -> Watcher:
         """The watcher of displayed jobs, with its background thread."""
+        # cost: asyncio, which only a displayed job needs.
         from submarine_jobs.client.watcher import Watcher
 
         return Watcher(self)
@@ -120,10 +125,12 @@ class Session:
 
 def _make_backend(name: str, profile: Profile) -> Backend:
     if name == "local":
+        # cost: only the backend in use is loaded.
         from submarine_jobs.backends.local import LocalBackend
 
         return LocalBackend(profile)
     if name == "yarn":
+        # cost: only the backend in use is loaded.
         from submarine_jobs.backends.yarn import YarnBackend
 
         return YarnBackend(profile)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from submarine_jobs.backends.yarn import driver
 from submarine_jobs.commands.grammar import (
     Verb,
     backend_option,
@@ -16,7 +17,8 @@ from submarine_jobs.commands.grammar import (
     remember_queues,
 )
 from submarine_jobs.commands.run import MEMORY, count
-from submarine_jobs.errors import ConfigError
+from submarine_jobs.config import load_config
+from submarine_jobs.errors import ConfigError, SubmarineError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.options import RoleOptions, RunOptions
 from submarine_jobs.text import one_line
@@ -89,7 +91,7 @@ def doctor(
     It changes nothing but a small file in the job root, which it removes. Exit code 1 when a check
     found an error.
     """
-    from submarine_jobs.config import load_config
+    # cost: `doctor --help` needs none of the checks.
     from submarine_jobs.doctor import CHECKS, DoctorContext, Status, examine
 
     options = {"profile": profile, "backend": backend, "queue": queue}
@@ -143,6 +145,7 @@ def result_lines(results: Sequence[Result]) -> list[str]:
 
 
 def _files(config: Config, refused: ConfigError | None) -> Result:
+    # cost: `doctor --help` needs none of the checks.
     from submarine_jobs.doctor import Result, Status
 
     name = "configuration files"
@@ -157,9 +160,7 @@ def _many(number: int, word: str) -> str:
 
 
 def _stop_driver(config: Config) -> Outcome:
-    from submarine_jobs.backends.yarn.driver import stop_driver
-
-    ended = stop_driver(config.profile)
+    ended = driver.stop_driver(config.profile)
     drivers = "driver was" if ended == 1 else "drivers were"
     text = f"{ended} {drivers} ended; jobs go on." if ended else "No driver is running."
     return Outcome(text=text, value={"stopped": ended})
@@ -167,8 +168,6 @@ def _stop_driver(config: Config) -> Outcome:
 
 def _remember(context: DoctorContext, config: Config) -> None:
     """The queues are known now: keep their names for Tab."""
-    from submarine_jobs.errors import SubmarineError
-
     with contextlib.suppress(SubmarineError):
         queues = context.yarn.overview().queues
         remember_queues(config, [queue.name for queue in queues if queue.state == "RUNNING"])

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import click
 
+from submarine_jobs import display
 from submarine_jobs.commands.grammar import ParsedType, Verb, backend_option, option, profile_option
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
+from submarine_jobs.text import duration, escape_html_line, one_line
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -87,9 +89,6 @@ def list_jobs(
     backend: str | None,
 ) -> Outcome:
     """List your jobs, newest first: those that this machine knows and those of the job root."""
-    from submarine_jobs import display
-    from submarine_jobs.text import escape_html_line, one_line
-
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
@@ -120,8 +119,6 @@ def list_jobs(
 
 def _last_known(shown: Sequence[JobRecord]) -> list[str]:
     """Why states have a question mark: a line for each cause, with the age of the newest."""
-    from submarine_jobs.text import duration, one_line
-
     causes: dict[str, list[JobRecord]] = {}
     for record in shown:
         if record.last_known:

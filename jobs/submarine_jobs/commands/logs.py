@@ -30,13 +30,13 @@ from submarine_jobs.commands.log_output import (
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.logs import LogKey, merged, read_from
 from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.layout import STREAMS
 
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
     from submarine_jobs.client import Job
-    from submarine_jobs.logs import LogKey
     from submarine_runtime.protocol.record import JobRecord
 
 #: Who takes a log as it comes, and bounds it by itself.
@@ -189,8 +189,6 @@ def _keys(
     streams: Sequence[str],
 ) -> list[LogKey]:
     """The logs that are meant; an empty attempt stands for the only or newest one."""
-    from submarine_jobs.logs import LogKey
-
     keys = []
     for task in chosen:
         found = chosen_attempt(job, task, attempt, record)
@@ -201,8 +199,6 @@ def _keys(
 def _pieces(
     job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int], limit: int | None, whole: bool
 ) -> Iterator[LogChunk]:
-    from submarine_jobs.logs import merged, read_from
-
     if limit is None and len({key.task for key in keys}) > 1:
         yield from merged(job, keys, starts)
         return

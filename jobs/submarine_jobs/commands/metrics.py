@@ -17,8 +17,10 @@ from submarine_jobs.commands.grammar import (
     say_if_foreign,
 )
 from submarine_jobs.commands.log_output import complete_tasks
+from submarine_jobs.display import metrics_table
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import select_tasks
+from submarine_jobs.outputs import read_metrics
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import Row
@@ -55,9 +57,6 @@ def metrics(
     They are measured every two seconds and kept with the job; while it runs, the newest minute may
     not be there yet. --json gives every row.
     """
-    from submarine_jobs.display import metrics_table
-    from submarine_jobs.outputs import read_metrics
-
     found = frontend.session(frontend.config({"profile": profile, "backend": backend})).job(job)
     say_if_foreign(found, frontend)
     wanted = select_tasks(found.task_names, tasks, found.id)

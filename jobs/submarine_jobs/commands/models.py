@@ -18,6 +18,8 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.outputs import model_versions as versions
+from submarine_jobs.text import one_line, size, timestamp
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import ModelVersion
@@ -60,8 +62,6 @@ def models(
 
     With --download one of them is copied to this machine and checked against its digest.
     """
-    from submarine_jobs.outputs import model_versions as versions
-
     if target is not None and download is None:
         raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
@@ -81,7 +81,5 @@ def models(
 
 
 def _row(version: ModelVersion) -> tuple[str, ...]:
-    from submarine_jobs.text import one_line, size, timestamp
-
     count, digest = str(version.count), one_line(version.digest, 64)
     return (version.name, timestamp(version.time), size(version.size), count, digest)

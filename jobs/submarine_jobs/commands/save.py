@@ -13,6 +13,7 @@ from submarine_jobs.commands.grammar import (
     profile_option,
 )
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_jobs.text import one_line, size
 
 
 @click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
@@ -30,8 +31,6 @@ def save(
     Training goes on meanwhile: files that are just being written are waited for. After the end of
     the job its final model becomes the version.
     """
-    from submarine_jobs.text import one_line, size
-
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     if not ask_if_foreign(found, frontend, "Save", "a version is written to their job", yes=yes):

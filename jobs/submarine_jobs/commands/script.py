@@ -47,6 +47,7 @@ def _in_order(files: Iterable[str], program: str) -> list[str]:
 
 
 def _html(name: str, text: str) -> str:
+    # cost: pygments (30 ms), which only a notebook needs.
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer

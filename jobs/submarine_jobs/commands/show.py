@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from submarine_jobs import display
 from submarine_jobs.commands.grammar import (
     Verb,
     backend_option,
@@ -13,6 +14,7 @@ from submarine_jobs.commands.grammar import (
     say_if_foreign,
 )
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.outputs import result_words
 
 
 @click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
@@ -34,9 +36,6 @@ def show(
 
     JOB is an id, the beginning of one, a name (the newest job of that name), or last.
     """
-    from submarine_jobs import display
-    from submarine_jobs.outputs import result_words
-
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     say_if_foreign(found, frontend)

@@ -24,6 +24,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.config import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import CLUSTER, SUCCESS, Frontend, Outcome
+from submarine_jobs.tensorboards import Board
 from submarine_jobs.text import escape_html, escape_html_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
@@ -100,8 +101,6 @@ def _elsewhere(ids: list[str]) -> Outcome:
 
 def _here(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
     """Serve until interrupted."""
-    from submarine_jobs.tensorboards import Board
-
     board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
     said: set[str] = set()
     try:

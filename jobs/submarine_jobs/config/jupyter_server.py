@@ -62,7 +62,7 @@ def _written(environ: Mapping[str, str]) -> dict[str, Any]:
     if not parent.isdecimal():
         return {}
     try:
-        # Not installed with the command line alone; loads only where a server started this process.
+        # cost: jupyter_core, which the command line alone does not install.
         from jupyter_core.paths import jupyter_runtime_dir
 
         path = Path(jupyter_runtime_dir()) / f"jpserver-{int(parent)}.json"

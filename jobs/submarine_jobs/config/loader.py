@@ -203,7 +203,7 @@ def _minicluster() -> dict[str, tuple[Any, str]]:
     NoClusterError
         If the minicluster is not running.
     """
-    # Loads the minicluster only where its profile is chosen.
+    # cost: the minicluster, which only its own profile needs.
     from submarine_minicluster import Minicluster, MiniclusterError
 
     cluster = Minicluster()

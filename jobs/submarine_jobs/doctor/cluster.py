@@ -10,6 +10,7 @@ import uuid
 from email.utils import parsedate_to_datetime
 from urllib.parse import quote, urlsplit
 
+from submarine_jobs.backends.yarn.cluster import find, largest_node, queues as all_queues
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
@@ -20,8 +21,6 @@ MAX_SKEW = 30.0
 
 def resourcemanager(context: DoctorContext) -> Finding:
     """The REST interface answers, and nodes are there."""
-    from submarine_jobs.backends.yarn.cluster import largest_node
-
     info = (context.ask_rm("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
     most, nodes = largest_node(context.ask_rm("/nodes"))
@@ -59,8 +58,6 @@ def clock(context: DoctorContext) -> Finding:
 
 def queues(context: DoctorContext) -> Finding:
     """The scheduler's queues, and that the profile's is one of them."""
-    from submarine_jobs.backends.yarn.cluster import find, queues as all_queues
-
     found = all_queues(context.ask_rm("/scheduler"))
     leaves = [queue.name for queue in found if queue.leaf and queue.running]
     listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")

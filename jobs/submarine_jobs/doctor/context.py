@@ -68,6 +68,7 @@ class DoctorContext:
         NoClusterError
             If the profile is none.
         """
+        # cost: the YARN backend, which the checks of this machine do not need.
         from submarine_jobs.backends.yarn import YarnBackend
 
         with self._lock:

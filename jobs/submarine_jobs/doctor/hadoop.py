@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from submarine_jobs.backends.yarn import driver
+from submarine_jobs.backends.yarn.cluster import largest_node
 from submarine_jobs.config import check_file
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
@@ -56,10 +58,8 @@ def configuration(context: DoctorContext) -> Finding:
 
 def client(context: DoctorContext) -> Finding:
     """The ``yarn`` command, and that it names jars."""
-    from submarine_jobs.backends.yarn.driver import java_home, yarn_command
-
-    command = yarn_command(context.profile, context.conf.directory)
-    home = java_home(context.profile)
+    command = driver.yarn_command(context.profile, context.conf.directory)
+    home = driver.java_home(context.profile)
     words: list[str | Path] = [
         "/usr/bin/env",
         f"JAVA_HOME={home}",
@@ -83,8 +83,6 @@ def client(context: DoctorContext) -> Finding:
 
 def resource_types(context: DoctorContext) -> Finding:
     """``yarn.io/gpu``: a client whose configuration lacks it cannot ask for GPUs at all."""
-    from submarine_jobs.backends.yarn.cluster import largest_node
-
     known = context.conf.knows_gpus
     most, nodes = largest_node(context.ask_rm("/nodes"))
     if most.gpus and not known:

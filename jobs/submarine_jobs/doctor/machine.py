@@ -8,6 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
+from submarine_jobs.backends.yarn import driver
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 
@@ -20,10 +21,8 @@ _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 def java(context: DoctorContext) -> Finding:
     """The Java of the driver."""
-    from submarine_jobs.backends.yarn.driver import java_home, java_version
-
-    home = java_home(context.profile)
-    version = java_version(home)
+    home = driver.java_home(context.profile)
+    version = driver.java_version(home)
     if version not in _GOOD_JAVA and version < 17:
         return warning(
             f"The Java at {home} is version {version}, which Hadoop is not tested with.",

@@ -43,6 +43,7 @@ def conda_pack() -> Any:
         If it is not installed.
     """
     try:
+        # cost: conda-pack, which only conda environments have.
         import conda_pack as packer  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise UsageError(

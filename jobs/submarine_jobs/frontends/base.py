@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
+from submarine_jobs import client, config, outputs
+from submarine_jobs.errors import UsageError
+
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
     from submarine_jobs.config import Config, ConfigFile
@@ -67,35 +70,30 @@ class Frontend:
         UntrustedConfigError
             If the project's file has keys that the user has not confirmed.
         """
-        from submarine_jobs.config import UntrustedConfigError, trust
-
         while True:
             try:
                 return self.read_config(options)
-            except UntrustedConfigError as error:
+            except config.UntrustedConfigError as error:
                 if not self.interactive or not self.confirm_file(error.file):
                     raise
-                trust(error.file)
+                config.trust(error.file)
 
     def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
         """The configuration in force for a command with these options; asks nothing."""
-        from submarine_jobs.config import load_config
+        return config.load_config(options)
 
-        return load_config(options)
-
-    def session(self, config: Config) -> Session:
+    def session(self, config: Config) -> client.Session:
         """The session of a profile, the same object for the same profile."""
-        from submarine_jobs.client import Session
-
         key = repr(config.profile)
         if key not in self._sessions:
             while len(self._sessions) >= MAX_SESSIONS:
                 self._sessions.pop(next(iter(self._sessions)))
-            self._sessions[key] = Session(config.profile)
+            self._sessions[key] = client.Session(config.profile)
         return self._sessions[key]
 
     def cells_bundle(self, program: str) -> Bundle:
         """The bundle of the collected cells; only where ``collection`` is not None."""
+        # cost: the merging of cells, which few front ends have.
         from submarine_jobs.program import build_bundle
 
         if self.collection is None:
@@ -128,15 +126,12 @@ class Frontend:
         UsageError
             If this front end has no variables, or one is not there or cannot travel.
         """
-        from submarine_jobs.errors import UsageError
-        from submarine_jobs.outputs import send_values
-
         if self.namespace is None:
             raise UsageError(
                 "--with sends variables of a notebook, and there is none here.",
                 "Run it as %submarine run in a notebook, or pass --env NAME=VALUE.",
             )
-        return send_values(names, self.namespace)
+        return outputs.send_values(names, self.namespace)
 
     @property
     def launching_place(self) -> str:
@@ -175,9 +170,7 @@ class Frontend:
 
     def confirm_file(self, file: ConfigFile) -> bool:
         """Show what a project's file sets, and ask whether the user trusts it."""
-        from submarine_jobs.config import summary
-
-        for line in summary(file).splitlines():
+        for line in config.summary(file).splitlines():
             for start in range(0, len(line), _LINE):
                 self.say(line[start : start + _LINE])
         return self.confirm(

@@ -11,6 +11,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.frontends.status_line import StatusLine
 from submarine_jobs.text import TerminalFilter, printable
@@ -100,6 +101,7 @@ class TerminalFrontend(Frontend):
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show states on stderr and the log as it comes until the job has ended."""
+        # cost: the display of states and of the log, which few commands need.
         from submarine_jobs.frontends.wait_display import StateDisplay
 
         states = StateDisplay(job, self.say if not self.json_asked else None)
@@ -177,8 +179,6 @@ class _Follower:
         self._stop.set()
 
     def _run(self, job: Job) -> None:
-        from submarine_jobs.errors import SubmarineError
-
         try:
             for chunk in job.follow():
                 while not self._stop.is_set():

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import KINDS, format_memory, parse_count, parse_memory
+from submarine_jobs.model import KINDS, format_memory, parse_count, parse_memory, parse_python_env
 from submarine_jobs.options.option_values import format_pair, parse_env
 
 #: Roles with options of their own, in the order in which a job lists its roles.
@@ -169,8 +169,6 @@ def _parse(where: str, word: str, value: str) -> Any:
 
 def check_python_env(text: str) -> str:
     """``--python-env`` as it stands; raises UsageError for what is none."""
-    from submarine_jobs.model import parse_python_env
-
     parse_python_env(text)
     return text
 

@@ -6,6 +6,7 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from submarine_jobs import checks, inputs
 from submarine_jobs.config import python_of
 from submarine_jobs.errors import UsageError, no_cluster
 from submarine_jobs.model import (
@@ -28,6 +29,8 @@ from submarine_jobs.options.roles import (
     spec_roles,
 )
 from submarine_jobs.options.run_options import RunOptions, check_name
+from submarine_runtime.frameworks import complaint_of, framework_of, trait
+from submarine_runtime.frameworks.ranks import NOT_COLLECTIVE_ROLES
 
 
 class Program(Protocol):
@@ -163,17 +166,11 @@ def _framework(options: RunOptions, bundle: Program | None) -> str:
         return options.framework
     if bundle is None:
         return "auto"  # a command: what it runs is not known
-    from submarine_jobs.checks import imported_modules
-    from submarine_runtime.frameworks import framework_of
-
-    return framework_of(imported_modules(bundle.files))
+    return framework_of(checks.imported_modules(bundle.files))
 
 
 def _check_collective(framework: str, roles: Sequence[Role]) -> None:
     """Refuse ``--require-collective`` where no tasks can meet."""
-    from submarine_runtime.frameworks import trait
-    from submarine_runtime.frameworks.ranks import NOT_COLLECTIVE_ROLES
-
     crew = [
         role for role in roles if role.kind == "tracked" and role.name not in NOT_COLLECTIVE_ROLES
     ]
@@ -195,14 +192,10 @@ def _own_launcher(framework: str, bundle: Program | None) -> bool:
     """Whether a library of the program starts the processes of a PyTorch training."""
     if bundle is None or framework != "pytorch":
         return False
-    from submarine_jobs.checks import has_own_launcher
-
-    return has_own_launcher(bundle.files)
+    return checks.has_own_launcher(bundle.files)
 
 
 def _check_framework(framework: str, roles: Sequence[Role]) -> None:
-    from submarine_runtime.frameworks import complaint_of
-
     gang = [role for role in roles if role.kind != "sidecar"]
     names = [role.name for role in gang for _ in range(role.instances)]
     complaint = complaint_of(framework, names, max(role.processes for role in roles))
@@ -212,8 +205,6 @@ def _check_framework(framework: str, roles: Sequence[Role]) -> None:
 
 def _check_shards(spec: JobSpec) -> None:
     """Refuse ``:shard`` of roles that the job does not have, or that leaves files to no task."""
-    from submarine_jobs.inputs import tasks_sharing  # loads the agent's modules
-
     names = [role.name for role in spec.roles]
     for item in spec.inputs:
         for role in item.shard_roles:
@@ -223,7 +214,7 @@ def _check_shards(spec: JobSpec) -> None:
                     f"{', '.join(names)}.",
                     "Name roles of the job, or write :shard alone.",
                 )
-        if item.shard and not tasks_sharing(spec, item):
+        if item.shard and not inputs.tasks_sharing(spec, item):
             raise UsageError(
                 f"--input {item.name}: no task of this job trains, so :shard would give its files "
                 "to none.",

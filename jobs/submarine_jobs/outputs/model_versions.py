@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -118,8 +119,6 @@ def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
 
 
 def _digest(path: Path) -> str:
-    import hashlib
-
     if not path.is_file():
         return ""
     with path.open("rb") as file:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.outputs.values import unpack_values
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
 from submarine_runtime.values import DEFAULT_LIMIT
@@ -70,8 +71,6 @@ def read_result(job: JobHandle) -> Result:
     SubmarineError
         If the job has no result, or the file is invalid.
     """
-    from submarine_jobs.outputs.values import unpack_values
-
     try:
         # Read one byte more than the limit, so that a larger file is refused.
         path = job.directory.file(layout.RESULT)
@@ -91,8 +90,6 @@ def read_result(job: JobHandle) -> Result:
 
 
 def _read_ranks(job: JobHandle) -> list[Result]:
-    from submarine_jobs.outputs.values import unpack_values
-
     storage, place = job.directory.storage, job.directory.file(layout.RANKS)
     try:
         names = [name for name, _ in storage.walk(place)]

@@ -61,6 +61,7 @@ class HdfsStorage(ClientStorage):
 
     @cached_property
     def _client(self) -> Any:
+        # cost: hdfs_native (a native library), which small files do not need.
         from hdfs_native import Client
 
         return Client(self.prefix, config_dir=str(self._conf_dir) if self._conf_dir else None)
@@ -180,6 +181,7 @@ class HdfsStorage(ClientStorage):
 
     @staticmethod
     def _write(client: Any, path: str, chunks: Any, mode: int) -> None:
+        # cost: hdfs_native, as in `_client`.
         from hdfs_native import WriteOptions
 
         options = WriteOptions(permission=mode, create_parent=True, overwrite=True)

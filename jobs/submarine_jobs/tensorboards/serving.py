@@ -15,6 +15,7 @@ import sys
 import types
 from typing import Any
 
+from submarine_runtime.network import is_own
 from submarine_runtime.tensorboards import options, plugins
 
 NOT_INSTALLED = "not_installed"
@@ -46,6 +47,7 @@ def main() -> int:
 def _launch(order: dict[str, Any]) -> str:
     # Without TensorFlow it starts in a second instead of ten and takes a tenth of the memory.
     sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
+    # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
 
     socket_path = order.get("socket")
@@ -67,9 +69,8 @@ def _launch(order: dict[str, Any]) -> str:
 
 def _on_loopback() -> Any:
     """The class of a server on loopback that refuses other users of this machine."""
+    # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
-
-    from submarine_runtime.network import is_own
 
     class LoopbackServer(program.WerkzeugServer):  # type: ignore[misc]
         def verify_request(self, request: Any, client_address: Any) -> bool:
@@ -80,6 +81,7 @@ def _on_loopback() -> Any:
 
 def _on_socket(path: str) -> Any:
     """The class of a server at a Unix socket, as TensorBoard wants it."""
+    # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
     from werkzeug import serving
 

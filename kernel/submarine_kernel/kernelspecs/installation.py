@@ -49,7 +49,7 @@ def kernel_json(
     submarine
         ``metadata.submarine``, see ``settings``.
     """
-    # ipykernel takes 0.1 s to load; other verbs do not need it.
+    # cost: ipykernel (0.1 s); other verbs do not need it.
     from ipykernel.kernelspec import get_kernel_dict, make_ipkernel_cmd
 
     spec = get_kernel_dict()
@@ -97,7 +97,7 @@ def install_kernel(
     SubmarineError
         If the directory cannot be written.
     """
-    # jupyter_client takes 0.1 s to load; `--help` does not need it.
+    # cost: jupyter_client (0.1 s); `--help` does not need it.
     from jupyter_client.kernelspec import KernelSpecManager
 
     if not _VALID_NAME.fullmatch(name):

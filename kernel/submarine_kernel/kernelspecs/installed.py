@@ -57,7 +57,7 @@ class Kernelspec:
 
 def find_kernelspecs() -> dict[str, Kernelspec]:
     """Return all installed kernelspecs by name, without those that cannot be read."""
-    # jupyter_client takes 0.1 s to load; `--help` does not need it.
+    # cost: jupyter_client (0.1 s); `--help` does not need it.
     from jupyter_client.kernelspec import KernelSpecManager
 
     specs = KernelSpecManager().get_all_specs()
@@ -162,7 +162,7 @@ def _problem(kernel: Kernelspec) -> str:
 @option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
 def uninstall(kernel: str | None, name: str) -> Outcome:
     """Remove a Submarine kernel."""
-    # As in `find_kernelspecs`.
+    # cost: jupyter_client (0.1 s); `--help` does not need it.
     from jupyter_client.kernelspec import KernelSpecManager
 
     name = _find(kernel or name).name

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.commands import grammar
 from submarine_jobs.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -61,13 +62,10 @@ def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
 
 def default_words(defaults: Mapping[str, Any], typed: list[str], source: str) -> list[str]:
     """Return the defaults as words, without the options that are typed."""
-    # The kernel imports this module at its start, without click.
-    from submarine_jobs.commands.grammar import normal
-
     by_spelling = spellings()
     params = {name: option_named(str(name), source, by_spelling) for name in defaults}
     before = typed[: typed.index("--")] if "--" in typed else typed
-    given = {key_of(by_spelling.get(normal(word.partition("=")[0]))) for word in before}
+    given = {key_of(by_spelling.get(grammar.normal(word.partition("=")[0]))) for word in before}
     if _WHOLE_SIZE in given:
         given.update(_SIZES)
     words: list[str] = []
@@ -92,10 +90,7 @@ def option_named(
     ConfigError
         If there is no such option.
     """
-    # As in `default_words`.
-    from submarine_jobs.commands.grammar import normal
-
-    param = by_spelling.get("--" + normal(name))
+    param = by_spelling.get("--" + grammar.normal(name))
     if param is None or key_of(param) in _EXCLUDED:
         raise _unknown_option(name, source, by_spelling)
     return param
@@ -103,11 +98,10 @@ def option_named(
 
 def spellings() -> Mapping[str, click.Parameter]:
     """Return the options of ``run`` by each spelling, normalized by ``verb.normal``."""
-    # As in `default_words`.
-    from submarine_jobs.commands.grammar import normal
+    # cost: the options of `run`, with click; a kernel imports this module at its start.
     from submarine_jobs.commands.run import run
 
-    return {normal(name): param for param in run.params for name in param.opts}
+    return {grammar.normal(name): param for param in run.params for name in param.opts}
 
 
 def key_of(param: click.Parameter | None) -> str:
@@ -133,7 +127,7 @@ def _to_words(param: click.Parameter, name: str, value: Any, source: str) -> Ite
 
 
 def _unknown_option(name: str, source: str, known: Mapping[str, Any]) -> ConfigError:
-    # Needed for this message only.
+    # cost: difflib, for this message only.
     import difflib
 
     fit = [spelling for spelling, param in known.items() if key_of(param) not in _EXCLUDED]

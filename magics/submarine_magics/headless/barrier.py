@@ -65,7 +65,7 @@ def _end(action: Callable[[UnhandledJobs], object]) -> None:
     ):
         _display_result([], [])
         return
-    # The runner calls this in every notebook. Most have no jobs and do not need the command line.
+    # cost: the command line; the runner calls this in every notebook, and most have no jobs.
     from submarine_magics.headless.unhandled_jobs import INTERRUPTED, UnhandledJobs
 
     with ignore_interrupts():
@@ -118,7 +118,7 @@ def _display(content: dict[str, Any], text: str) -> None:
 
 def _failure(item: JobFailure) -> dict[str, Any]:
     """Return the error that the runner writes below the cell."""
-    # As in `_end`.
+    # cost: the front end, which a notebook without jobs does not need.
     from submarine_magics.frontend import sentence_lines
 
     error = item.error

@@ -132,7 +132,7 @@ class KernelJobs:
 
 def new_guard() -> Guard:
     """Create a guard, in headless runs only."""
-    # Starting a process is needed in headless runs only: subprocess and json are loaded there.
+    # cost: subprocess and json, which only a headless run needs.
     from submarine_magics.jobs.guard import Guard
 
     return Guard()

@@ -20,6 +20,7 @@ from submarine_runtime.agent.program import (
     ProgramResources,
     Wakeup,
     helper_ending,
+    memory_ending,
     setup_of,
     start_program,
 )
@@ -241,6 +242,7 @@ class Attempt:
         alone
             There is no gang: a port that is taken is not an error of the gang's setup.
         """
+        # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
@@ -303,8 +305,6 @@ class Attempt:
 
     def memory_ending(self) -> Ending | None:
         """Kill the program; return an out-of-memory ending if it uses too much memory now."""
-        from submarine_runtime.agent.program import memory_ending
-
         if (program := self._program) is None:
             return None
         over = memory_ending(program, self.config)

@@ -11,6 +11,8 @@ import os
 import sys
 from typing import Sequence
 
+from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, AgentConfig
+
 USAGE = "usage: python -I runtime.zip agent --directory DIR"
 
 
@@ -26,8 +28,6 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2 or arguments[0] != "--directory":
         sys.stderr.write(USAGE + "\n")
         return 2
-    from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, AgentConfig
-
     directory = os.path.abspath(arguments[1])
     try:
         with open(os.path.join(directory, "agent.json"), encoding="utf-8") as file:
@@ -41,6 +41,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"submarine agent: {problem}\n")
         return 2
     if COORDINATOR_VARIABLE in os.environ:
+        # cost: a container runs one of the two agents.
         from submarine_runtime.agent.gang_task import TaskAgent
 
         try:
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str]) -> int:
             sys.stderr.write(f"submarine agent: the environment is invalid: {exc!r}\n")
             return 2
         return agent.run()
+    # cost: a container runs one of the two agents.
     from submarine_runtime.agent.single_task import SingleTaskAgent
 
     return SingleTaskAgent(config, secret, directory).run()

@@ -121,10 +121,11 @@ class Coordinator:
     def make_placer(self, address: str) -> Placer:
         """Return the placer; agents connect to ``address``."""
         if os.environ.get("SKEIN_APPMASTER_ADDRESS"):
-            # Imported only where it is used: each imports much that the other does not need.
+            # cost: each placer imports much that the other does not need.
             from submarine_runtime.coordinator.placement import YarnPlacer
 
             return YarnPlacer(self._config, self._directory, address)
+        # cost: as above.
         from submarine_runtime.coordinator.placement import LocalPlacer
 
         return LocalPlacer(self._directory, os.path.abspath(sys.argv[0]), address)
@@ -362,7 +363,7 @@ class Coordinator:
     def _yarn_page(self, loop: EventLoop) -> YarnPageThread | None:
         if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
             return None
-        # Imports an HTTP server, which only a job on YARN needs.
+        # cost: http.server, which only a job on YARN needs.
         from submarine_runtime.coordinator.yarn_page import YarnPageThread
 
         config = self._config

@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import socket
 
+from submarine_runtime.network import address_of, interface_of
+
 _DEVICES = "/sys/class/net/{}/device/infiniband"
 
 
@@ -19,8 +21,6 @@ def interface_for(address: str, requested: str | None) -> str:
     ValueError
         If this node has no interface of the requested name.
     """
-    from submarine_runtime.network import address_of, interface_of
-
     if requested is None:
         return interface_of(address)
     if address_of(requested) is None:

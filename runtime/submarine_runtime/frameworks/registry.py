@@ -205,7 +205,7 @@ def sharing_tasks(
     roles
         Roles named by the user; their tasks are used instead.
     """
-    # Function-level, because the command line only reads names of frameworks.
+    # cost: socket; the command line only reads names of frameworks.
     from submarine_runtime.frameworks.ranks import crew_of
 
     if roles:
@@ -227,7 +227,7 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     ValueError
         If the framework is unknown or does not support these roles; one sentence.
     """
-    # Function-level, because the command line only reads names of frameworks.
+    # cost: socket; the command line only reads names of frameworks.
     from submarine_runtime.frameworks import generic
 
     gang = [one.role for one in members if one.kind != "sidecar"]
@@ -266,7 +266,7 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
 
 
 def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str:
-    # Function-level, because the command line only reads names of frameworks.
+    # cost: socket; the command line only reads names of frameworks.
     from submarine_runtime.frameworks.ranks import crew_of, world_size
 
     if world_size(crew_of(members)) < 2:
@@ -293,7 +293,7 @@ def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
 
 def _network(env: dict[str, str], me: Member, requested: str | None) -> str:
     """Add the variables that name the interface; return its description for the record."""
-    # Function-level, because only tasks of a gang need it.
+    # cost: only tasks of a gang need it.
     from submarine_runtime.frameworks.interfaces import interface_for, variables
 
     interface = interface_for(me.address, requested)

@@ -193,6 +193,7 @@ class _Locks:
 
     def take(self, names: Sequence[str], files: Mapping[str, str] | None = None) -> GpuClaim:
         """Take the first free ones of ``names``; ``files`` are their device files."""
+        # cost: the locks, which only a task that claims its GPUs itself needs.
         from submarine_runtime.gpus.device_locks import DeviceLocks, LocksError
 
         by_file = {_lock_name(name): name for name in names}

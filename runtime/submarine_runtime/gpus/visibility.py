@@ -72,7 +72,8 @@ def device_numbers() -> list[str]:
 
 def visible_devices(numbers: Sequence[str]) -> VisibleDevices:
     """Query the driver; without its library, try the device files ``numbers``."""
-    from submarine_runtime.gpus.nvml import Nvml, within  # ctypes: only for tasks with GPUs
+    # cost: ctypes; only tasks with GPUs need it.
+    from submarine_runtime.gpus.nvml import Nvml, within
 
     def ask() -> VisibleDevices | None:
         driver = Nvml.open()

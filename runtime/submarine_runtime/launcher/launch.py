@@ -11,6 +11,7 @@ prints the traceback of every thread to stderr. Standard library only.
 from __future__ import annotations
 
 import builtins
+import errno
 import faulthandler
 import os
 import signal
@@ -99,6 +100,7 @@ def _wait_for_imports() -> None:
 
 def _values_module() -> Any:
     """Import ``submarine_runtime.values`` without leaving an entry in sys.path or sys.modules."""
+    # cost: importlib, in every program; few have values.
     from importlib import import_module
 
     sys.path.insert(0, HERE)
@@ -150,8 +152,6 @@ def _note(sentence: str) -> None:
 
 
 def _kind(exc: BaseException) -> str:
-    import errno
-
     if isinstance(exc, MemoryError):
         return "memory"
     if isinstance(exc, ImportError):
@@ -192,6 +192,7 @@ def _print(exc: BaseException) -> None:
 def _write_failure(exc: BaseException, kind: str) -> None:
     """Write the structured traceback; an error here must not hide the program's exception."""
     try:
+        # cost: json and traceback, in every program; only a failure needs them.
         import json
         import traceback
 
@@ -233,6 +234,7 @@ def _message(exc: BaseException) -> str:
 
 
 def _frames(exc: BaseException, tb: types.TracebackType | None) -> list[dict[str, Any]]:
+    # cost: json and traceback, in every program; only a failure needs them.
     import traceback
 
     frames: list[dict[str, Any]] = [

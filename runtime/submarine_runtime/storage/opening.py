@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.storage.store import Store
 
 
@@ -15,10 +16,9 @@ def open_store(store: JobStore, timeout: float = 20.0) -> Store:
         If the kind is neither ``local`` nor ``webhdfs``.
     """
     if store.kind == "local":
-        from submarine_runtime.storage.local import LocalStore
-
         return LocalStore(store.path)
     if store.kind == "webhdfs":
+        # cost: http and ssl, which a local job directory does not need.
         from submarine_runtime.storage.webhdfs import WebHdfsStore
 
         return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)

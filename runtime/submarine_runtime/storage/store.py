@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
 T = TypeVar("T")
 
@@ -167,8 +168,6 @@ class Store(ABC):
 
 def temporary_name(path: str) -> str:
     """Return a unique sibling of ``path`` that readers skip."""
-    from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
-
     directory, _, name = path.rpartition("/")
     unique = f"{TEMPORARY_PREFIX}{name}-{os.urandom(6).hex()}"
     return f"{directory}/{unique}" if directory else unique

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Callable
 
+from submarine_runtime.storage.store import StoreError, UnconfirmedError
 from submarine_runtime.suspend import SuspendMeter, suspended
 
 
@@ -44,8 +45,6 @@ class WriteGate:
         """
         if not self.closed:
             return
-        from submarine_runtime.storage.store import StoreError, UnconfirmedError
-
         with self._lock:
             if self._judging:
                 return  # A read or write of ``judge`` itself.

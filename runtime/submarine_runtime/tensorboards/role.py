@@ -24,6 +24,7 @@ from submarine_runtime.agent.program import runtime_path
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.snapshots import assemble
 from submarine_runtime.storage import NotFoundError, Store, StoreError, open_store
 
 #: Seconds between two updates, and between two listings of a user's jobs.
@@ -54,8 +55,6 @@ class Mirror:
 
     def running(self, job: str, name: str) -> None:
         """Copy what the tasks of a running job have written so far, in runs ``name/worker-0``."""
-        from submarine_runtime.snapshots import assemble
-
         place = posixpath.join(job, layout.GROWING)
         for entry in self._store.entries(place):
             if not entry.is_directory or self._full():

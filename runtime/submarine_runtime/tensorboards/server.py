@@ -15,6 +15,7 @@ PROJECTOR = "projector"
 
 def options() -> list[str]:
     """Return the options that are set for every TensorBoard."""
+    # cost: TensorBoard; `submarine_jobs` imports this module without it.
     from tensorboard import version
 
     # A job that was restarted writes a second file beside the first.
@@ -27,6 +28,7 @@ def options() -> list[str]:
 
 def plugins() -> list[Any]:
     """Return the plugins of the installed TensorBoard, without the projector."""
+    # cost: TensorBoard; `submarine_jobs` imports this module without it.
     from tensorboard import default
 
     return [
@@ -38,6 +40,7 @@ def plugins() -> list[Any]:
 
 def main(arguments: Sequence[str]) -> int:
     """Serve until the process ends; ``arguments`` are TensorBoard's options."""
+    # cost: TensorBoard; `submarine_jobs` imports this module without it.
     from tensorboard import program
 
     board = program.TensorBoard(plugins=plugins())

@@ -122,6 +122,7 @@ class ApplicationMaster:
     def __init__(self) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
+        # cost: skein with gRPC, which a node may lack.
         import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from skein import proto
 

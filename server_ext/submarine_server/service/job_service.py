@@ -17,12 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.config import load_config
+from submarine_jobs.errors import ClusterError, UsageError
 from submarine_server.service.job_details import JobDetailsCache
 
 if TYPE_CHECKING:
-    from submarine_jobs.client import Job, Session
+    from submarine_jobs.client import Job
 
 T = TypeVar("T")
 
@@ -105,9 +107,6 @@ class JobService:
 
         The configuration is read again with each call while no cluster is configured.
         """
-        from submarine_jobs.client import Session
-        from submarine_jobs.config import load_config
-
         name = profile or self.profile
         with self._opening:
             session = self._sessions.get(name)
@@ -143,8 +142,6 @@ class JobService:
         session = self.open_session()
         known = session.store.get(job_id)
         if known is not None and known.profile != session.profile.name:
-            from submarine_jobs.errors import UsageError
-
             with contextlib.suppress(UsageError):  # the profile was removed: use the server's
                 return self.open_session(known.profile).job(job_id)
         return session.job(job_id)

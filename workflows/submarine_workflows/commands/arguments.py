@@ -16,9 +16,10 @@ from click.shell_completion import CompletionItem
 from submarine_jobs.commands.grammar import Callback, option
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend
+from submarine_workflows import formats, model
 from submarine_workflows.model import Workflow, WorkflowError
 from submarine_workflows.notebook import SUFFIX, folder_of, kept_file, kept_names, notebook_of
-from submarine_workflows.runs import Runs
+from submarine_workflows.runs import Runs, view_of
 
 _MOST = 50
 _FILES = (".flow", ".yaml", ".yml", ".zip")
@@ -37,8 +38,6 @@ def complete_nodes_of_run(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the nodes of the run given before."""
-    from submarine_workflows.runs import view_of
-
     runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     with suppress(SubmarineError):
         view = view_of(runs.find(str(ctx.params.get("run"))))
@@ -50,13 +49,10 @@ def complete_nodes_of_file(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the nodes of the workflow given before."""
-    from submarine_workflows.formats import open_workflow
-    from submarine_workflows.model import path_of
-
     with suppress(SubmarineError):
         frontend = ctx.find_object(Frontend) or Frontend()
-        found = open_workflow(find_workflow(str(ctx.params.get("file")), frontend))
-        return _beginning((path_of(node, flows) for flows, node in found.walk()), incomplete)
+        found = formats.open_workflow(find_workflow(str(ctx.params.get("file")), frontend))
+        return _beginning((model.path_of(node, flows) for flows, node in found.walk()), incomplete)
     return []
 
 
@@ -153,11 +149,8 @@ WORKFLOW_FILE = WorkflowFile()
 
 def load_workflow(file: Path) -> Workflow:
     """Return the workflow in ``file``; raise WorkflowError with all its problems."""
-    from submarine_workflows.formats import open_workflow
-    from submarine_workflows.model import check as problems_of
-
-    found = open_workflow(file)
-    problems = problems_of(found)
+    found = formats.open_workflow(file)
+    problems = model.check(found)
     if problems:
         raise WorkflowError(problems)
     return found

@@ -13,6 +13,7 @@ from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
 from submarine_jobs.text import duration
+from submarine_workflows.local import filler
 from submarine_workflows.locations import place_of, profile_in_force, without_password
 from submarine_workflows.model import parameters_in
 
@@ -37,8 +38,6 @@ def filled_in(url: str, values: Mapping[str, str]) -> str:
     UsageError
         If a parameter has no value.
     """
-    from submarine_workflows.local import filler
-
     try:
         return filler(values)(parameters_in(url))
     except UsageError as exc:

@@ -66,6 +66,7 @@ def submit(
     url: str | None,
 ) -> Outcome:
     """Upload the workflow in FILE to Azkaban, and start or schedule it there."""
+    # cost: requests and Azkaban's projects, which other verbs do not need.
     from submarine_workflows.azkaban import Wishes
     from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -85,6 +86,7 @@ def unschedule(
     frontend: Frontend, /, name: str, target: str, project: str, url: str | None
 ) -> Outcome:
     """Remove the schedule of the workflow NAME (or in the file NAME) from Azkaban."""
+    # cost: requests and Azkaban's projects, which other verbs do not need.
     from submarine_workflows.commands import azkaban_runs as verbs
 
     return verbs.unschedule(frontend, name, project=project, url=url)

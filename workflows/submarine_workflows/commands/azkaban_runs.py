@@ -11,6 +11,7 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.text import printable
+from submarine_workflows import notebook
 from submarine_workflows.azkaban import (
     RUN_PREFIX,
     Wishes,
@@ -23,6 +24,7 @@ from submarine_workflows.azkaban import (
 from submarine_workflows.azkaban.api import (
     Azkaban,
     Connection,
+    Follower,
     NoProjectError,
     SessionFile,
     Settings,
@@ -58,11 +60,9 @@ def status(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
     execution = azkaban.execution(execution_id(run))
     value = showing.execution_json(execution, azkaban.url)
     if frontend.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook import show_execution
-
         # The background thread cannot prompt; it uses the session that was just saved.
         again = connect(_settings(frontend, url), Frontend())
-        return show_execution(again, execution, frontend, value)
+        return notebook.show_execution(again, execution, frontend, value)
     return Outcome(showing.status_text(execution, azkaban.url), value=value)
 
 
@@ -85,8 +85,6 @@ def logs(
     tail
         Maximum number of lines; not with ``follow``.
     """
-    from submarine_workflows.azkaban.api import Follower
-
     azkaban = connect(_settings(frontend, url), frontend)
     follower = Follower(azkaban, execution_id(run), node)
     if follow:

@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 
 import click
 
+from submarine_jobs.commands import execute
 from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
-from submarine_workflows.azkaban.project import VERB
+from submarine_workflows.azkaban.project import VERB, with_values as replaced
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.export import TARGETS, Export, Wishes
 from submarine_workflows.model import ConditionError, Facts, read_condition
@@ -112,9 +113,6 @@ def with_values(frontend: Frontend, /, words: tuple[str, ...]) -> Outcome:
     Azkaban projects run notebooks in this way: a value entered on Azkaban's page stays one word,
     whatever it contains.
     """
-    from submarine_jobs.commands import execute
-    from submarine_workflows.azkaban.project import with_values as replaced
-
     return execute(replaced(words, os.environ), frontend)
 
 

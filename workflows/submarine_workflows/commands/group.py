@@ -9,6 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
+from submarine_workflows import display, local, model
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.commands.azkaban import submit, unschedule
 from submarine_workflows.commands.export import export, holds, with_values
@@ -49,15 +50,12 @@ def workflow() -> None:
 @click.argument("file", type=WORKFLOW_FILE)
 def check(file: Path) -> Outcome:
     """Check the workflow in FILE and print when it would run next."""
-    from submarine_workflows.local import missing_notebooks
-    from submarine_workflows.model import next_runs
-
     found = load_workflow(file)
     nodes = sum(1 for _ in found.walk())
-    runs = [moment.isoformat() for moment in next_runs(found)]
+    runs = [moment.isoformat() for moment in model.next_runs(found)]
     text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
     folder = file if file.is_dir() else file.parent
-    notices = missing_notebooks(found, folder) if file.suffix != ".zip" else []
+    notices = local.missing_notebooks(found, folder) if file.suffix != ".zip" else []
     text += "." if notices else ", no problems."
     if runs:
         text += f" Next runs by its schedule `{found.schedule}`: {', '.join(runs)}."
@@ -73,20 +71,21 @@ def check(file: Path) -> Outcome:
 @option("--svg", "target", type=click.Path(path_type=Path), help="Write a picture there.")
 def graph(file: Path, target: Path | None) -> Outcome:
     """Show the nodes of the workflow in FILE in an order in which they may run."""
-    from submarine_workflows.display import Caption, as_svg, as_text, of_workflow
-    from submarine_workflows.model import next_runs
-
     found = load_workflow(file)
-    picture = as_svg(found)
+    picture = display.as_svg(found)
     if target is not None:
         try:
             target.write_text(picture, encoding="utf-8")
         except OSError as exc:
             raise UsageError(f"{target} cannot be written: {exc.strerror}.") from None
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
-    shown = of_workflow(found, Caption(next_runs(found)))
+    shown = display.of_workflow(found, display.Caption(model.next_runs(found)))
     del shown["text/plain"]
-    told = [as_text(found), f"The drawing is in {target}."] if target else [as_text(found)]
+    told = (
+        [display.as_text(found), f"The drawing is in {target}."]
+        if target
+        else [display.as_text(found)]
+    )
     return Outcome("\n".join(told), html=shown.pop("text/html"), value=value, mime=shown)
 
 

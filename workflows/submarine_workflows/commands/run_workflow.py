@@ -17,6 +17,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
+from submarine_workflows import local, notebook
 from submarine_workflows.commands.arguments import (
     complete_files,
     complete_nodes_of_file,
@@ -25,6 +26,7 @@ from submarine_workflows.commands.arguments import (
     runs_of,
     runs_option,
 )
+from submarine_workflows.notifications import words_of as notifiers_words
 from submarine_workflows.runs import Concurrent, FailureAction
 
 
@@ -147,34 +149,28 @@ def run(
     Ctrl-C stops the nodes, which cancel their jobs. In a notebook the run is a separate process,
     which continues when the kernel stops, and FILE may be the name of a workflow in a cell.
     """
-    from submarine_workflows.local import MAX_PARALLEL, LocalSession, RunOptions
-
     if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
         file, resume = resume, ""
     if file is None and resume is None:
         raise UsageError("No workflow is given.", "Name its file: nightly.flow.")
     if rest["notify"]:
-        from submarine_workflows.notifications import words_of as notifiers_words
-
         notifiers_words(rest["notify"])
-    options = RunOptions(
+    options = local.RunOptions(
         parameters=dict(parameters),
-        max_parallel=max_parallel or MAX_PARALLEL,
+        max_parallel=max_parallel or local.MAX_PARALLEL,
         failure_action=FailureAction(failure_action) if failure_action else None,
         concurrent=Concurrent(concurrent),
         **rest,
     )
     frontend = ctx.find_object(Frontend) or Frontend()
-    session = LocalSession(runs_of(frontend, runs), frontend, options)
+    session = local.LocalSession(runs_of(frontend, runs), frontend, options)
     path = find_workflow(file, frontend) if file is not None else None
     if dry_run:
         return session.dry_run(path, nodes, disable)
     if frontend.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook import launch, words_of
-
         unseen = frontend.kind == "notebook" and not frontend.interactive
-        words = words_of(ctx, path, ("wait", "runs"))
-        return launch(words, runs_of(frontend, runs), frontend, wait=wait or unseen)
+        words = notebook.words_of(ctx, path, ("wait", "runs"))
+        return notebook.launch(words, runs_of(frontend, runs), frontend, wait=wait or unseen)
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)
     if path is None:

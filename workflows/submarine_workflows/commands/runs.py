@@ -19,6 +19,8 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import Profile, parse_count
+from submarine_jobs.text import duration
+from submarine_workflows import notebook
 from submarine_workflows.azkaban import is_azkabans
 from submarine_workflows.commands.arguments import (
     complete_nodes_of_run,
@@ -41,17 +43,17 @@ def _count(text: str) -> int:
 def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """Show a run of a workflow and the status of each node; by default the newest run."""
     if is_azkabans(run):
+        # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.status(frontend, run)
+    # cost: the views of runs with cronsim, which `workflow --help` does not need.
     from submarine_workflows.runs import html_of, table_of, view_of
 
     found = runs_of(frontend, runs).find(run)
     view = view_of(found)
     if frontend.kind in ("notebook", "zeppelin"):
-        from submarine_workflows.notebook import show_run
-
-        return show_run(found, frontend)
+        return notebook.show_run(found, frontend)
     now = time.time()
     return Outcome(table_of(view, now), html=html_of(view, now), value=view.to_json())
 
@@ -87,6 +89,7 @@ def logs(
     runs: str | None,
 ) -> Outcome:
     """Print the output of a node's commands; without NODE, of all nodes in order."""
+    # cost: the views of runs with cronsim, which `workflow --help` does not need.
     from submarine_workflows.runs import followed, shown
 
     frontend = ctx.find_object(Frontend) or Frontend()
@@ -94,6 +97,7 @@ def logs(
         raise UsageError("--attempt requires a NODE and excludes --follow.")
     as_json = bool(ctx.meta[AS_JSON])
     if is_azkabans(run):
+        # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
         live = follow and not as_json
@@ -111,9 +115,11 @@ def logs(
 def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """End a run: its nodes are stopped and cancel their jobs."""
     if is_azkabans(run):
+        # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.cancel(frontend, run)
+    # cost: the views of runs with cronsim, which `workflow --help` does not need.
     from submarine_workflows.commands.local_runs import cancel_run
 
     return cancel_run(runs_of(frontend, runs).find(run), frontend)
@@ -136,9 +142,11 @@ def history(
 ) -> Outcome:
     """List runs, newest first, and scheduled runs that were missed."""
     if name is not None and is_azkabans(name):
+        # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
         return verbs.history(frontend, name, 30 if limit is None else limit)
+    # cost: the views of runs with cronsim, which `workflow --help` does not need.
     from submarine_workflows.commands.local_runs import history_of
 
     return history_of(runs_of(frontend, runs), name, 30 if limit is None else limit, time.time())
@@ -166,7 +174,7 @@ def await_(
     profile: str | None,
 ) -> Outcome:
     """Wait until a file or folder exists: a path, hdfs:// or any URL that fsspec supports."""
-    from submarine_jobs.text import duration
+    # cost: clients of file systems, which the other verbs do not need.
     from submarine_workflows.commands.awaiting import filled_in, wait_for_data
     from submarine_workflows.locations import without_password
 

@@ -61,6 +61,7 @@ def _here() -> str:
 
 
 def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
+    # cost: only the requested format is loaded.
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
     from submarine_workflows.model import Setting
     from submarine_workflows.project_files import carry
@@ -84,6 +85,7 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
 
 
 def _cron(workflow: Workflow, wishes: Wishes) -> Export:
+    # cost: only the requested format is loaded.
     from submarine_workflows.export.crontab import crontab_of
 
     program = wishes.program or (_here(),)
@@ -93,6 +95,7 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
 
 
 def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
+    # cost: only the requested format is loaded.
     from submarine_workflows.azkaban.project import executor_setting, project_of
 
     setting = executor_setting(wishes.outputs, " ".join(wishes.program))

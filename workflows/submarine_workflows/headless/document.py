@@ -323,6 +323,7 @@ def as_value(text: str) -> Any:
 
 
 def _of_file(file: str) -> Mapping[str, Any]:
+    # cost: papermill (0.5 s); the notebook and its parameters are checked without it.
     from papermill.iorw import NoDatesSafeLoader
 
     try:
@@ -347,6 +348,7 @@ def inject(
     warn: Callable[[str], None],
 ) -> NotebookNode:
     """Return the document with a cell that sets ``parameters``, after the one with that tag."""
+    # cost: papermill (0.5 s); the notebook and its parameters are checked without it.
     from papermill.exceptions import PapermillException
     from papermill.inspection import _infer_parameters
     from papermill.parameterize import parameterize_notebook

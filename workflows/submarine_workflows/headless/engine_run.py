@@ -8,6 +8,7 @@ text; schedulers search the log for them.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +17,7 @@ from typing import Any
 
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
+from papermill.iorw import papermill_io
 from papermill.log import logger
 
 from submarine_jobs.display import MIME_TYPE
@@ -197,10 +199,6 @@ def _find_ids(notebook: NotebookNode, source: Any, settings: Settings) -> None:
     """Replace papermill's random ids in an old document, so that a retry finds the same cells."""
     if not settings.run_id or not isinstance(source, str):
         return
-    import json
-
-    from papermill.iorw import papermill_io
-
     with contextlib.suppress(Exception):  # otherwise the ids are kept
         raw = json.loads(papermill_io.read(source))
         steady_ids(notebook, (raw["nbformat"], raw.get("nbformat_minor", 0)) >= (4, 5))

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from jupyter_client.kernelspec import KernelSpec
@@ -238,8 +239,6 @@ def in_a_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work())
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(1, "submarine-run") as pool:
         return pool.submit(lambda: asyncio.run(work())).result()
 

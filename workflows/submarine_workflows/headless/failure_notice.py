@@ -12,6 +12,7 @@ from nbformat import NotebookNode
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.model import WorkflowOrigin
 from submarine_workflows.locations import is_url, without_password
+from submarine_workflows.notifications import Notice, notify
 
 if TYPE_CHECKING:
     from submarine_jobs.commands.run import NotebookRun
@@ -46,8 +47,6 @@ def tell(
     """
     if request.notify is None:
         return
-    from submarine_workflows.notifications import Notice, notify
-
     origin = WorkflowOrigin.from_environment()
     notice = Notice(
         state=state,

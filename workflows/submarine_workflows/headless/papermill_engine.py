@@ -26,6 +26,7 @@ class SubmarineEngine:
             If a signal or the time limit stopped the run; with the exit code for papermill's
             command.
         """
+        # cost: papermill loads every engine at its start, before it is complete.
         from submarine_workflows.headless.engine_run import execute_for_papermill
 
         return execute_for_papermill(nb, kernel_name, kwargs)
@@ -33,6 +34,7 @@ class SubmarineEngine:
     @classmethod
     def nb_kernel_name(cls, nb: Any, name: str | None = None) -> str:
         """Return ``name`` or the kernel that the notebook names."""
+        # cost: papermill loads every engine at its start, before it is complete.
         from papermill.utils import nb_kernel_name
 
         return str(nb_kernel_name(nb, name))
@@ -40,6 +42,7 @@ class SubmarineEngine:
     @classmethod
     def nb_language(cls, nb: Any, language: str | None = None) -> str:
         """Return ``language`` or the language of the notebook."""
+        # cost: papermill loads every engine at its start, before it is complete.
         from papermill.utils import nb_language
 
         return str(nb_language(nb, language))

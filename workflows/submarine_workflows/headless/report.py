@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+from papermill.execute import raise_for_execution_errors
 
 from submarine_jobs import errors
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
@@ -45,9 +47,6 @@ _NOT_LOADED = (
 
 def mark_errors(notebook: NotebookNode) -> None:
     """Add papermill's error markers above the first error and at the top."""
-    from papermill.exceptions import PapermillExecutionError
-    from papermill.execute import raise_for_execution_errors
-
     with suppress(PapermillExecutionError):
         raise_for_execution_errors(notebook, None)
 

@@ -11,11 +11,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
 from submarine_jobs.frontends import Outcome
 from submarine_jobs.model import WorkflowOrigin, format_duration
 from submarine_jobs.text import printable
+from submarine_magics.commands import default_words
+from submarine_workflows.headless.document import (
+    add_run_cell,
+    inject,
+    read_document,
+    read_parameters,
+    select_cells,
+    steady_ids,
+)
 from submarine_workflows.headless.failure_notice import tell
+from submarine_workflows.headless.settings import Settings
 from submarine_workflows.headless.signals import Traps
 from submarine_workflows.locations import (
     HdfsPlace,
@@ -25,6 +36,7 @@ from submarine_workflows.locations import (
     place_of,
     without_password,
 )
+from submarine_workflows.notifications import words_of
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -32,7 +44,6 @@ if TYPE_CHECKING:
     from submarine_jobs.commands.run import NotebookRun
     from submarine_jobs.frontends import Frontend
     from submarine_jobs.model import Profile
-    from submarine_workflows.headless.settings import Settings
 
 _READ_ONLY = ("http://", "https://")
 
@@ -93,11 +104,6 @@ class _Run:
 
     def _settings(self) -> Settings:
         """Validate all options, including job options, before the run."""
-        from submarine_jobs.commands.run import parse_run
-        from submarine_magics.commands import default_words
-        from submarine_workflows.headless.settings import Settings
-        from submarine_workflows.notifications import words_of
-
         request = self._request
         if request.notify is not None:
             words_of(request.notify)
@@ -139,9 +145,8 @@ class _Run:
 
     def _document(self, source: Place) -> NotebookNode:
         """Return the notebook as papermill loads it, with reproducible cell ids."""
+        # cost: papermill (0.5 s); the options are checked before.
         from papermill.iorw import load_notebook_node
-
-        from submarine_workflows.headless.document import read_document, steady_ids
 
         document, had_ids = read_document(source)
         notebook: NotebookNode = load_notebook_node(document)
@@ -150,6 +155,7 @@ class _Run:
 
     def _kernel(self, document: NotebookNode) -> str:
         """Return the name of the kernel; UsageError if it is not installed."""
+        # cost: jupyter_client (0.1 s); the options are checked before.
         from jupyter_client.kernelspec import KernelSpecManager
 
         named = document.metadata.get("kernelspec", {}).get("name")
@@ -165,14 +171,8 @@ class _Run:
     def _prepared(
         self, document: NotebookNode, kernel: str, source: Place, target: Place
     ) -> NotebookNode:
+        # cost: papermill (0.5 s); the options are checked before.
         from papermill.execute import prepare_notebook_metadata, remove_error_markers
-
-        from submarine_workflows.headless.document import (
-            add_run_cell,
-            inject,
-            read_parameters,
-            select_cells,
-        )
 
         request = self._request
         given = read_parameters(request.parameter_files, request.parameters)
@@ -197,6 +197,7 @@ class _Run:
         source: Place,
         target: Place,
     ) -> Outcome:
+        # cost: papermill (0.5 s); the options are checked before.
         from submarine_workflows.headless.engine_run import execute_managed
         from submarine_workflows.headless.report import Report, mark_errors
 

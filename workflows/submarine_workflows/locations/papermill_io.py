@@ -13,6 +13,7 @@ class SubmarineIO:
     @classmethod
     def read(cls, path: str) -> str:
         """Return the text of the notebook or parameter file at ``path``."""
+        # cost: papermill imports this module at its start.
         from submarine_workflows.locations.urls import place_of
 
         return place_of(path).read().decode("utf-8")
@@ -20,6 +21,7 @@ class SubmarineIO:
     @classmethod
     def write(cls, buf: str, path: str) -> None:
         """Write a notebook to ``path``."""
+        # cost: papermill imports this module at its start.
         from submarine_workflows.locations.urls import place_of
 
         place_of(path).write(buf.encode("utf-8", "replace"))
@@ -27,6 +29,7 @@ class SubmarineIO:
     @classmethod
     def listdir(cls, path: str) -> list[str]:
         """Raise an error: running a notebook requires no listing."""
+        # cost: papermill imports this module at its start.
         from papermill.exceptions import PapermillException
 
         raise PapermillException(f"{path}: listing is not supported, only reading and writing.")
@@ -34,6 +37,7 @@ class SubmarineIO:
     @classmethod
     def pretty_path(cls, path: str) -> str:
         """Return ``path`` without a password."""
+        # cost: papermill imports this module at its start.
         from submarine_workflows.locations.location import without_password
 
         return without_password(path)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from submarine_jobs import storage
+from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
 from submarine_jobs.text import printable
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded, without_password
@@ -47,13 +49,10 @@ class HdfsPlace(Place):
     @functools.cached_property
     def _found(self) -> tuple[Storage, str]:
         """The file system, and the path in it."""
-        from submarine_jobs.backends.yarn.cluster import HadoopConf
-        from submarine_jobs.storage import hdfs_storage
-
         profile = self._profile()
-        conf = HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
+        conf = cluster.HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
         if conf is not None:
-            own = hdfs_storage(
+            own = storage.hdfs_storage(
                 conf.default_fs,
                 conf_dir=conf.directory,
                 webhdfs=conf.webhdfs,
@@ -71,7 +70,7 @@ class HdfsPlace(Place):
                 f"Write hdfs://namenode:8020/path. {NAME_CLUSTER}, or choose one with --profile.",
             )
         conf_dir = conf.directory if conf else None
-        other = hdfs_storage(
+        other = storage.hdfs_storage(
             f"hdfs://{host}", conf_dir=conf_dir, user=profile.user, timeout=profile.timeout
         )
         return other, urlsplit(self.url).path
@@ -114,6 +113,7 @@ class FsspecPlace(Place):
     """A file in any other file system. Object stores replace files atomically."""
 
     def __init__(self, url: str) -> None:
+        # cost: fsspec, which HDFS and local files do not need.
         import fsspec
         from fsspec.registry import known_implementations, registry
 

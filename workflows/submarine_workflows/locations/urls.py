@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from submarine_jobs import config, storage
+from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import printable
 from submarine_workflows.locations.local_file import LocalPlace
@@ -27,23 +29,18 @@ def is_url(text: str) -> bool:
 
 def profile_in_force() -> Profile:
     """Return the profile of configuration and environment, without command options."""
-    from submarine_jobs.config import load_config
-
-    return load_config().profile
+    return config.load_config().profile
 
 
 def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
     """Return whether a ``webhdfs://`` URL is in the profile's HDFS; fsspec would need its user."""
     if not text.lower().startswith(("webhdfs://", "swebhdfs://")):
         return False
-    from submarine_jobs.backends.yarn.cluster import HadoopConf
-    from submarine_jobs.storage import hdfs_storage
-
     directory = profile().hadoop_conf_dir
     if directory is None:
         return False
-    conf = HadoopConf(directory)
-    return hdfs_storage(conf.default_fs, addresses=conf.addresses).path_of(text) is not None
+    conf = cluster.HadoopConf(directory)
+    return storage.hdfs_storage(conf.default_fs, addresses=conf.addresses).path_of(text) is not None
 
 
 def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Place:

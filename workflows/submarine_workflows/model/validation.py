@@ -66,8 +66,7 @@ def problem_of(options: Mapping[str, Scalar]) -> OptionProblem | None:
 
 @lru_cache(256)
 def _problem(fixed: tuple[tuple[str, Scalar], ...], names: tuple[str, ...]) -> str:
-    # Loaded on demand: importing the options of `run` is slow, and workflows without jobs need
-    # none.
+    # cost: the options of `run` with click; a workflow without jobs does not need them.
     from submarine_jobs.commands.run import parse_run
     from submarine_magics.commands import default_words, option_named, spellings
 

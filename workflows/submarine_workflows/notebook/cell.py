@@ -16,6 +16,7 @@ from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_workflows import headless
 from submarine_workflows.display import Caption, of_workflow
 from submarine_workflows.local import missing_notebooks
 from submarine_workflows.model import Kind, Node, Workflow, next_runs
@@ -146,16 +147,15 @@ def notices(found: Workflow, frontend: Frontend) -> list[str]:
 
 def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     """Return a sentence if the saved notebook lacks cells of a node."""
+    # cost: nbformat (0.1 s), which only nodes of cells need.
     import nbformat
-
-    from submarine_workflows.headless import select_cells
 
     try:
         document = nbformat.read(notebook, as_version=4)
     except Exception:  # incomplete or missing: it is read again when the node runs
         return []
     try:
-        select_cells(document, node.cells)
+        headless.select_cells(document, node.cells)
     except UsageError as error:
         return [f"`{node.name}`: {error.message} The saved file {notebook.name} was searched."]
     return []

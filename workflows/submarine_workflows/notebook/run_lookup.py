@@ -48,6 +48,7 @@ def _execution(run: str, url: str, state_dir: Path) -> Source:
 
     The output may be another user's, so it must not cause a login.
     """
+    # cost: requests; most outputs are of runs on this machine.
     from submarine_workflows.azkaban import execution_id
     from submarine_workflows.azkaban.api import Azkaban, Connection, SessionFile, load_settings
     from submarine_workflows.notebook.azkaban_run import AzkabanRun

@@ -7,7 +7,8 @@ from datetime import datetime
 from pathlib import Path
 
 from submarine_jobs.display.columns import Row, html, text
-from submarine_jobs.text import duration, one_line, printable
+from submarine_jobs.text import duration, escape_html, one_line, printable
+from submarine_workflows.display import as_svg
 from submarine_workflows.runs.missed_runs import Missed
 from submarine_workflows.runs.statuses import Status
 from submarine_workflows.runs.views import NodeView, RunView
@@ -33,9 +34,6 @@ def table_of(view: RunView, now: float) -> str:
 
 def html_of(view: RunView, now: float) -> str:
     """Return the run as HTML for a notebook: the graph, and a table below it."""
-    from submarine_jobs.text import escape_html
-    from submarine_workflows.display import as_svg
-
     table = html(_COLUMNS, [_row(node, now) for node in view.nodes])
     picture = as_svg(view.workflow, view.states())
     return f"<p>{escape_html(head_of(view, now), 1000)}</p>{picture}{table}"

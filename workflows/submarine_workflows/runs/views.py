@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.model import Kind, Workflow, from_json
+from submarine_workflows.model import Kind, Workflow, from_json, path_of
 from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.journal import Event, read_journal
 from submarine_workflows.runs.statuses import Status
@@ -215,8 +215,6 @@ def _lost(node: NodeView) -> NodeView:
 
 
 def _blank(workflow: Workflow) -> list[NodeView]:
-    from submarine_workflows.model import path_of
-
     return [
         NodeView(
             path_of(node, flows),

@@ -59,6 +59,7 @@ def main() -> int:
 
 def _run(source: Path, output: Path, folder: Path, parameters: Mapping[str, Any]) -> str:
     """Return the reason of a failure; empty on success."""
+    # cost: papermill (0.5 s), after this process can be stopped.
     import papermill
 
     try:
@@ -124,6 +125,7 @@ def _until_alone() -> None:
 
 def _export(output: Path, formats: Mapping[str, str]) -> list[Path]:
     """Export the notebook to the requested formats; a failed format does not affect the others."""
+    # cost: nbconvert, which only requested exports need.
     import nbformat
     from nbconvert import get_exporter
 
@@ -152,6 +154,7 @@ def _keep(files: list[Path], folder: Path) -> None:
 
 def _record_end(database: str, job_id: str) -> None:
     """Record the end of the run in the database, unless a stop has already been recorded."""
+    # cost: jupyter_scheduler with SQLAlchemy, which only a stopped run needs.
     from jupyter_scheduler.models import Status
     from jupyter_scheduler.orm import Job, create_session
 

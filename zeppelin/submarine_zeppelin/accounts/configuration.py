@@ -58,7 +58,7 @@ def _requires_kerberos(config: Config) -> bool:
     directory = config.profile.hadoop_conf_dir
     if config.profile.backend != "yarn" or directory is None:
         return False
-    # Not loaded for other backends, to save memory.
+    # cost: memory; other backends do not read a Hadoop configuration.
     from submarine_jobs.backends.yarn.cluster import HadoopConf
 
     try:

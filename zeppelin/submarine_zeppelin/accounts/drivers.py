@@ -53,7 +53,7 @@ def release_drivers() -> None:
 
 
 def _stop(own: Path, stream: TextIO) -> None:
-    # Not loaded before a process stops, to save memory.
+    # cost: memory, before a process stops.
     from submarine_jobs.backends.yarn.driver import stop_directory
 
     with stream, contextlib.suppress(BlockingIOError):

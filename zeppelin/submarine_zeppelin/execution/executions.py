@@ -15,6 +15,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.execution.output import ParagraphOutput
 from submarine_zeppelin.execution.output_writer import OutputWriter
 from submarine_zeppelin.interface import (
@@ -308,8 +309,6 @@ def serial_key_of(interpreter: Interpreter, context: Context) -> str:
 
 def error_result(error: BaseException) -> Result:
     """Return the result of a run that ended with an exception; log unexpected exceptions."""
-    from submarine_jobs.errors import SubmarineError  # not loaded at the start of the process
-
     if isinstance(error, SubmarineError):
         message = str(error)
     else:

@@ -227,7 +227,7 @@ class Worker:
                 future.set_exception(error)
             del item, work, future
         with contextlib.suppress(Exception):
-            # Not loaded in a thread that no kernel used.
+            # cost: memory; a thread that used no kernel does not need it.
             from jupyter_core.utils import ensure_event_loop
 
             ensure_event_loop().close()

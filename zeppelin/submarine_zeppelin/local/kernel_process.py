@@ -55,7 +55,7 @@ class KernelProcess:
         UsageError
             If the Python does not exist or has no ipykernel.
         """
-        # Not loaded before the first %submarine.python paragraph, to save memory.
+        # cost: memory, before the first %submarine.python paragraph.
         from jupyter_client.kernelspec import KernelSpec, KernelSpecManager
         from jupyter_client.manager import KernelManager
 
@@ -160,7 +160,7 @@ def complete(manager: Any, code: str, cursor: int) -> Mapping[str, Any]:
 
 def connect_client(manager: Any) -> Any:
     """Create a client with its own identity, so that it receives only its replies."""
-    # As in `start`: not loaded before a kernel starts, to save memory.
+    # cost: memory, before the first %submarine.python paragraph.
     import zmq
     from jupyter_client.blocking.client import BlockingKernelClient
 

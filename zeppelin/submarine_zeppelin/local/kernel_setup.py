@@ -38,6 +38,7 @@ def _series(series):
 
 
 def _install():
+    # cost: names of a module stay in the note's namespace.
     from IPython import get_ipython
     from IPython.core.formatters import BaseFormatter
     from traitlets import ObjectName, Unicode
@@ -60,6 +61,7 @@ def _install():
 
 def _raise_message_limit():
     """Raise the limit of 1,000 waiting messages, beyond which output is lost."""
+    # cost: names of a module stay in the note's namespace.
     from IPython import get_ipython
     from zmq import SNDHWM
 

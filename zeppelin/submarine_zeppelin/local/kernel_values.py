@@ -22,6 +22,7 @@ def _pack(variables):
     known = set(sys.modules)
     sys.path.insert(0, LIBRARY)
     try:
+        # cost: the library can be imported here only.
         from submarine_runtime.values import ValuesError, pack_values
     finally:
         sys.path.remove(LIBRARY)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import click
 
 from submarine_jobs.commands.grammar.verb import Verb
+from submarine_jobs.commands.grammar.verbs import grammar
 from submarine_jobs.errors import SubmarineError, UsageError
 
 _META = "submarine.cell_body"
@@ -94,8 +95,6 @@ def explain_below(verb: str, before: str) -> str | None:
 
 
 def _verb(name: str) -> CellVerb | None:
-    from submarine_jobs.commands.grammar.verbs import grammar
-
     verbs = grammar(in_cell=True)
     try:
         found = verbs.get_command(click.Context(verbs), name)

@@ -81,6 +81,7 @@ def complete(words: Sequence[str], frontend: Frontend, *, in_cell: bool = False)
     Verbs, options, job ids and names, queues, profiles and the values of choices. Asks no cluster;
     finds nothing rather than fail.
     """
+    # cost: click.shell_completion, which only a completion needs.
     from click.shell_completion import ShellComplete
 
     if not words:

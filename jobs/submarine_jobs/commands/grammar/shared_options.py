@@ -18,6 +18,7 @@ from click.shell_completion import CompletionItem
 from submarine_jobs.commands.grammar.verb import Callback, ParsedType, option
 from submarine_jobs.config import BACKENDS, Config, make_private
 from submarine_jobs.frontends import Frontend
+from submarine_jobs.model import parse_duration
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
@@ -70,8 +71,6 @@ def jobs_argument(command: Callback) -> Callback:
 
 def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]:
     """An option whose value is a duration."""
-    from submarine_jobs.model import parse_duration
-
     return option(*names, type=ParsedType("time", parse_duration), metavar="TIME", **attrs)
 
 

@@ -200,6 +200,7 @@ class ParsedType(click.ParamType[Any]):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
         """The choices that begin with ``incomplete``."""
+        # cost: click.shell_completion, which only a completion needs.
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(item) for item in self._choices if item.startswith(incomplete)]

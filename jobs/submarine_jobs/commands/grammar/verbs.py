@@ -79,6 +79,7 @@ PLUGIN_SUMMARIES = {
 @functools.cache
 def plugins() -> dict[str, EntryPoint]:
     """Verbs of other packages, by name; reads package metadata only."""
+    # cost: importlib.metadata (5 ms), which a verb of this package does not need.
     from importlib.metadata import entry_points
 
     found = entry_points(group=ENTRY_POINT_GROUP)
@@ -119,6 +120,7 @@ class Grammar(click.Group):
         self, ctx: click.Context, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
         """Verbs from the table alone, then the group's own options."""
+        # cost: click.shell_completion, which only a completion needs.
         from click.shell_completion import CompletionItem
 
         summaries = {name: entry.summary for name, entry in VERBS.items()}
@@ -188,6 +190,7 @@ def _load(point: EntryPoint) -> object:
 
 def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
+        # cost: importlib.metadata (5 ms), which a verb of this package does not need.
         from importlib.metadata import version
 
         raise HelpRequested(f"submarine {version('jupyter-submarine')}")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from submarine_jobs import display
 from submarine_jobs.errors import ClusterError, with_job
 from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
+from submarine_jobs.outputs import result_words
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -17,9 +19,6 @@ def wait_for(
     job: Job, frontend: Frontend, *, on_interrupt: str = "detach", log: bool = True
 ) -> Outcome:
     """Wait for the end of ``job``; exit code 0, 1 when it did not succeed, 130 when interrupted."""
-    from submarine_jobs import display
-    from submarine_jobs.outputs import result_words
-
     with with_job(job):
         try:
             record = frontend.watch(job, on_interrupt=on_interrupt, log=log)

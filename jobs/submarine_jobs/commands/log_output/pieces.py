@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import logs
 from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.frontends import INTERRUPTED, Outcome
 from submarine_jobs.logs import LogKey, LogPosition, read_from
@@ -88,11 +89,9 @@ def followed(
     together: bool,
 ) -> Outcome:
     """Go on until the job has ended, or somebody interrupts."""
-    from submarine_jobs.logs import follow
-
     tasks = list(dict.fromkeys(key.task for key in keys))
     begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
-    pieces = follow(job, tasks, LogPosition(begun))
+    pieces = logs.follow(job, tasks, LogPosition(begun))
     try:
         shown(frontend, pieces, keys, together=together)
     except KeyboardInterrupt:
@@ -111,6 +110,7 @@ def kept(
     together: bool,
 ) -> Outcome:
     """The end of the logs as text, for a notebook's output and for ``--json``."""
+    # cost: the HTML of a log, which only a notebook needs.
     from submarine_jobs.display import BOX, ansi
 
     room = max(KEEP // max(len(keys) // 2, 1), 1 << 12)

@@ -7,13 +7,22 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
+from submarine_jobs.checks import (
+    Finding,
+    Level,
+    check_calls,
+    check_program,
+    lacks_module,
+    missing_imports,
+    project_version,
+    python_builtins,
+)
 from submarine_jobs.commands.run.program import Program
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.inputs import localized_entries
 from submarine_jobs.model import is_tensorboard, parse_python_env
 
 if TYPE_CHECKING:
-    from submarine_jobs.checks import Finding
     from submarine_jobs.model import JobSpec
 
 _SECRET = re.compile(
@@ -36,8 +45,6 @@ def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Findi
 
 def _check_board(spec: JobSpec) -> list[Finding]:
     """TensorBoard runs on the job's Python, which must have it."""
-    from submarine_jobs.checks import Finding, Level, lacks_module
-
     roles = [role for role in spec.roles if is_tensorboard(role)]
     python_env = roles[0].python_env or spec.python_env if roles else "host"
     python = roles[0].python or spec.python if roles else ""
@@ -56,8 +63,6 @@ def _check_board(spec: JobSpec) -> list[Finding]:
 
 def _check_shards(spec: JobSpec) -> list[Finding]:
     """Whether the chief of a command with parameter servers trains is not known."""
-    from submarine_jobs.checks import Finding, Level
-
     names = {role.name for role in spec.roles}
     if spec.framework != "auto" or not names & {"ps"} or not names & {"chief", "master"}:
         return []
@@ -75,8 +80,6 @@ def _check_shards(spec: JobSpec) -> list[Finding]:
 
 
 def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[Finding]:
-    from submarine_jobs.checks import check_calls, check_program, missing_imports, python_builtins
-
     if program.bundle is None:
         return []
     interpreters = _interpreters(spec)
@@ -114,8 +117,6 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
 
 def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
     """Major version of the Keras that TensorFlow uses; None where it is not known."""
-    from submarine_jobs.checks import project_version
-
     environments = [spec.env, *(role.env for role in spec.roles)]
     if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):
         return 2
@@ -138,8 +139,6 @@ def _interpreters(spec: JobSpec) -> dict[str, str]:
 
 def _python_elsewhere(python: str, python_env: str) -> Finding:
     """The job's Python is not on this machine, which is how it may be with a cluster's nodes."""
-    from submarine_jobs.checks import Finding, Level
-
     kind = parse_python_env(python_env).kind
     if kind in ("archive", "docker"):
         return Finding(
@@ -163,8 +162,6 @@ def _asks_here(python: str) -> bool:
 
 def _check_secrets(spec: JobSpec) -> list[Finding]:
     """What would lie readable in the job directory and in the container's environment."""
-    from submarine_jobs.checks import Finding, Level
-
     fix = "Let the program read it from a file that only you can read."
     found = [
         Finding(

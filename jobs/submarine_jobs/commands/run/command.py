@@ -8,7 +8,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from submarine_jobs.commands.grammar import Verb, complete_programs, option, program_argument
+from submarine_jobs.commands.grammar import (
+    Verb,
+    as_sentence,
+    complete_programs,
+    option,
+    program_argument,
+)
 from submarine_jobs.commands.run.arguments import options_of
 from submarine_jobs.commands.run.environment_options import CLUSTER, DATA, ENVIRONMENT, FLOW
 from submarine_jobs.commands.run.notebook import execute_notebook, notebook_run, of_a_job
@@ -98,6 +104,7 @@ def run(ctx: click.Context, /, **typed: Any) -> Outcome:
     A notebook whose own cells start jobs is executed here instead, from its first cell to the last
     job's end, and so is any with one of the options for that.
     """
+    # cost: the modules of a submission: `run --help` and the check of a command line need none.
     from submarine_jobs.commands.run.flow import run_job
 
     frontend = ctx.find_object(Frontend) or Frontend()
@@ -118,8 +125,6 @@ def parse_run(argv: Sequence[str]) -> RunOptions:
     UsageError
         For anything that ``run`` refuses to understand.
     """
-    from submarine_jobs.commands.grammar import as_sentence
-
     try:
         with run.make_context("run", list(argv)) as ctx:
             ctx.params.pop("as_json", None)

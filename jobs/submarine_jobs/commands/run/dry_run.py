@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -181,8 +182,6 @@ def _value(
     *,
     refused: bool,
 ) -> dict[str, Any]:
-    import json
-
     bundle = program.bundle
     files = {name: len(content) for name, content in bundle.files.items()} if bundle else {}
     return {

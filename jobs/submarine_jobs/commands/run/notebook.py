@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from submarine_jobs import program
 from submarine_jobs.commands.grammar import normal, printable
 from submarine_jobs.commands.run.notebook_options import OWN
 from submarine_jobs.errors import SubmarineError, UsageError
@@ -132,13 +133,11 @@ def _spelling(ctx: click.Context, name: str) -> str:
 
 def _starts_jobs(path: Path) -> bool:
     """Whether cells of the notebook have ``%submarine run`` in them; cheap, and never raises."""
-    from submarine_jobs.program import NotebookError, read_notebook, starts_job
-
     try:
-        document = read_notebook(path)
-    except NotebookError:
+        document = program.read_notebook(path)
+    except program.NotebookError:
         return False  # whoever wants to run it says what is wrong
-    return any(starts_job(cell.source) for cell in document.cells)
+    return any(program.starts_job(cell.source) for cell in document.cells)
 
 
 def _request(named: str, typed: Mapping[str, Any], given: set[str]) -> NotebookRun:
@@ -186,6 +185,7 @@ def execute_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
     SubmarineError
         If there is none, or whatever the runner raises.
     """
+    # cost: importlib.metadata (5 ms), which a job does not need.
     from importlib.metadata import entry_points
 
     if frontend.kind not in ("cli", "python"):

@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.grammar import ParsedType, option, parameters_option, printable
 from submarine_jobs.commands.run.option_types import DURATION, together
 from submarine_jobs.errors import UsageError
-
-if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
 
 _HEADING = "Executing a notebook"
 #: The parameters' names of these options.
@@ -71,8 +69,6 @@ class _JobPair(ParsedType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Names of options that a job can have."""
-        from click.shell_completion import CompletionItem
-
         names = (
             name.removeprefix("--")
             for other in ctx.command.params

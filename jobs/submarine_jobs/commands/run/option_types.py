@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import click
 from click.shell_completion import CompletionItem
 
+from submarine_jobs import outputs
 from submarine_jobs.commands.grammar import Callback, ParsedType
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import (
@@ -68,9 +69,7 @@ def _interface(text: str) -> str:
 
 def _names(name: str) -> Callable[[str], tuple[str, ...]]:
     def parse(text: str) -> tuple[str, ...]:
-        from submarine_jobs.outputs import parse_names
-
-        return parse_names(text, name)
+        return outputs.parse_names(text, name)
 
     return parse
 

@@ -11,7 +11,7 @@ from submarine_jobs.commands.grammar import printable
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import RunOptions, is_only_tensorboard, needs_program
-from submarine_jobs.program import PROGRAM
+from submarine_jobs.program import PROGRAM, bundle_from_file
 from submarine_jobs.text import sibling_hint
 
 if TYPE_CHECKING:
@@ -86,8 +86,6 @@ def _on_disk(name: str, collected: CellCollection | None) -> bool:
 
 
 def _from_file(wanted: str) -> Program:
-    from submarine_jobs.program import bundle_from_file
-
     path = Path(wanted).expanduser()
     if not path.is_file():
         raise UsageError(

@@ -211,6 +211,7 @@ class TaskAgent:
         if self._serving:
             return
         self._serving = True
+        # cost: http.server and ssl: the program starts before they are loaded.
         from submarine_runtime.agent.live import LiveServer
         from submarine_runtime.network import Tunnels
 

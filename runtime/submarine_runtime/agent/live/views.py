@@ -70,6 +70,7 @@ class LiveViews:
         announce: Callable[[str, int], None],
         on_renew: Callable[[], None],
     ) -> None:
+        # cost: http.server and ssl: the program starts before they are loaded.
         from submarine_runtime.agent.live.server import LiveServer
         from submarine_runtime.network import Tunnels
 
@@ -95,6 +96,7 @@ class LiveViews:
     def _show_on_yarn(self) -> None:
         if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
             return
+        # cost: skein and its page, which only the container of the master has.
         from submarine_runtime.agent.live.yarn_page import page_of
 
         job = {"job_id": self._config.job_id, "name": self._config.name}

@@ -116,6 +116,7 @@ def _children_seconds() -> float:
 def _meter(samples: SampleLog | None) -> GpuMeter | None:
     if samples is None or not samples.devices:
         return None
+    # cost: ctypes and the driver of the GPUs.
     from submarine_runtime.gpus import GpuMeter
 
     return GpuMeter(samples.devices)

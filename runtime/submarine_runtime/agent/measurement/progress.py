@@ -96,6 +96,7 @@ class Progress:
         if not self._tensorboard:
             return
         if self._events is None:
+            # cost: the reader of event files, which most programs do not write.
             from submarine_runtime.agent.measurement.event_files import EventFiles
 
             self._events = EventFiles(self._tensorboard)

@@ -180,6 +180,7 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
     ValueError
         If it cannot be saved; one sentence.
     """
+    # cost: the modules that save a version, which few jobs do while they run.
     from submarine_runtime.snapshots import VersionError, save_version
 
     try:

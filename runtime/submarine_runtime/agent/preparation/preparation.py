@@ -7,6 +7,7 @@ import shutil
 from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.program import Ending, ProgramResources
+from submarine_runtime.gpus import NoDeviceError, claim_gpus
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, Store, StoreError
@@ -79,7 +80,6 @@ class Preparation:
         open_view
             Called before it waits for one; None: progress is not reported yet.
         """
-        from submarine_runtime.gpus import NoDeviceError, claim_gpus
 
         def report(sentence: str) -> None:
             if open_view is not None:
@@ -107,7 +107,7 @@ class Preparation:
 
     def place(self) -> Ending | None:
         """Unpack the bundle, check the image, and clean localized directories."""
-        # Imported here: zipfile is not needed before the agent has registered.
+        # cost: zipfile; the agent registers before.
         from submarine_runtime.agent.preparation.bundle import (
             copy_writable,
             remove_checksum_files,
@@ -133,6 +133,7 @@ class Preparation:
         config = self._config
         if not config.fetch:
             return None
+        # cost: the localization of inputs, which most jobs do not have.
         from submarine_runtime.agent.preparation.inputs import InputError, fetch_inputs, share_of
 
         shares = {one.name: share_of(config, one, members) for one in config.fetch}

@@ -73,7 +73,7 @@ class ProgramMonitor:
         tensorboard: str = "",
         meeting: PortUse | None = None,
     ) -> None:
-        # Imported here, because the program runs already and does not wait for the import.
+        # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.measurement import Measurement
 
         self._config = config
@@ -294,8 +294,6 @@ def monitor_program(
         what = "a process" if left == 1 else f"{left} processes"
         status.event("warning", f"The agent ended {what} that the program had left behind.")
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
-    from submarine_runtime.agent.program.monitor import collect_facts
-
     facts = collect_facts(
         scratch,
         logs["stderr"],

@@ -258,6 +258,7 @@ class SingleTaskAgent:
         return ending
 
     def _closing(self, wait: Callable[[float], object]) -> Finalization:
+        # cost: the program has ended; it did not wait for this import.
         from submarine_runtime.agent.single_task.closing import Finalization
 
         return Finalization(
@@ -326,6 +327,7 @@ def note_beginning(
     if resourcemanagers and container:
 
         def ask() -> None:
+            # cost: urllib.request, in a thread beside the program.
             from submarine_runtime.yarn import container_started
 
             granted = container_started(resourcemanagers, container, _RM_SECONDS)

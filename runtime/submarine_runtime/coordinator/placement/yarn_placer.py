@@ -45,6 +45,7 @@ class YarnPlacer(Placer):
     def __init__(self, config: CoordinatorConfig, directory: str, address: str) -> None:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
+        # cost: skein with gRPC, which a node may lack.
         import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
         from skein import proto
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+from importlib import import_module
 
 TYPE_CHECKING = False  # Importing typing would delay the program's start by some milliseconds.
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ _NAMES = ("dmlc_tracker_uri", "dmlc_tracker_port", "dmlc_task_id")
 
 def activate(module: Any) -> None:
     """Add the tracker to the arguments of ``init`` and ``CommunicatorContext``."""
-    from importlib import import_module
-
     collective: Any = import_module(module.__name__ + ".collective")
     plain = collective.init
 

@@ -26,6 +26,7 @@ class Finder:
         """Return the spec of the other finders, with ``Loader`` in front of its loader."""
         if name not in self.names:
             return None
+        # cost: importlib.util, in every program of the framework.
         from importlib.util import find_spec
 
         self.names.discard(name)

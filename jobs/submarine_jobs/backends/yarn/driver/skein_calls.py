@@ -115,6 +115,7 @@ class DriverChannel:
 
     def __init__(self, port: int, certificate: bytes, key: bytes) -> None:
         proto = skein_module().proto
+        # cost: gRPC (10 MB), which only a connection needs.
         import grpc  # type: ignore[import-untyped]
 
         self._grpc = grpc
