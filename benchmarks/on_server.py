@@ -18,7 +18,7 @@ from submarine_jobs.config import load_config
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
 from submarine_minicluster import Minicluster
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 
 API = "/submarine/api/v1/"
 

@@ -26,7 +26,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from submarine_jobs.tracking import JobStore
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.states import State
 
 TOKEN = "a-token-of-the-benchmark"

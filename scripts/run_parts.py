@@ -29,8 +29,8 @@ from typing import IO
 
 from plans import BIN, PLANS, SETUP_BUDGET, Part
 
-from submarine_minicluster.hadoop.config import MARK
-from submarine_minicluster.machine import processes
+from submarine_minicluster.hadoop import MARK
+from submarine_minicluster.machine import Identity, find_marked, terminate
 
 OWN_MARK = "SUBMARINE_TEST_RUN"
 #: Failures in more files are not repeated: they are not caused by timing.
@@ -179,16 +179,16 @@ def end_leftovers(scratch: Path, patience: float = 0) -> list[str]:
     while (found := leftovers_of(scratch)) and time.monotonic() < deadline:
         time.sleep(0.5)
     names = [f"{one.pid} {' '.join(one.command_line)[:120].strip()}" for one in found]
-    processes.terminate(found, grace=5)
+    terminate(found, grace=5)
     return names
 
 
-def leftovers_of(scratch: Path) -> list[processes.Identity]:
+def leftovers_of(scratch: Path) -> list[Identity]:
     """Return the processes with this run's mark or a mark of its miniclusters."""
     # By process: a process that loses this run's mark between the two searches is found by both.
     marked = [
-        *processes.find_marked(OWN_MARK, str(scratch)),
-        *processes.find_marked(MARK, str(scratch), below=True),
+        *find_marked(OWN_MARK, str(scratch)),
+        *find_marked(MARK, str(scratch), below=True),
     ]
     return list(dict.fromkeys(marked))
 

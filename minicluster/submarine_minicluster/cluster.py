@@ -14,21 +14,30 @@ from typing import Any
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop import (
+    HOST,
+    SUPERUSER,
     Daemon,
     DaemonRunner,
     DaemonStatus,
+    WebHdfs,
     all_daemons,
     check_disk,
-    config,
     ensure_jars,
     lib_dir,
-    rest,
     write_client_commands,
+    write_configuration,
+    write_policy,
 )
 from submarine_minicluster.layout import Layout, clusters_dir
-from submarine_minicluster.lifecycle import Startup, kill_node, own_names, planning, stop_all
-from submarine_minicluster.machine import Java, file_lock, find_java, processes
-from submarine_minicluster.machine.ports import check_host_name
+from submarine_minicluster.lifecycle import (
+    Startup,
+    choose_settings,
+    kill_node,
+    own_names,
+    save_with_ports,
+    stop_all,
+)
+from submarine_minicluster.machine import Java, check_host_name, file_lock, find_java, terminate
 from submarine_minicluster.settings import SavedCluster, Settings, check_name
 
 Progress = Callable[[str], None]
@@ -105,7 +114,7 @@ class Minicluster:
     @property
     def default_fs(self) -> str:
         """Address of the cluster's HDFS, for example ``hdfs://127.0.0.1:12345``."""
-        return f"hdfs://{config.HOST}:{self.saved.ports['namenode']}"
+        return f"hdfs://{HOST}:{self.saved.ports['namenode']}"
 
     def url(self, name: str) -> str:
         """Return the address of a daemon's web pages and REST interface."""
@@ -165,15 +174,15 @@ class Minicluster:
             check_host_name()
             old = SavedCluster.read(self.layout.cluster_file)
             running = bool(old and self._alive(old))
-            chosen = planning.choose_settings(self.name, old, settings, running)
+            chosen = choose_settings(self.name, old, settings, running)
             self.layout.make()
             check_disk(self.layout.root, _NEEDED_BYTES)
             kept = old.ports if old else {}
             named = {*(old.users if old else ()), *own_names()}
             saved = SavedCluster(chosen, str(java.home), kept, tuple(sorted(named)))
-            planning.save_with_ports(self.layout, saved, running, progress)
+            save_with_ports(self.layout, saved, running, progress)
             lib = ensure_jars(chosen.hadoop, java, progress)
-            config.write_configuration(self.layout, saved, lib)
+            write_configuration(self.layout, saved, lib)
             write_client_commands(self.layout, java, lib)
             Startup(self.layout, DaemonRunner(self.layout, saved, java, lib), saved, progress).run()
             if old and running and set(saved.users) - set(old.users):
@@ -183,7 +192,7 @@ class Minicluster:
     def add_user(self, user: str) -> None:
         """Admit a user to the cluster and create the user's home directory in HDFS."""
         self.admit(user)
-        hdfs = rest.WebHdfs(self.url("namenode"), config.SUPERUSER)
+        hdfs = WebHdfs(self.url("namenode"), SUPERUSER)
         hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
 
     def admit(self, *users: str) -> None:
@@ -193,12 +202,12 @@ class Minicluster:
             if new := tuple(one for one in users if check_name(one) not in saved.users):
                 saved.users = (*saved.users, *new)
                 saved.write(self.layout.cluster_file)
-                config.write_policy(self.layout, saved)
+                write_policy(self.layout, saved)
                 self._refresh_policy()
 
     def _refresh_policy(self) -> None:
         """Make the daemons reload the list of admitted users."""
-        environ = {**self.environ(), "HADOOP_USER_NAME": config.SUPERUSER}
+        environ = {**self.environ(), "HADOOP_USER_NAME": SUPERUSER}
         for command in (("hdfs", "dfsadmin"), ("yarn", "rmadmin")):
             words = [str(self.layout.bin / command[0]), command[1], "-refreshServiceAcl"]
             done = subprocess.run(
@@ -241,7 +250,7 @@ class Minicluster:
         if identity is None:
             raise MiniclusterError(f"{name} of minicluster {self.name!r} is not running.")
         if number == signal.SIGKILL:
-            processes.terminate([identity], grace=0)
+            terminate([identity], grace=0)
         else:
             identity.signal(number)
 
@@ -256,7 +265,7 @@ class Minicluster:
         daemon = self._daemon(name)
         identity = self._runner(self.saved).identity(daemon)
         if identity:
-            processes.terminate([identity], grace=20)
+            terminate([identity], grace=20)
         return self.start(progress=progress)
 
     def _daemon(self, name: str) -> Daemon:

@@ -23,8 +23,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_kernel.kernelspecs.installation import install_kernel
-from submarine_minicluster.machine import processes
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import find_marked, free_port, terminate
 from tests.browser.calls import API, Answer, call
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -157,7 +156,7 @@ class Lab:
                 self._process.wait(20)
             except subprocess.TimeoutExpired:
                 self.kill()
-        processes.terminate(processes.find_marked(MARK, str(self.scratch)), grace=5)
+        terminate(find_marked(MARK, str(self.scratch)), grace=5)
 
     def write(self, name: str, *cells: str | NotebookNode, kernel: str = "submarine") -> Path:
         """A notebook of code cells, or of cells with outputs, below the server's root."""

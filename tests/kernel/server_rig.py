@@ -25,7 +25,7 @@ import psutil
 import websocket
 
 from submarine_jobs.client import Job, Session
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from tests.kernel.remote_rig import PATIENCE, until
 from tests.notebook.conftest import clean_environment
 

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from submarine_minicluster.machine import find_java
-from submarine_minicluster.machine.ports import free_port
-from submarine_minicluster.machine.processes import Identity, find_marked, terminate
+from submarine_minicluster.machine import Identity, find_java, find_marked, free_port, terminate
 from tests.zeppelin.server_jars import ensure_jars
 
 GROUPS = ("submarine", "echo")

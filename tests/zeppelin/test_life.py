@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_minicluster.machine.processes import Identity
+from submarine_minicluster.machine import Identity
 from tests.zeppelin.server import Note, Zeppelin, output_of
 from tests.zeppelin.test_server import runs
 

@@ -12,7 +12,7 @@ import click
 from submarine_jobs.commands.grammar import grammar, normal, spelled
 
 
-def explain(
+def explain_word(
     words: Sequence[str], command: str = "submarine", *, in_cell: bool = False
 ) -> str | None:
     """Help on the last of ``words``: on its option, else on its verb, else on all verbs.

@@ -18,7 +18,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.outputs import model_versions as versions
+from submarine_jobs.outputs import download_version
 from submarine_jobs.text import one_line, size, timestamp
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def models(
     found = session.job(job)
     say_if_foreign(found, frontend)
     if download is not None:
-        place = versions.download(found.directory, download, target or download)
+        place = download_version(found.directory, download, target or download)
         copied = {"job_id": found.id, "version": download, "path": str(place.resolve())}
         return Outcome(f"Version {download} of {found.id} is in {place}.", value=copied)
     there = found.models()

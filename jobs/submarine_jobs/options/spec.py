@@ -29,8 +29,7 @@ from submarine_jobs.options.roles import (
     spec_roles,
 )
 from submarine_jobs.options.run_options import RunOptions, check_name
-from submarine_runtime.frameworks import complaint_of, framework_of, trait
-from submarine_runtime.frameworks.ranks import NOT_COLLECTIVE_ROLES
+from submarine_runtime.frameworks import NOT_COLLECTIVE_ROLES, complaint_of, framework_of, trait
 
 
 class Program(Protocol):

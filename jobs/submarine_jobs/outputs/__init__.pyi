@@ -1,7 +1,11 @@
 from .data_frame import metrics_frame as metrics_frame
 from .files import download_files as download_files, list_outputs as list_outputs
 from .metrics import MetricsReader as MetricsReader, Row as Row, read_metrics as read_metrics
-from .model_versions import ModelVersion as ModelVersion, versions as versions
+from .model_versions import (
+    ModelVersion as ModelVersion,
+    download_version as download_version,
+    versions as versions,
+)
 from .returned_values import (
     Result as Result,
     has_result as has_result,

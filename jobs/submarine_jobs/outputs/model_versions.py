@@ -91,7 +91,7 @@ def versions(directory: JobDirectory) -> list[ModelVersion]:
     return sorted(found, key=lambda version: (version.time, version.name))
 
 
-def download(directory: JobDirectory, name: str, target: str | Path) -> Path:
+def download_version(directory: JobDirectory, name: str, target: str | Path) -> Path:
     """Copy a version to a directory of this machine and check it against its digest.
 
     Raises

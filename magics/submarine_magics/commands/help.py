@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from submarine_jobs.commands.explain import explain
+from submarine_jobs.commands import explain_word
 from submarine_jobs.commands.grammar import explain_below
 from submarine_jobs.program import cell_verbs
 from submarine_magics.commands.completion import verb_above, words_of
@@ -54,8 +54,8 @@ def help_on(marks: str, words: list[str]) -> str | None:
     if marks == "%%" and words[:1] != ["run"]:
         if not words or words[0] not in cell_verbs():
             return COLLECTING
-        return explain(words, "%%submarine", in_cell=True)
-    return explain(words, marks + "submarine")
+        return explain_word(words, "%%submarine", in_cell=True)
+    return explain_word(words, marks + "submarine")
 
 
 def _help_below(code: str, cursor: int) -> str | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.config import HOST, MARK, SUPERUSER, nodemanagers
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import Java, processes
+from submarine_minicluster.machine import Identity, Java, find_marked, launch, terminate
 from submarine_minicluster.settings import SavedCluster
 
 # Prefer a fast start and a small size to peak performance.
@@ -162,7 +162,7 @@ class DaemonRunner:
         log = self._layout.log(daemon.name)
         if log.exists():  # errors of an earlier run must not be reported for this one
             log.replace(log.with_suffix(".previous.log"))
-        identity = processes.launch(
+        identity = launch(
             self._command(daemon),
             log=self._layout.output(daemon.name),
             env=self._environment(),
@@ -180,14 +180,14 @@ class DaemonRunner:
         logs = {f"-Dsubmarine.log={self._layout.log(daemon.name)}" for daemon in missing}
         strays = [
             process
-            for process in processes.find_marked(MARK, str(self._layout.root))
+            for process in find_marked(MARK, str(self._layout.root))
             if logs.intersection(process.command_line)
         ]
-        processes.terminate(strays, grace=2)
+        terminate(strays, grace=2)
 
-    def identity(self, daemon: Daemon) -> processes.Identity | None:
+    def identity(self, daemon: Daemon) -> Identity | None:
         """Return the daemon's process if it runs, else None."""
-        return processes.Identity.read(self._layout.pidfile(daemon.name))
+        return Identity.read(self._layout.pidfile(daemon.name))
 
     def url(self, daemon: Daemon) -> str:
         """Return the address of the daemon's web pages and REST interface."""

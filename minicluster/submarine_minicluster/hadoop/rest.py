@@ -14,7 +14,7 @@ class RestError(Exception):
     """A daemon answered with an error or did not answer."""
 
 
-def request(
+def http_request(
     method: str, url: str, *, body: bytes | None = None, content: str = "application/json"
 ) -> tuple[int, bytes, str]:
     """Send one request to a loopback address, without a proxy.
@@ -43,7 +43,7 @@ def request(
         connection.close()
 
 
-def get(url: str) -> Any:
+def get_json(url: str) -> Any:
     """Return the JSON document at `url`.
 
     Raises
@@ -51,7 +51,7 @@ def get(url: str) -> Any:
     RestError
         If there is none.
     """
-    status, body, _ = request("GET", url)
+    status, body, _ = http_request("GET", url)
     if status != 200:
         raise RestError(f"{url}: HTTP {status}")
     try:
@@ -73,7 +73,7 @@ class WebHdfs:
 
     def call(self, method: str, path: str, op: str, **options: str) -> Any:
         """Make one call without data and return the JSON answer; None if it has no body."""
-        status, body, _ = request(method, self._url(path, op, options))
+        status, body, _ = http_request(method, self._url(path, op, options))
         if status >= 400:
             raise RestError(f"{op} {path}: {_reason(status, body)}")
         return json.loads(body) if body else None
@@ -91,9 +91,11 @@ class WebHdfs:
 
     def write(self, path: str, data: bytes) -> None:
         """Write a file, or replace it."""
-        status, body, location = request("PUT", self._url(path, "CREATE", {"overwrite": "true"}))
+        status, body, location = http_request(
+            "PUT", self._url(path, "CREATE", {"overwrite": "true"})
+        )
         if status == 307:
-            status, body, _ = request(
+            status, body, _ = http_request(
                 "PUT", location, body=data, content="application/octet-stream"
             )
         if status != 201:

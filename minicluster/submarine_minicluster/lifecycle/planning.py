@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop import config
+from submarine_minicluster.hadoop import port_names
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import file_lock, ports
+from submarine_minicluster.machine import choose_ports, file_lock, is_free_port
 from submarine_minicluster.settings import SavedCluster, Settings
 
 Progress = Callable[[str], None]
@@ -61,13 +61,13 @@ def _ports(
 ) -> dict[str, int]:
     """Return the ports of the cluster. Ports of the last start are kept if they are free."""
     kept = dict(saved.ports)
-    names = config.port_names(saved.settings.nodes)
+    names = port_names(saved.settings.nodes)
     if not running:
-        lost = [name for name in names if name in kept and not ports.is_free(kept[name])]
+        lost = [name for name in names if name in kept and not is_free_port(kept[name])]
         if lost:
             progress(f"another program uses {len(lost)} of this cluster's ports: choosing new ones")
         kept = {name: port for name, port in kept.items() if name not in lost}
     others = [SavedCluster.read(path) for path in layout.root.parent.glob("*/cluster.json")]
     taken = {port for other in others if other for port in other.ports.values()}
     missing = [name for name in names if name not in kept]
-    return kept | ports.choose(missing, taken | set(kept.values()))
+    return kept | choose_ports(missing, taken | set(kept.values()))

@@ -8,8 +8,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 
-from submarine_minicluster.hadoop import Daemon, DaemonRunner, rest
-from submarine_minicluster.hadoop.config import SUPERUSER
+from submarine_minicluster.hadoop import (
+    SUPERUSER,
+    Daemon,
+    DaemonRunner,
+    RestError,
+    WebHdfs,
+    get_json,
+    http_request,
+)
 
 TIMEOUT = 180.0
 """Seconds for one step. An idle machine needs about 10; a loaded one needs more."""
@@ -49,7 +56,7 @@ def wait_until(
         try:
             if check():
                 return
-        except rest.RestError as error:
+        except RestError as error:
             last = f"; the last answer was: {error}"
         if time.monotonic() > next_report:
             progress(f"still waiting for the {daemons[0].title}: {what}")
@@ -63,9 +70,9 @@ def responds(url: str, timeout: float) -> bool:
     deadline = time.monotonic() + timeout
     while True:
         try:
-            rest.request("GET", f"{url}/jmx?qry=none")
+            http_request("GET", f"{url}/jmx?qry=none")
             return True
-        except rest.RestError:
+        except RestError:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.5)
@@ -73,7 +80,7 @@ def responds(url: str, timeout: float) -> bool:
 
 def hdfs_writable(base: str) -> bool:
     """Whether HDFS has left safe mode and a file can be written and removed."""
-    hdfs = rest.WebHdfs(base, SUPERUSER)
+    hdfs = WebHdfs(base, SUPERUSER)
     probe = "/.minicluster-ready"
     hdfs.write(probe, b"ready")
     hdfs.delete(probe)
@@ -82,15 +89,15 @@ def hdfs_writable(base: str) -> bool:
 
 def node_up(url: str) -> bool:
     """Whether a NodeManager answers and reports that it is healthy."""
-    return bool(rest.get(f"{url}/ws/v1/node/info")["nodeInfo"]["nodeHealthy"])
+    return bool(get_json(f"{url}/ws/v1/node/info")["nodeInfo"]["nodeHealthy"])
 
 
 def running_nodes(rm_url: str) -> int:
     """Return the number of nodes on which the ResourceManager can schedule."""
-    answer = rest.get(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING")
+    answer = get_json(f"{rm_url}/ws/v1/cluster/nodes?states=RUNNING")
     return len((answer.get("nodes") or {}).get("node") or [])
 
 
 def history_up(url: str) -> bool:
     """Whether the history server answers."""
-    return bool(rest.get(f"{url}/ws/v1/history/info")["historyInfo"])
+    return bool(get_json(f"{url}/ws/v1/history/info")["historyInfo"])

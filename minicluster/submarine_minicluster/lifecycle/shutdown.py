@@ -11,9 +11,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from submarine_minicluster.hadoop import Daemon, DaemonRunner, config, rest
+from submarine_minicluster.hadoop import (
+    MARK,
+    Daemon,
+    DaemonRunner,
+    RestError,
+    get_json,
+    http_request,
+)
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import processes
+from submarine_minicluster.machine import Identity, find_marked, session_members, terminate
 
 _ACTIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _DRIVER = b"com.anaconda.skein.Driver"
@@ -36,10 +43,10 @@ def stop_all(
         _kill_applications(runner, daemons, progress)
     stop_drivers(layout.client_conf)
     # Containers survive the end of their NodeManager and are found by their mark.
-    running = processes.find_marked(config.MARK, str(layout.root))
-    processes.terminate(running, grace=10)
-    left = processes.find_marked(config.MARK, str(layout.root))
-    processes.terminate(left, grace=0)
+    running = find_marked(MARK, str(layout.root))
+    terminate(running, grace=10)
+    left = find_marked(MARK, str(layout.root))
+    terminate(left, grace=0)
     if running:
         progress(f"ended {len(running)} processes")
     for daemon in daemons:
@@ -48,13 +55,13 @@ def stop_all(
     return len(running)
 
 
-def kill_node(layout: Layout, daemon: Daemon, identity: processes.Identity | None) -> None:
+def kill_node(layout: Layout, daemon: Daemon, identity: Identity | None) -> None:
     """Kill a NodeManager and all processes that work in its directories."""
     if identity is not None:
-        processes.terminate([identity], grace=0)
+        terminate([identity], grace=0)
     place = f"{layout.data(daemon.name)}/"
-    marked = processes.find_marked(config.MARK, str(layout.root))
-    processes.terminate([one for one in marked if one.directory.startswith(place)], grace=0)
+    marked = find_marked(MARK, str(layout.root))
+    terminate([one for one in marked if one.directory.startswith(place)], grace=0)
 
 
 def stop_drivers(client_conf: Path) -> int:
@@ -68,15 +75,15 @@ def stop_drivers(client_conf: Path) -> int:
     client_conf
         Configuration directory in the class path of the drivers.
     """
-    drivers: list[processes.Identity] = []
-    helpers: list[processes.Identity] = []
+    drivers: list[Identity] = []
+    helpers: list[Identity] = []
     for entry in Path("/proc").glob("[0-9]*"):
-        identity = processes.Identity.of(int(entry.name))
+        identity = Identity.of(int(entry.name))
         if identity and _is_driver(entry, str(client_conf).encode()):
             drivers.append(identity)
-            helpers += processes.session_members(identity)
-    processes.terminate(drivers, grace=3)
-    processes.terminate(helpers, grace=1)
+            helpers += session_members(identity)
+    terminate(drivers, grace=3)
+    terminate(helpers, grace=1)
     return len(drivers)
 
 
@@ -108,15 +115,15 @@ def _kill_applications(
 def _kill_all(rm_url: str) -> int:
     """Kill all active applications and return their number."""
     try:
-        answer = rest.get(f"{rm_url}/ws/v1/cluster/apps?states={_ACTIVE}")
+        answer = get_json(f"{rm_url}/ws/v1/cluster/apps?states={_ACTIVE}")
         active = (answer.get("apps") or {}).get("app") or []
         for application in active:
-            rest.request(
+            http_request(
                 "PUT",
                 f"{rm_url}/ws/v1/cluster/apps/{application['id']}/state?user.name=yarn",
                 body=json.dumps({"state": "KILLED"}).encode(),
             )
-    except rest.RestError:  # the processes are then found by their mark
+    except RestError:  # the processes are then found by their mark
         return 0
     return len(active)
 
@@ -128,12 +135,12 @@ def _wait_for_containers(node_urls: Sequence[str], timeout: float = 10.0) -> Non
         try:
             if not any(_containers(url) for url in node_urls):
                 return
-        except rest.RestError:
+        except RestError:
             return
         time.sleep(0.2)
 
 
 def _containers(url: str) -> int:
-    answer = rest.get(f"{url}/ws/v1/node/containers")
+    answer = get_json(f"{url}/ws/v1/node/containers")
     listed = (answer.get("containers") or {}).get("container") or []
     return sum(one.get("state") not in ("DONE", "EXITED_WITH_SUCCESS") for one in listed)

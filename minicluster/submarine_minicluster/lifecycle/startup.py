@@ -9,10 +9,23 @@ from collections.abc import Callable
 from functools import partial
 from urllib.parse import quote, urlencode
 
-from submarine_minicluster.hadoop import Daemon, DaemonRunner, all_daemons, config, rest
+from submarine_minicluster.hadoop import (
+    HDFS_LOGS,
+    HDFS_TMP,
+    HOST,
+    SUPERUSER,
+    Daemon,
+    DaemonRunner,
+    RestError,
+    WebHdfs,
+    all_daemons,
+    get_json,
+    http_request,
+    login,
+)
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import readiness
-from submarine_minicluster.machine import processes
+from submarine_minicluster.machine import terminate
 from submarine_minicluster.settings import SavedCluster
 
 Progress = Callable[[str], None]
@@ -79,7 +92,7 @@ class Startup:
         if readiness.responds(self._runner.url(daemon), HANGS_AFTER):
             return True
         self._progress(f"{daemon.name} runs but does not answer: killing it")
-        processes.terminate([identity], grace=0)
+        terminate([identity], grace=0)
         return False
 
     def _await_hdfs(self) -> None:
@@ -89,9 +102,9 @@ class Startup:
         self._wait(
             "HDFS is not writable", lambda: readiness.hdfs_writable(hdfs), namenode, datanode
         )
-        make_directories(rest.WebHdfs(hdfs, config.SUPERUSER))
+        make_directories(WebHdfs(hdfs, SUPERUSER))
         port = self._saved.ports["namenode"]
-        self._progress(f"HDFS is ready at hdfs://{config.HOST}:{port}")
+        self._progress(f"HDFS is ready at hdfs://{HOST}:{port}")
 
     def _await_yarn(self) -> None:
         """Wait until jobs can be submitted and logs can be read."""
@@ -117,14 +130,14 @@ class Startup:
 def own_names() -> set[str]:
     """Return the user names that this user's clients send."""
     named = os.environ.get("HADOOP_USER_NAME")
-    return {config.login(), *([named] if named else [])}
+    return {login(), *([named] if named else [])}
 
 
-def make_directories(hdfs: rest.WebHdfs) -> None:
+def make_directories(hdfs: WebHdfs) -> None:
     """Create the directories of HDFS that users and daemons need."""
-    superuser = config.SUPERUSER
-    hdfs.mkdir(config.HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
-    hdfs.mkdir(config.HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
+    superuser = SUPERUSER
+    hdfs.mkdir(HDFS_TMP, owner=superuser, group="supergroup", mode="1777")
+    hdfs.mkdir(HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
     hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
     hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
     for user in own_names():
@@ -144,7 +157,7 @@ def assign_labels(rm: str, saved: SavedCluster) -> None:
         return
     labels = [{"name": name, "exclusivity": "false"} for name in sorted({n for n, _ in pairs})]
     _post_json(f"{rm}/ws/v1/cluster/add-node-labels", {"nodeLabelInfo": labels}, {})
-    nodes = rest.get(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"]
+    nodes = get_json(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"]
     for name, index in pairs:
         port = f":{saved.ports[f'nodemanager-{index}']}"
         node = next(entry["id"] for entry in nodes if entry["id"].endswith(port))
@@ -153,6 +166,6 @@ def assign_labels(rm: str, saved: SavedCluster) -> None:
 
 def _post_json(url: str, body: dict[str, object], query: dict[str, str]) -> None:
     parameters = urlencode({"user.name": getpass.getuser(), **query})
-    status, answer, _ = rest.request("POST", f"{url}?{parameters}", body=json.dumps(body).encode())
+    status, answer, _ = http_request("POST", f"{url}?{parameters}", body=json.dumps(body).encode())
     if status >= 300:
-        raise rest.RestError(f"{url}: HTTP {status}: {answer[:500].decode(errors='replace')}")
+        raise RestError(f"{url}: HTTP {status}: {answer[:500].decode(errors='replace')}")

@@ -1,3 +1,16 @@
 from .files import replace_file as replace_file
 from .java import Java as Java, find_java as find_java
 from .locking import file_lock as file_lock
+from .ports import (
+    check_host_name as check_host_name,
+    choose_ports as choose_ports,
+    free_port as free_port,
+    is_free_port as is_free_port,
+)
+from .processes import (
+    Identity as Identity,
+    find_marked as find_marked,
+    launch as launch,
+    session_members as session_members,
+    terminate as terminate,
+)

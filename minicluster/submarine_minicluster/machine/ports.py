@@ -29,7 +29,7 @@ def check_host_name() -> None:
         ) from error
 
 
-def is_free(port: int) -> bool:
+def is_free_port(port: int) -> bool:
     """Whether a server can listen on the loopback port."""
     with socket.socket() as probe:
         # As Hadoop's servers do: a port in TIME_WAIT counts as free.
@@ -49,10 +49,10 @@ def free_port() -> int:
     MiniclusterError
         If there is none.
     """
-    return choose(["server"], set())["server"]
+    return choose_ports(["server"], set())["server"]
 
 
-def choose(names: Iterable[str], taken: set[int]) -> dict[str, int]:
+def choose_ports(names: Iterable[str], taken: set[int]) -> dict[str, int]:
     """Choose a free port for each name, not in `taken`.
 
     Raises
@@ -67,7 +67,7 @@ def choose(names: Iterable[str], taken: set[int]) -> dict[str, int]:
     if highest < _LOWEST + 1000:
         highest = 60000
     candidates = random.SystemRandom().sample(range(_LOWEST, highest), 1000)
-    free = (port for port in candidates if port not in taken and is_free(port))
+    free = (port for port in candidates if port not in taken and is_free_port(port))
     chosen: dict[str, int] = {}
     for name in names:
         port = next(free, None)

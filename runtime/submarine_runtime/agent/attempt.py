@@ -26,8 +26,7 @@ from submarine_runtime.agent.program import (
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
 from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
-from submarine_runtime.frameworks import trait
-from submarine_runtime.frameworks.ranks import EVALUATOR, crew_of, first_rank
+from submarine_runtime.frameworks import EVALUATOR, crew_of, first_rank, trait
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import layout

@@ -1,3 +1,10 @@
+from .ranks import (
+    EVALUATOR as EVALUATOR,
+    NOT_COLLECTIVE_ROLES as NOT_COLLECTIVE_ROLES,
+    crew_of as crew_of,
+    first_rank as first_rank,
+    world_size as world_size,
+)
 from .registry import (
     KNOWN as KNOWN,
     Helper as Helper,

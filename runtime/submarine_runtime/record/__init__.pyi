@@ -1,5 +1,9 @@
 from .initial import new_record as new_record
-from .resource_advice import MIN_SECONDS as MIN_SECONDS, resource_hints as resource_hints
+from .resource_advice import (
+    MIN_SECONDS as MIN_SECONDS,
+    memory_sentence as memory_sentence,
+    resource_hints as resource_hints,
+)
 from .status import (
     MAX_EVENTS as MAX_EVENTS,
     MAX_MISSING as MAX_MISSING,

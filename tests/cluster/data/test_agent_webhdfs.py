@@ -14,7 +14,7 @@ from urllib.request import urlopen
 import pytest
 
 from submarine_minicluster.cluster import Minicluster
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord

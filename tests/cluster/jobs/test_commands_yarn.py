@@ -18,7 +18,7 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop.config import SUPERUSER
+from submarine_minicluster.hadoop import SUPERUSER
 from tests.cluster.conftest import Shell
 from tests.unit.jobs.commands.test_refusals import check_dry_run
 

@@ -22,7 +22,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import Localization, Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_minicluster.hadoop.config import SUPERUSER
+from submarine_minicluster.hadoop import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

@@ -13,9 +13,9 @@ import pytest
 import skein
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop.config import MARK
+from submarine_minicluster.hadoop import MARK
 from submarine_minicluster.lifecycle.shutdown import stop_drivers
-from submarine_minicluster.machine import processes as proc
+from submarine_minicluster.machine import find_marked
 
 from .conftest import Command
 
@@ -89,7 +89,7 @@ def test_stopped_while_a_job_runs_it_leaves_no_trace(
             )
         command("stop", "--name", "two")
         assert stop_drivers(two.layout.client_conf) == 0, "skein's driver outlived the cluster"
-    assert proc.find_marked(MARK, str(root)) == []
+    assert find_marked(MARK, str(root)) == []
     assert not any("sleep\x0098" in line for line in command_lines())
     assert json.loads(command("status", "--name", "two", "--json"))["state"] == "stopped"
     command("stop", "--name", "two", "--delete-data")

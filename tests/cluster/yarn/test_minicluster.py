@@ -18,10 +18,9 @@ import pytest
 import skein
 
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
-from submarine_minicluster.hadoop.config import MARK, QUEUES
-from submarine_minicluster.hadoop.rest import RestError, WebHdfs, get, request
+from submarine_minicluster.hadoop import MARK, QUEUES, RestError, WebHdfs, get_json, http_request
 from submarine_minicluster.lifecycle import readiness
-from submarine_minicluster.machine import processes as proc
+from submarine_minicluster.machine import find_marked
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +62,9 @@ def test_a_gpu_job_runs_and_its_log_is_served(minicluster, driver):
     app = submit(driver, "echo from-container; echo $HADOOP_CONF_DIR", gpus=2, queue="gpu")
     assert finished(driver, app).final_status == "succeeded"
     history = minicluster.url("historyserver")
-    container = get(f"{minicluster.url('resourcemanager')}/ws/v1/cluster/apps/{app}/appattempts")
+    container = get_json(
+        f"{minicluster.url('resourcemanager')}/ws/v1/cluster/apps/{app}/appattempts"
+    )
     name = container["appAttempts"]["appAttempt"][0]["containerId"]
     url = f"{history}/ws/v1/history/containerlogs/{name}/application.driver.log"
 
@@ -89,13 +90,13 @@ def test_a_container_over_its_memory_is_killed_by_yarn(minicluster, driver):
 
 def test_queues_and_resources_are_as_promised(minicluster):
     rm = minicluster.url("resourcemanager")
-    info = get(f"{rm}/ws/v1/cluster/scheduler")["scheduler"]["schedulerInfo"]
+    info = get_json(f"{rm}/ws/v1/cluster/scheduler")["scheduler"]["schedulerInfo"]
     queues = {queue["queueName"]: queue for queue in info["queues"]["queue"]}
     assert set(queues) == set(QUEUES)
     for name, (capacity, _) in QUEUES.items():
         assert queues[name]["capacity"] == capacity
         assert queues[name]["maxCapacity"] == 100
-    node = get(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"][0]
+    node = get_json(f"{rm}/ws/v1/cluster/nodes")["nodes"]["node"][0]
     resources = {
         one["name"]: one["value"]
         for one in node["totalResource"]["resourceInformations"]["resourceInformation"]
@@ -135,7 +136,7 @@ def test_only_admitted_names_are_served(minicluster):
 def test_rest_starts_no_application(minicluster, user):
     url = f"{minicluster.url('resourcemanager')}/ws/v1/cluster/apps"
     for path in ("/new-application", ""):
-        status, body, _ = request("POST", f"{url}{path}?user.name={user}", body=b"{}")
+        status, body, _ = http_request("POST", f"{url}{path}?user.name={user}", body=b"{}")
         assert (status, b"App submission via REST is disabled" in body) == (403, True), body
 
 
@@ -249,7 +250,7 @@ def test_an_older_hadoop_starts_and_runs_a_command(tmp_path):
     cluster = Minicluster("older", parent=tmp_path)
     try:
         cluster.start(Settings(hadoop="3.3.6"), print)
-        info = get(f"{cluster.url('resourcemanager')}/ws/v1/cluster/info")["clusterInfo"]
+        info = get_json(f"{cluster.url('resourcemanager')}/ws/v1/cluster/info")["clusterInfo"]
         assert info["hadoopVersion"] == "3.3.6"
         with pytest.MonkeyPatch.context() as patch:
             for key, value in cluster.environ().items():
@@ -261,4 +262,4 @@ def test_an_older_hadoop_starts_and_runs_a_command(tmp_path):
                 assert finished(client, app).final_status == "succeeded"
     finally:
         cluster.stop(print, delete_data=True)
-    assert proc.find_marked(MARK, str(tmp_path / "older")) == []
+    assert find_marked(MARK, str(tmp_path / "older")) == []

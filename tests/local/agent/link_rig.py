@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.access.credentials import JobSecret
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.link import Member
 from tests.waiting import PATIENCE
 

@@ -39,7 +39,7 @@ from submarine_jobs.options import spec_from_options
 from submarine_jobs.program import Cell, CellCollection, parse_options
 from submarine_magics.commands.completion import candidates
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop import config
+from submarine_minicluster.hadoop import port_names
 from submarine_minicluster.settings import SavedCluster, Settings
 from tests.azkaban import server as azkaban_server
 from tests.azkaban.configured import configured
@@ -1141,7 +1141,7 @@ def _write(here: Path) -> None:
     shutil.copy(note, here / "note.zpln")
     layout = Minicluster("default").layout
     layout.make()
-    names = config.port_names(1)
+    names = port_names(1)
     saved = SavedCluster(Settings(), "/java", {name: 20_000 + n for n, name in enumerate(names)})
     saved.write(layout.cluster_file)
     second = Minicluster("second").layout

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from tests.waiting import PATIENCE
 
 #: As JupyterHub gives it.

@@ -6,7 +6,7 @@ from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.gpus import DeviceUtilization
 from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_runtime.record.resource_advice import memory_sentence, resource_hints
+from submarine_runtime.record import memory_sentence, resource_hints
 
 
 def test_hints_say_what_to_ask_for() -> None:

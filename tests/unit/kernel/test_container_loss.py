@@ -14,7 +14,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import JobView
 from submarine_kernel.remote.keeper_client import KeeperClient, KernelGoneError
 from submarine_kernel.remote.remote_kernel import loss_reason
-from submarine_minicluster.machine.ports import free_port
+from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State

@@ -14,10 +14,18 @@ from click.testing import CliRunner
 
 from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.cli import minicluster
-from submarine_minicluster.hadoop import config, jars, maven
+from submarine_minicluster.hadoop import (
+    QUEUES,
+    capacity_scheduler,
+    jars,
+    maven,
+    port_names,
+    resourcemanager,
+    write_configuration,
+)
 from submarine_minicluster.hadoop.daemons import last_errors
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import java, ports
+from submarine_minicluster.machine import check_host_name, choose_ports, is_free_port, java
 from submarine_minicluster.settings import SavedCluster, parse_memory
 
 
@@ -66,29 +74,29 @@ def test_saved_settings_are_read_again(tmp_path):
 
 
 def test_chosen_ports_are_free_and_distinct():
-    names = config.port_names(3)
-    first = ports.choose(names, set())
-    second = ports.choose(names, set(first.values()))
+    names = port_names(3)
+    first = choose_ports(names, set())
+    second = choose_ports(names, set(first.values()))
     assert len(set(first.values()) | set(second.values())) == 2 * len(names)
     with socket.socket() as server:
         server.bind(("127.0.0.1", first["rm"]))
         server.listen()
-        assert not ports.is_free(first["rm"])
-    assert ports.is_free(first["rm"])
+        assert not is_free_port(first["rm"])
+    assert is_free_port(first["rm"])
 
 
 def test_unresolvable_host_name_is_reported(monkeypatch):
     monkeypatch.setattr(socket, "gethostname", lambda: "host.invalid")
     with pytest.raises(MiniclusterError, match=r"127\.0\.1\.1 host\.invalid' to /etc/hosts"):
-        ports.check_host_name()
+        check_host_name()
 
 
 def test_configuration_files_are_consistent(tmp_path):
     layout = Layout(tmp_path / "it's & <odd>")
     layout.make()
-    chosen = ports.choose(config.port_names(2), set())
+    chosen = choose_ports(port_names(2), set())
     saved = SavedCluster(Settings(nodes=2, gpus=3), "/java", chosen, ("ada",))
-    config.write_configuration(layout, saved, tmp_path / "lib")
+    write_configuration(layout, saved, tmp_path / "lib")
 
     def read(path: Path) -> dict[str, str]:
         root = ElementTree.parse(path).getroot()
@@ -110,7 +118,7 @@ def test_configuration_files_are_consistent(tmp_path):
     gpus = read(layout.conf("nodemanager-1") / "node-resources.xml")
     assert gpus == {"yarn.nodemanager.resource-type.yarn.io/gpu": "3"}
     queues = read(layout.conf("resourcemanager") / "capacity-scheduler.xml")
-    shares = [int(queues[f"yarn.scheduler.capacity.root.{q}.capacity"]) for q in config.QUEUES]
+    shares = [int(queues[f"yarn.scheduler.capacity.root.{q}.capacity"]) for q in QUEUES]
     assert sum(shares) == 100
     assert queues["yarn.scheduler.capacity.root.narrow.maximum-am-resource-percent"] == "0.1"
 
@@ -232,7 +240,7 @@ def test_commands_on_a_cluster_that_was_never_started():
 def test_status_of_a_stopped_cluster():
     cluster = Minicluster("asleep")
     cluster.layout.make()
-    chosen = ports.choose(config.port_names(1), set())
+    chosen = choose_ports(port_names(1), set())
     SavedCluster(Settings(), "/java", chosen).write(cluster.layout.cluster_file)
     result = CliRunner().invoke(minicluster, ["status", "--name", "asleep", "--json"])
     document = json.loads(result.output)
@@ -252,13 +260,13 @@ def test_labels_preemption_and_expiry_are_configured(tmp_path: Path) -> None:
     again = SavedCluster.read(path)
     assert again is not None
     assert again.settings == settings
-    rm = config.resourcemanager(Layout(tmp_path), settings)
+    rm = resourcemanager(Layout(tmp_path), settings)
     assert rm["yarn.nm.liveness-monitor.expiry-interval-ms"] == "5000"
     assert rm["yarn.resourcemanager.scheduler.monitor.enable"] == "true"
     assert rm["yarn.node-labels.enabled"] == "true"
-    plain = config.resourcemanager(Layout(tmp_path), Settings())
+    plain = resourcemanager(Layout(tmp_path), Settings())
     assert not {key for key in plain if "preemption" in key or "node-labels" in key}
-    queues = config.capacity_scheduler(settings)
+    queues = capacity_scheduler(settings)
     shares = [v for k, v in queues.items() if k.endswith(".fast.capacity") and ".root.a" not in k]
     assert sum(map(int, shares)) == 100
     for wrong in ("fast", "fast=2", "=1", "a b=0"):
@@ -278,8 +286,8 @@ def test_configuration_files_are_replaced_atomically(tmp_path: Path) -> None:
     """Daemons reload their files while they run, and end if a file is incomplete."""
     layout = Layout(tmp_path / "cluster")
     layout.make()
-    saved = SavedCluster(Settings(), "/java", ports.choose(config.port_names(1), set()), ())
-    config.write_configuration(layout, saved, tmp_path / "lib")
+    saved = SavedCluster(Settings(), "/java", choose_ports(port_names(1), set()), ())
+    write_configuration(layout, saved, tmp_path / "lib")
     path, over, read = layout.client_conf / "core-site.xml", threading.Event(), []
 
     def reader() -> None:
@@ -289,7 +297,7 @@ def test_configuration_files_are_replaced_atomically(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as pool:
         reading = pool.submit(reader)
         for _ in range(60):
-            config.write_configuration(layout, saved, tmp_path / "lib")
+            write_configuration(layout, saved, tmp_path / "lib")
         over.set()
         reading.result(20)
     assert len(set(read)) == 1

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from submarine_minicluster import MiniclusterError
-from submarine_minicluster.machine import file_lock, processes
+from submarine_minicluster.machine import Identity, file_lock, find_marked, launch, terminate
 
 
-def start_sleeper(tmp_path: Path, **env: str) -> processes.Identity:
-    identity = processes.launch(
+def start_sleeper(tmp_path: Path, **env: str) -> Identity:
+    identity = launch(
         ["sleep", "60"], log=tmp_path / "log", env={"PATH": os.environ["PATH"], **env}, cwd=tmp_path
     )
     assert identity is not None
@@ -29,12 +29,12 @@ def test_a_launched_process_is_detached_and_terminates(tmp_path):
     fields = Path(f"/proc/{sleeper.pid}/stat").read_text().rpartition(")")[2].split()
     assert int(fields[1]) != os.getpid()
     assert sleeper.alive
-    processes.terminate([sleeper], grace=5)
+    terminate([sleeper], grace=5)
     assert not sleeper.alive
 
 
 def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
-    stubborn = processes.launch(
+    stubborn = launch(
         [sys.executable, "-c", "import signal, time\nsignal.signal(15, signal.SIG_IGN)\n"
          "print('deaf', flush=True)\ntime.sleep(60)"],
         log=tmp_path / "log", env=dict(os.environ), cwd=tmp_path,
@@ -42,39 +42,39 @@ def test_a_process_that_ignores_sigterm_is_killed(tmp_path):
     assert stubborn is not None
     while "deaf" not in (tmp_path / "log").read_text():
         time.sleep(0.02)
-    processes.terminate([stubborn], grace=0.2)
+    terminate([stubborn], grace=0.2)
     assert not stubborn.alive
 
 
 def test_a_reused_pid_is_not_signalled(tmp_path):
     sleeper = start_sleeper(tmp_path)
-    other = processes.Identity(sleeper.pid, sleeper.started - 1, sleeper.boot)
-    rebooted = processes.Identity(sleeper.pid, sleeper.started, "another boot")
+    other = Identity(sleeper.pid, sleeper.started - 1, sleeper.boot)
+    rebooted = Identity(sleeper.pid, sleeper.started, "another boot")
     for stale in (other, rebooted):
         pidfile = tmp_path / "pid.json"
         stale.write(pidfile)
-        assert processes.Identity.read(pidfile) is None
+        assert Identity.read(pidfile) is None
         assert not stale.signal(signal.SIGKILL)
-        processes.terminate([stale], grace=0)
+        terminate([stale], grace=0)
     assert sleeper.alive
-    processes.terminate([sleeper], grace=5)
+    terminate([sleeper], grace=5)
 
 
 def test_find_marked_finds_other_sessions_and_empty_environments(tmp_path):
     value = str(tmp_path / "cluster")
-    root = processes.launch(
+    root = launch(
         ["sh", "-c", "setsid sleep 61 & env -i sleep 62 & sleep 63"],
         log=tmp_path / "log", env={"PATH": os.environ["PATH"], "MARK_OF_TEST": value}, cwd=tmp_path,
     )  # fmt: skip
     assert root is not None
     deadline = time.monotonic() + 60
-    while len(found := processes.find_marked("MARK_OF_TEST", value)) < 4:
+    while len(found := find_marked("MARK_OF_TEST", value)) < 4:
         assert time.monotonic() < deadline, found
         time.sleep(0.02)
-    assert processes.find_marked("MARK_OF_TEST", str(tmp_path)) == []
-    assert len(processes.find_marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
-    processes.terminate(found, grace=5)
-    assert processes.find_marked("MARK_OF_TEST", value) == []
+    assert find_marked("MARK_OF_TEST", str(tmp_path)) == []
+    assert len(find_marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
+    terminate(found, grace=5)
+    assert find_marked("MARK_OF_TEST", value) == []
 
 
 def test_find_marked_leaves_out_the_caller(tmp_path):

@@ -1,3 +1,10 @@
+from .output import (
+    execution_json as execution_json,
+    history_text as history_text,
+    past_json as past_json,
+    status_text as status_text,
+    submitted_text as submitted_text,
+)
 from .run_ids import (
     RUN_PREFIX as RUN_PREFIX,
     execution_id as execution_id,

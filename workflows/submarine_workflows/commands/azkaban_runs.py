@@ -16,10 +16,14 @@ from submarine_workflows.azkaban import (
     RUN_PREFIX,
     Wishes,
     execution_id,
-    output as showing,
+    execution_json,
+    history_text,
+    past_json,
     project_name,
     run_url,
+    status_text,
     submit as submit_to,
+    submitted_text,
 )
 from submarine_workflows.azkaban.api import (
     Azkaban,
@@ -51,19 +55,19 @@ def submit(
     workflow, made = project_of(file, setting, extra=extra)
     azkaban = connect(settings, frontend)
     done = submit_to(azkaban, settings, file, workflow, made, wishes)
-    return Outcome(showing.submitted_text(done, frontend.command), value=done.to_json())
+    return Outcome(submitted_text(done, frontend.command), value=done.to_json())
 
 
 def status(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
     """Return the status of a run and its nodes."""
     azkaban = connect(_settings(frontend, url), frontend)
     execution = azkaban.execution(execution_id(run))
-    value = showing.execution_json(execution, azkaban.url)
+    value = execution_json(execution, azkaban.url)
     if frontend.kind in ("notebook", "zeppelin"):
         # The background thread cannot prompt; it uses the session that was just saved.
         again = connect(_settings(frontend, url), Frontend())
         return notebook.show_execution(again, execution, frontend, value)
-    return Outcome(showing.status_text(execution, azkaban.url), value=value)
+    return Outcome(status_text(execution, azkaban.url), value=value)
 
 
 def logs(
@@ -124,8 +128,8 @@ def history(
         project, name = within, rest
     flow = flow_name(name)
     found = azkaban.past(project_name(project or settings.project, flow), flow, count)
-    value = [showing.past_json(one, azkaban.url) for one in found]
-    return Outcome(showing.history_text(flow, found, azkaban.url), value=value)
+    value = [past_json(one, azkaban.url) for one in found]
+    return Outcome(history_text(flow, found, azkaban.url), value=value)
 
 
 def unschedule(

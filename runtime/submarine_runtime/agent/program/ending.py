@@ -13,7 +13,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure
 
 # Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
-from submarine_runtime.record import resource_advice as hints
+from submarine_runtime.record import memory_sentence
 
 #: An unexplained SIGKILL counts as the kernel's if this share of the memory was in use.
 NEAR_LIMIT = 0.9
@@ -177,7 +177,7 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
         return None
     return Ending(
         EndReason.OUT_OF_MEMORY,
-        f"{hints.memory_sentence(used, config.memory)} Its container was ended.",
+        f"{memory_sentence(used, config.memory)} Its container was ended.",
     )
 
 

@@ -27,7 +27,7 @@ from submarine_runtime.processes import kernel_memory_kills
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.record import Status, resource_advice as hints
+from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
 
 SAMPLE = 2.0
@@ -123,7 +123,7 @@ class ProgramMonitor:
 
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""
-        return hints.resource_hints(
+        return resource_hints(
             requested=self._config.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
@@ -170,7 +170,7 @@ class ProgramMonitor:
         self._kill_at = time.monotonic() + 1.0
         self.stopped = EndReason.OUT_OF_MEMORY
         self.stopped_detail = (
-            f"{hints.memory_sentence(used, self._config.memory or 0)} "
+            f"{memory_sentence(used, self._config.memory or 0)} "
             "It was ended before the whole container would be."
         )
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)

@@ -16,8 +16,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
     Verdict,
 )
-from submarine_runtime.frameworks import not_collective_sentence
-from submarine_runtime.frameworks.ranks import crew_of, world_size
+from submarine_runtime.frameworks import crew_of, not_collective_sentence, world_size
 from submarine_runtime.protocol.reasons import EndReason, meaning_of
 from submarine_runtime.protocol.states import State
 

@@ -33,7 +33,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.frameworks.ranks import EVALUATOR
+from submarine_runtime.frameworks import EVALUATOR
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 

@@ -12,7 +12,7 @@ from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
 from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
-from submarine_runtime.frameworks.ranks import EVALUATOR, NOT_COLLECTIVE_ROLES
+from submarine_runtime.frameworks import EVALUATOR, NOT_COLLECTIVE_ROLES
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.link import CHIEF_ROLES, Member
 from submarine_runtime.protocol.reasons import EndReason

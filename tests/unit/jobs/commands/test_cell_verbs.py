@@ -7,8 +7,7 @@ from importlib.metadata import EntryPoint
 import click
 import pytest
 
-from submarine_jobs.commands import CellBody, complete, execute
-from submarine_jobs.commands.explain import explain
+from submarine_jobs.commands import CellBody, complete, execute, explain_word
 from submarine_jobs.commands.grammar import CellVerb, complete_below, explain_below, option
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
@@ -97,7 +96,7 @@ def test_tab_and_help_on_the_line_and_below_it() -> None:
     assert complete_below("fruit", "one ap") == ["apple", "apricot"]
     assert complete_below("gone", "one ap") == []
     assert explain_below("fruit", "a pear") == "A fruit."
-    assert "Count the lines below." in (explain(["fruit"], "%%submarine", in_cell=True) or "")
+    assert "Count the lines below." in (explain_word(["fruit"], "%%submarine", in_cell=True) or "")
 
 
 def test_tab_in_a_cell_offers_what_the_verb_knows() -> None:

@@ -28,7 +28,7 @@ from submarine_jobs.backends.yarn.application.specification import (
     Service,
 )
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
-from submarine_jobs.backends.yarn.driver import class_archive as cds
+from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
 from submarine_runtime.protocol import layout
@@ -83,8 +83,8 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
         layout.SECRET: job_files(submission, None)[layout.SECRET],
     }
     if parts.archive:
-        files[cds.DIRECTORY] = cached(submission, parts.archive, ARCHIVE)
-        options = (cds.OPTION, *options)
+        files[ARCHIVE_DIRECTORY] = cached(submission, parts.archive, ARCHIVE)
+        options = (ARCHIVE_OPTION, *options)
     if parts.coordinator_archive:
         files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
     script = _SCRIPT.format(

@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.application.specification import (
     Service,
 )
 from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
-from submarine_jobs.backends.yarn.driver import class_archive as cds
+from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
 from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
 from submarine_runtime.protocol import layout
@@ -68,8 +68,8 @@ def build(
     plan = submission.plan
     master_files = {"skein.jar": cached(submission, skein_jar)}
     if archive:
-        master_files[cds.DIRECTORY] = cached(submission, archive, ARCHIVE)
-        jvm_options = (cds.OPTION, *jvm_options)
+        master_files[ARCHIVE_DIRECTORY] = cached(submission, archive, ARCHIVE)
+        jvm_options = (ARCHIVE_OPTION, *jvm_options)
     if heartbeat_jar:
         master_files["heartbeat.jar"] = cached(submission, heartbeat_jar)
     task_files = job_files(submission, submission.spec.worker)

@@ -1,4 +1,8 @@
-from .class_archive import MasterArchive as MasterArchive
+from .class_archive import (
+    ARCHIVE_DIRECTORY as ARCHIVE_DIRECTORY,
+    ARCHIVE_OPTION as ARCHIVE_OPTION,
+    MasterArchive as MasterArchive,
+)
 from .classpath import (
     java_home as java_home,
     java_version as java_version,

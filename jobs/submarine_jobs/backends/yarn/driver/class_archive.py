@@ -31,8 +31,8 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.storage import Storage
 
 #: Name of the unpacked archive in the master's working directory.
-DIRECTORY = "am"
-OPTION = f"@{DIRECTORY}/args"
+ARCHIVE_DIRECTORY = "am"
+ARCHIVE_OPTION = f"@{ARCHIVE_DIRECTORY}/args"
 _BUILD_SECONDS = 180
 
 
@@ -118,13 +118,13 @@ class MasterArchive:
 
     def _make(self, scratch: Path) -> Path:
         """The tar: skein's jar, the archive, the JVM's arguments; times are kept when unpacked."""
-        inside = scratch / DIRECTORY
+        inside = scratch / ARCHIVE_DIRECTORY
         inside.mkdir()
         shutil.copy(skein_jar(), inside / "skein.jar")
         os.utime(inside / "skein.jar", (1_600_000_000, 1_600_000_000))
         names = files("submarine_jobs.backends.yarn").joinpath("master.classes.gz").read_bytes()
         (scratch / "classes").write_bytes(gzip.decompress(names))
-        archived = ":".join([f"{DIRECTORY}/skein.jar", *self._jars])
+        archived = ":".join([f"{ARCHIVE_DIRECTORY}/skein.jar", *self._jars])
         _run(
             [
                 *(["nice", "-n", "19"] if shutil.which("nice") else []),
@@ -140,7 +140,7 @@ class MasterArchive:
         # Directories may not be archived and come last; the jar that quickens the heartbeat must
         # come before them and need not exist.
         whole = ":".join([archived, "heartbeat.jar", *self._conf])
-        arguments = f'-cp "{whole}"\n-XX:SharedArchiveFile={DIRECTORY}/master.jsa\n'
+        arguments = f'-cp "{whole}"\n-XX:SharedArchiveFile={ARCHIVE_DIRECTORY}/master.jsa\n'
         (inside / "args").write_text(arguments, encoding="utf-8")
         tar = scratch / "master.tar"
         with tarfile.open(tar, "w") as archive:
