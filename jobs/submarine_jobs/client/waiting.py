@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import JobFailedError, with_job
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -66,5 +66,5 @@ def ending_words(record: JobRecord) -> str:
     detail = record.detail
     if isinstance(record.reason, EndReason):
         words += f" ({record.reason.value})"
-        detail = detail or meaning_of(record.reason).sentence
+        detail = detail or record.reason.meaning.sentence
     return one_line(f"{words}: {detail}", 1000)

@@ -13,7 +13,7 @@ from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import tame_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
@@ -61,7 +61,7 @@ def mimebundle(
 def _sentence(record: JobRecord) -> str:
     if not isinstance(record.reason, EndReason):
         return ""
-    return f"{meaning_of(record.reason).sentence} {summary.saved(record)}".strip()
+    return f"{record.reason.meaning.sentence} {summary.saved(record)}".strip()
 
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from submarine_jobs.display import situation
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView, failed_task
 from submarine_jobs.text import duration, memory, running_duration, size, timestamp
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import PHASES, JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -94,7 +94,7 @@ def sentence(view: JobView) -> str:
     record = view.record
     if record.state.ended:
         if isinstance(record.reason, EndReason):
-            words = f"{meaning_of(record.reason).sentence} {saved(record)}".strip()
+            words = f"{record.reason.meaning.sentence} {saved(record)}".strip()
         else:
             words = f"The job ended: {record.reason or 'no reason is known'}."
         return f"{words} {_ending_detail(record, words)}".strip()
@@ -133,7 +133,7 @@ def next_step(view: JobView) -> str:
     if record.state.ended and isinstance(record.reason, EndReason):
         if record.state is State.SUCCEEDED:
             return ""
-        return meaning_of(record.reason).next_step
+        return record.reason.meaning.next_step
     return ""
 
 

@@ -17,15 +17,6 @@ from submarine_runtime.protocol.states import State
 ONLY_TASK = "worker:0"
 #: Maximum number of tasks whose logs are merged.
 MAX_MERGED_TASKS = 256
-#: End reasons that are not failures of the task itself.
-_NOT_FAILURES = frozenset(
-    {
-        EndReason.CANCELLED,
-        EndReason.KILLED_ON_CLUSTER,
-        EndReason.LEASE_EXPIRED,
-        EndReason.SUCCEEDED,
-    }
-)
 
 
 def task_names(spec: JobSpec) -> list[str]:
@@ -58,7 +49,7 @@ def failed_task(record: JobRecord) -> TaskRecord | None:
     failed = [
         task
         for task in record.tasks
-        if task.state in (State.FAILED, State.LOST) and task.reason not in _NOT_FAILURES
+        if task.state in (State.FAILED, State.LOST) and _is_failure(task.reason)
     ]
 
     def order(task: TaskRecord) -> tuple[bool, bool, float, str]:
@@ -67,6 +58,12 @@ def failed_task(record: JobRecord) -> TaskRecord | None:
         return (not same, task.exit_code is None, task.finished or float("inf"), task.task)
 
     return min(failed, key=order, default=None)
+
+
+def _is_failure(reason: EndReason | None) -> bool:
+    """Whether a task with this end reason failed by itself; unknown reasons are failures."""
+    ended_well = (State.SUCCEEDED, State.CANCELLED)
+    return not isinstance(reason, EndReason) or reason.meaning.state not in ended_well
 
 
 def most_relevant_task(record: JobRecord) -> str:

@@ -19,7 +19,7 @@ from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 
@@ -67,8 +67,8 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     spec = _spec(directory)
     several = spec is not None and spec.distributed
     reason, detail = _end_reason(directory, observation, several=several)
-    record.reason, record.state = reason, meaning_of(reason).state
-    record.detail = detail or meaning_of(reason).sentence
+    record.reason, record.state = reason, reason.meaning.state
+    record.detail = detail or reason.meaning.sentence
     record.finished = observation.finished or time.time()
     record.links = dict(observation.links)
     record.application_id = (observation.handle or {}).get("application_id")
@@ -130,7 +130,7 @@ def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
     """
     if record.reason in _SILENT:
         record.reason = EndReason.JOB_DIRECTORY_FULL
-        record.state = meaning_of(record.reason).state
+        record.state = record.reason.meaning.state
         record.detail = full.message
     record.missing.append("The record is on this machine alone: the job directory is full.")
     return record

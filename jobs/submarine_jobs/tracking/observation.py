@@ -16,7 +16,7 @@ from submarine_jobs.errors import ClusterError, JobNotFoundError, NoRoomError
 from submarine_jobs.tracking.closing import close_orphan, close_unsubmitted, shipped_record
 from submarine_jobs.tracking.index import IndexEntry, JobStore
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import LOCALIZED, JobRecord, Phase
 from submarine_runtime.protocol.states import State, may_follow
 
@@ -272,7 +272,7 @@ def _lost_record(target: Target) -> JobRecord:
     """Return the record of a job without a record that is unknown to the cluster; not published."""
     record = shipped_record(target.directory)
     record.state, record.reason = State.LOST, EndReason.CLUSTER_LOST
-    record.detail = meaning_of(EndReason.CLUSTER_LOST).sentence
+    record.detail = EndReason.CLUSTER_LOST.meaning.sentence
     return record
 
 
@@ -310,7 +310,7 @@ def record_from_backend(
         return last_known_record(entry, error)
     return replace(
         entry.record or bare_record(entry),
-        state=meaning_of(seen.reason).state,
+        state=seen.reason.meaning.state,
         detail=f"The cluster says that it has ended; how is not known: {error.message}",
         finished=seen.finished,
         last_known=True,

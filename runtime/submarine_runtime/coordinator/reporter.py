@@ -12,7 +12,7 @@ from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
@@ -142,7 +142,7 @@ class Reporter:
             return state
         verdict = self._job.verdict
         if task.outcome is not None and not _ended_with_job(task, self._job):
-            return meaning_of(task.outcome.reason).state
+            return task.outcome.reason.meaning.state
         if verdict is None:
             return State.STARTING if task.stage is Stage.ENDED else State.PENDING
         return State.SUCCEEDED if verdict.outcome.succeeded else State.CANCELLED

@@ -19,7 +19,7 @@ from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.coordinator.supervision import ProcessIdentity
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.yarn import application_is_over, application_was_killed, write_error
@@ -156,7 +156,7 @@ class Shutdown:
             outcome.reason, outcome.detail, outcome.exit_code, outcome.signal, failure
         )
         status.set_record(pending="")
-        state = meaning_of(outcome.reason).state
+        state = outcome.reason.meaning.state
         status.add_event("state", outcome.detail, None, state, outcome.reason)
         status.finish()
         status.end_phases(time.time())

@@ -12,7 +12,7 @@ from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.views.record import (
     MAX_ITEMS,
@@ -53,7 +53,7 @@ def view_json(view: JobView, details: JobDetails) -> Json:
     """Return ``IJobView``."""
     record = tame(view.record)
     reason = record.reason
-    sentence = meaning_of(reason).sentence if isinstance(reason, EndReason) else ""
+    sentence = reason.meaning.sentence if isinstance(reason, EndReason) else ""
     return {
         "record": record_json(record),
         "source": view.source,
@@ -132,4 +132,4 @@ def _detail(record: JobRecord) -> str:
         return record.pending or record.detail
     if record.detail or not isinstance(record.reason, EndReason):
         return record.detail
-    return meaning_of(record.reason).sentence
+    return record.reason.meaning.sentence

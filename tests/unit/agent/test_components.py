@@ -35,7 +35,7 @@ from submarine_runtime.network.ports import port_states
 from submarine_runtime.processes import family, read_process
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_EVENTS, Status, UnsavedFiles
@@ -159,7 +159,7 @@ def test_judgement(facts: ProgramFacts, reason: EndReason) -> None:
 )
 def test_every_ending_has_a_state(code: int, shell: bool, started: bool | None, kills: int) -> None:
     ending = determine_ending(ProgramFacts(code, shell, started=started, kernel_kills=kills))
-    assert meaning_of(ending.reason).state.ended
+    assert ending.reason.meaning.state.ended
     assert (ending.reason is EndReason.SUCCEEDED) == (code == 0)
 
 

@@ -21,7 +21,7 @@ from submarine_jobs.commands.grammar.verbs import VERBS, build
 from submarine_jobs.config import read_file
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import MEANINGS
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import TRANSITIONS, State
 from tests.unit.pages import PAGES, ROOT, blocks, page_name
 
@@ -40,7 +40,8 @@ def options_as_code(text: str) -> str:
 
 def reasons_table() -> str:
     lines = ["| reason | state | what happened | retry | what to do |", "|---|---|---|---|---|"]
-    for reason, meaning in MEANINGS.items():
+    for reason in EndReason:
+        meaning = reason.meaning
         retry = "yes" if meaning.retry_helps else "no"
         cells = (f"`{reason}`", f"`{meaning.state}`", meaning.sentence, retry, meaning.next_step)
         lines.append(f"| {' | '.join(map(options_as_code, cells))} |")

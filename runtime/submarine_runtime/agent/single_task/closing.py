@@ -18,7 +18,7 @@ from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import Status, UnsavedFiles, unsaved_sentences
 from submarine_runtime.snapshots import delete_snapshots
@@ -112,7 +112,7 @@ class Finalization:
         status.end(ending.reason, ending.detail, ending.exit_code, ending.signal, ending.failure)
         if ending.reason is EndReason.SUCCEEDED and status.state is not State.FINISHING:
             raise AssertionError("a program that never ran cannot have succeeded")
-        state = meaning_of(ending.reason).state
+        state = ending.reason.meaning.state
         status.event("state", ending.detail, state=state, reason=ending.reason)
 
     def publish_terminated(self, ending: Ending, record_first: bool) -> None:

@@ -17,7 +17,7 @@ from submarine_runtime.coordinator.machine.state import (
     Verdict,
 )
 from submarine_runtime.frameworks import crew_of, not_collective_sentence, world_size
-from submarine_runtime.protocol.reasons import EndReason, meaning_of
+from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 
 #: Seconds that the other tracked tasks have to end by themselves once the job has succeeded.
@@ -83,7 +83,7 @@ def _shut_down_task(job: JobState, task: Task, now: float) -> None:
         if not _may_end_by_itself(job, task, now):
             grace = job.config.kill_grace
             task.stage, task.stop_deadline, task.stop_requested = Stage.STOPPING, None, True
-            why = meaning_of(job.verdict.outcome.reason).sentence if job.verdict else ""
+            why = job.verdict.outcome.reason.meaning.sentence if job.verdict else ""
             job.actions.append(SendMessage(task.seat, {"type": "stop", "why": why, "grace": grace}))
     elif task.stage in (Stage.PREPARING, Stage.READY, Stage.ENDED):
         task.stage = Stage.LEAVING
