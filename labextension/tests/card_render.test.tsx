@@ -3,7 +3,7 @@ import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
 import type { IJobView } from '../src/api/job_types';
 import { Card } from '../src/card/card';
-import { fold } from '../src/card/failure';
+import { fold } from '../src/card/details/failure';
 import { CardModel } from '../src/card/model';
 import { readSnapshot } from '../src/card/snapshot';
 import { CommandIDs } from '../src/tokens';

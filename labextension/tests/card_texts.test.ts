@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/phases';
+import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/details/phases';
 import { phaseName, statusText, notableEvents } from '../src/card/status_text';
-import { allColumns } from '../src/card/task_columns';
-import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks';
+import { allColumns } from '../src/card/tasks/task_columns';
+import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks/tasks';
 import { duration, figure, memory, formatTime, size, runningDuration } from '../src/format';
 import { record, task, trans, view } from './card_fakes';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { LineTimes } from '../src/log/line_times';
+import { LineTimes } from '../src/log/lines/line_times';
 import { LogModel } from '../src/log/model';
 import { FakeLogs } from './log_fakes';
 

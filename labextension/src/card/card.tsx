@@ -6,14 +6,14 @@ import { Actions } from './actions';
 import { cancellation } from './cancellation';
 import { useNow } from '../clock';
 import { CardContext, type ICardContext, useCard } from './context';
-import { Facts, Models, ReturnValues } from './details';
-import { FailureBox } from './failure';
+import { Facts, Models, ReturnValues } from './details/details';
+import { FailureBox } from './details/failure';
 import { Announcer, Freshness, Head, Notes, Origin, Progress, StatusText } from './header';
-import { Metrics } from './metrics';
+import { Metrics } from './details/metrics';
 import type { CardModel } from './model';
 import { tone } from './status_text';
-import { Tasks } from './task_table';
-import { Events, Phases } from './timeline';
+import { Tasks } from './tasks/task_table';
+import { Events, Phases } from './details/timeline';
 
 export interface ICardProps {
   model: CardModel;

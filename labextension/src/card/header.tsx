@@ -6,7 +6,7 @@ import { useCard } from './context';
 import { cancellingText, type ICancellation } from './cancellation';
 import { Pill, StatePill } from './icons';
 import type { CardModel } from './model';
-import { elapsedText, queued } from './phases';
+import { elapsedText, queued } from './details/phases';
 import { statusText } from './status_text';
 import { duration, formatTime, percent, runningDuration } from '../format';
 

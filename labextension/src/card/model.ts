@@ -15,7 +15,7 @@ import {
   type ITask
 } from '../api/job_types';
 import type { ICancelRequest, ISubmarine, ISubscription, IRest } from '../tokens';
-import { JobOutputs } from './job_outputs';
+import { JobOutputs } from './details/job_outputs';
 import type { ISnapshot } from './snapshot';
 
 /** Delay before a card that scrolled out of view is unsubscribed, in milliseconds. */

@@ -4,11 +4,11 @@
  */
 
 import type { ISubmarine, ISubscription } from '../tokens';
-import { LiveQueue, type IChunk } from './live_queue';
-import type { IStatus } from './status_text';
-import type { LogSource } from './source';
-import type { Sources } from './sources';
-import type { LogWindow } from './window';
+import { LiveQueue, type IChunk } from './lines/live_queue';
+import type { IStatus } from './view/status_text';
+import type { LogSource } from './lines/source';
+import type { Sources } from './lines/sources';
+import type { LogWindow } from './lines/window';
 
 export interface ILiveOptions {
   readonly submarine: ISubmarine;

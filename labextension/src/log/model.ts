@@ -20,11 +20,11 @@ import {
   type Anchor,
   type IReadRange,
   type IReadResult
-} from './reading';
-import type { IStatus } from './status_text';
-import type { IFilter, LogSource } from './source';
-import { Sources } from './sources';
-import { LogWindow } from './window';
+} from './lines/reading';
+import type { IStatus } from './view/status_text';
+import type { IFilter, LogSource } from './lines/source';
+import { Sources } from './lines/sources';
+import { LogWindow } from './lines/window';
 
 export interface ILogModelOptions {
   readonly submarine: ISubmarine;

@@ -14,7 +14,7 @@ import { CommandIDs, ISubmarine } from '../tokens';
 import { DOMAIN } from '../api/plugin';
 import { isJobId } from '../card/snapshot';
 import { readSettings } from '../settings';
-import type { LogView } from './view';
+import type { LogView } from './view/view';
 
 /** A task name such as `worker:0`. */
 const TASK = /^[A-Za-z][A-Za-z0-9_-]{0,63}:[0-9]{1,6}$/;
@@ -36,7 +36,7 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load(DOMAIN);
     const tracker = new WidgetTracker<MainAreaWidget<LogView>>({ namespace: 'submarine-log' });
     const open = async (job: string, task: string) => {
-      const { LogView } = await import('./view');
+      const { LogView } = await import('./view/view');
       const { follow, wrap, timestamps } = await readSettings(registry);
       const appearance = { wrap, times: timestamps };
       const content = new LogView({ submarine, job, task, appearance, follow, trans });

@@ -6,7 +6,7 @@ import React from 'react';
 import { ENDED } from '../api/job_types';
 import type { IJobRow } from '../api/list_types';
 import { StateIcon } from '../card/icons';
-import { elapsedText } from '../card/phases';
+import { elapsedText } from '../card/details/phases';
 import { percent } from '../format';
 import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './layout';
 

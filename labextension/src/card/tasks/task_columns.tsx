@@ -2,11 +2,11 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { ENDED, type ITask } from '../api/job_types';
-import { StateIcon } from './icons';
-import { Link } from './link';
+import { ENDED, type ITask } from '../../api/job_types';
+import { StateIcon } from '../icons';
+import { Link } from '../link';
 import { cores, exitText, shortContainer } from './tasks';
-import { duration, figure, memory, formatTime, percent } from '../format';
+import { duration, figure, memory, formatTime, percent } from '../../format';
 
 /** One column; hidden if `text` is empty for all rows. `cell` renders it. */
 export interface IColumn {

@@ -3,11 +3,11 @@
  * the offsets of matches.
  */
 
-import { isAbort, errorMessage } from '../api/errors';
-import type { ISearchHit } from '../api/log_types';
-import type { IRest } from '../tokens';
+import { isAbort, errorMessage } from '../../api/errors';
+import type { ISearchHit } from '../../api/log_types';
+import type { IRest } from '../../tokens';
 import type { IQuery } from './search_query';
-import type { LogSource } from './source';
+import type { LogSource } from '../lines/source';
 
 /** Maximum number of matches per log, and per request. */
 const MAX_COUNTED = 20000;

@@ -1,10 +1,10 @@
 /** Details of a card: saved models, return values, location and links. */
 
 import React from 'react';
-import type { IJobView, IModelVersion } from '../api/job_types';
-import { useCard } from './context';
-import { Link } from './link';
-import { duration, memory, formatTime, size } from '../format';
+import type { IJobView, IModelVersion } from '../../api/job_types';
+import { useCard } from '../context';
+import { Link } from '../link';
+import { duration, memory, formatTime, size } from '../../format';
 
 /** Number of versions that are shown, newest first. */
 const MAX_VERSIONS = 20;

@@ -1,7 +1,7 @@
 /** Metrics and saved models of a job, shown by its card. */
 
-import type { IJobView, IModelVersion, ISeries } from '../api/job_types';
-import type { ISubmarine, ISubscription } from '../tokens';
+import type { IJobView, IModelVersion, ISeries } from '../../api/job_types';
+import type { ISubmarine, ISubscription } from '../../tokens';
 
 /** Points per series; enough for a small chart. */
 const POINTS = 200;

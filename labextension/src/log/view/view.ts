@@ -3,19 +3,19 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import { errorMessage } from '../api/errors';
-import type { ISubmarine } from '../tokens';
-import { MatchNavigator } from './match_navigator';
-import { LineTimes } from './line_times';
-import { LogModel } from './model';
+import { errorMessage } from '../../api/errors';
+import type { ISubmarine } from '../../tokens';
+import { MatchNavigator } from '../search/match_navigator';
+import { LineTimes } from '../lines/line_times';
+import { LogModel } from '../model';
 import { Navigation } from './navigation';
 import { labelOf, type IRowOptions } from './row_node';
 import { Scrollbar } from './scrollbar';
-import { LogSearch } from './search';
-import { SearchBar } from './search_bar';
-import { markOf, type IQuery } from './search_query';
+import { LogSearch } from '../search/search';
+import { SearchBar } from '../search/search_bar';
+import { markOf, type IQuery } from '../search/search_query';
 import { statusText } from './status_text';
-import type { IFilter } from './source';
+import type { IFilter } from '../lines/source';
 import { Toolbar, type IAppearance } from './toolbar';
 import { Viewport } from './viewport';
 

@@ -7,7 +7,7 @@ import {
   caseSensitiveIcon,
   regexIcon
 } from '@jupyterlab/ui-components';
-import { button, Toggle } from './controls';
+import { button, Toggle } from '../view/controls';
 import type { ICount } from './search';
 import type { IQuery } from './search_query';
 

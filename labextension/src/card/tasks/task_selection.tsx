@@ -1,9 +1,9 @@
 /** Select the tasks that the table shows: by role, by page, or all of them. */
 
 import React from 'react';
-import { useCard } from './context';
-import { StateIcon } from './icons';
-import type { CardModel } from './model';
+import { useCard } from '../context';
+import { StateIcon } from '../icons';
+import type { CardModel } from '../model';
 import { type IRole, PAGE, type page } from './tasks';
 
 /** The number of tasks that the view omits, with a button that loads them. */

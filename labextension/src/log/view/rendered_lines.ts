@@ -3,9 +3,9 @@
  * lines.
  */
 
-import type { IRow } from './row';
+import type { IRow } from '../lines/row';
 import { rowNode, type IRowOptions } from './row_node';
-import type { LogWindow } from './window';
+import type { LogWindow } from '../lines/window';
 
 interface IRenderedLine {
   readonly row: IRow;

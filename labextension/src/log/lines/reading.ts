@@ -1,6 +1,6 @@
 /** Determine the byte ranges to read for a position or a direction, and read them. */
 
-import type { IRest } from '../tokens';
+import type { IRest } from '../../tokens';
 import type { LogSource } from './source';
 import type { IPart } from './row';
 

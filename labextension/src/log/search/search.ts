@@ -1,12 +1,12 @@
 /** Search the selected logs on the server: find the nearest match and count all matches. */
 
 import { Signal, type ISignal } from '@lumino/signaling';
-import { isAbort, errorMessage } from '../api/errors';
-import type { ISearchHit } from '../api/log_types';
-import type { IRest } from '../tokens';
+import { isAbort, errorMessage } from '../../api/errors';
+import type { ISearchHit } from '../../api/log_types';
+import type { IRest } from '../../tokens';
 import { MatchCount } from './match_count';
 import type { IQuery } from './search_query';
-import type { LogSource } from './source';
+import type { LogSource } from '../lines/source';
 
 export interface IFound {
   readonly source: LogSource;

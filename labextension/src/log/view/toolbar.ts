@@ -4,11 +4,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import { downloadIcon } from '@jupyterlab/ui-components';
-import type { ILogInfo } from '../api/log_types';
-import { size } from '../format';
-import { openMenu } from '../menus';
+import type { ILogInfo } from '../../api/log_types';
+import { size } from '../../format';
+import { openMenu } from '../../menus';
 import { button, Choice, Toggle } from './controls';
-import { selectLogs, compareAttempts, compareTasks, type IFilter } from './source';
+import { selectLogs, compareAttempts, compareTasks, type IFilter } from '../lines/source';
 
 /** Appearance of lines. */
 export interface IAppearance {

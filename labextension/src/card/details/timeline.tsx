@@ -1,11 +1,11 @@
 /** The phases of a job as a bar and a list; its events, the notable ones always visible. */
 
 import React from 'react';
-import type { IJobEvent, IJobView } from '../api/job_types';
-import { useCard } from './context';
+import type { IJobEvent, IJobView } from '../../api/job_types';
+import { useCard } from '../context';
 import { barWidths, phaseSpans } from './phases';
-import { PHASES, eventName, phaseName, notableEvents } from './status_text';
-import { duration, formatTime, runningDuration } from '../format';
+import { PHASES, eventName, phaseName, notableEvents } from '../status_text';
+import { duration, formatTime, runningDuration } from '../../format';
 
 /** Maximum number of notable events, and of all events. */
 const MAX_NOTABLE = 4;

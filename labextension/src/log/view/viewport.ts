@@ -5,10 +5,10 @@
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import { RenderedLines } from './rendered_lines';
-import type { LogModel } from './model';
-import type { Anchor } from './reading';
+import type { LogModel } from '../model';
+import type { Anchor } from '../lines/reading';
 import type { IRowOptions } from './row_node';
-import type { LogSource } from './source';
+import type { LogSource } from '../lines/source';
 
 /** Maximum number of lines in the DOM, and number of lines added at an edge. */
 const MAX_LINES = 480;

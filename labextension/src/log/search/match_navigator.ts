@@ -1,11 +1,11 @@
 /** Navigate between matches of a search and between errors. */
 
-import type { LogModel } from './model';
-import type { Anchor } from './reading';
+import type { LogModel } from '../model';
+import type { Anchor } from '../lines/reading';
 import type { IFound, LogSearch } from './search';
 import { ERROR_QUERY, type IQuery } from './search_query';
-import type { LogSource } from './source';
-import type { Viewport } from './viewport';
+import type { LogSource } from '../lines/source';
+import type { Viewport } from '../view/viewport';
 
 export interface IMatchNavigatorOptions {
   readonly model: LogModel;

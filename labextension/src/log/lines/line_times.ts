@@ -1,8 +1,8 @@
 /** Load the times of lines that were read and not received live, once, while times are shown. */
 
-import { errorMessage } from '../api/errors';
-import type { IRest } from '../tokens';
-import type { LogModel } from './model';
+import { errorMessage } from '../../api/errors';
+import type { IRest } from '../../tokens';
+import type { LogModel } from '../model';
 import type { IRow } from './row';
 import type { LogSource } from './source';
 

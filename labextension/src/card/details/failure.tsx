@@ -1,9 +1,9 @@
 /** The traceback of a failed program. A frame in a cell links to the line in the cell. */
 
 import React from 'react';
-import type { IFrame, IJobView } from '../api/job_types';
-import { CommandIDs } from '../tokens';
-import { useCard } from './context';
+import type { IFrame, IJobView } from '../../api/job_types';
+import { CommandIDs } from '../../tokens';
+import { useCard } from '../context';
 
 const MAX_FRAMES = 20;
 

@@ -1,10 +1,10 @@
 /** The table of tasks, with pages and a selection by role if there are many. */
 
 import React from 'react';
-import type { IJobView, ITask } from '../api/job_types';
-import { useCard } from './context';
-import type { CardModel } from './model';
-import { referenceTime } from './phases';
+import type { IJobView, ITask } from '../../api/job_types';
+import { useCard } from '../context';
+import type { CardModel } from '../model';
+import { referenceTime } from '../details/phases';
 import { OmittedTasks, Pager, Roles } from './task_selection';
 import { allColumns, type IColumn, usedColumns } from './task_columns';
 import { PAGE, byRole, ordered, page, byRelevance } from './tasks';

@@ -1,7 +1,7 @@
 /** Phases of a job with their times, its duration and its queue time. */
 
-import { ENDED, type IJobRecord } from '../api/job_types';
-import { duration, runningDuration } from '../format';
+import { ENDED, type IJobRecord } from '../../api/job_types';
+import { duration, runningDuration } from '../../format';
 
 const MAX_PHASES = 12;
 /** Shorter spans are not visible, in seconds. */

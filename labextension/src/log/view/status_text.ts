@@ -1,7 +1,7 @@
 /** The status text below a log. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { duration, size } from '../format';
+import { duration, size } from '../../format';
 
 export interface IStatus {
   readonly phase: 'loading' | 'ready' | 'error';

@@ -4,12 +4,12 @@
  */
 
 import React from 'react';
-import type { ISeries } from '../api/job_types';
-import { Chart } from '../charts/chart';
-import { type IMeasure, SCALARS, measures, lineSummary } from '../charts/measures';
-import { COLORS, lineClass } from '../charts/lines';
-import { useCard } from './context';
-import { figure, memory, runningDuration } from '../format';
+import type { ISeries } from '../../api/job_types';
+import { Chart } from '../../charts/chart';
+import { type IMeasure, SCALARS, measures, lineSummary } from '../../charts/measures';
+import { COLORS, lineClass } from '../../charts/lines';
+import { useCard } from '../context';
+import { figure, memory, runningDuration } from '../../format';
 
 /** Maximum number of rows of the table. */
 const MAX_ROWS = 200;

@@ -2,8 +2,8 @@
  * Navigation in a log: to its ends, to an offset, or to a fraction; the position of the scroll bar.
  */
 
-import type { LogModel } from './model';
-import type { Anchor } from './reading';
+import type { LogModel } from '../model';
+import type { Anchor } from '../lines/reading';
 import type { Scrollbar } from './scrollbar';
 import type { Viewport } from './viewport';
 

@@ -1,7 +1,7 @@
 /** Tasks of a job: order, summaries by role, and pages. */
 
-import { ENDED, type ITask, type State } from '../api/job_types';
-import { memory, percent } from '../format';
+import { ENDED, type ITask, type State } from '../../api/job_types';
+import { memory, percent } from '../../format';
 
 /** Rows of one page of the table. */
 export const PAGE = 50;

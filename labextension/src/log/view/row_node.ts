@@ -3,10 +3,10 @@
  */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { size } from '../format';
-import { PLAIN, type Color, type ISpan, type IStyle } from './ansi';
-import type { IRow } from './row';
-import type { LogSource } from './source';
+import { size } from '../../format';
+import { PLAIN, type Color, type ISpan, type IStyle } from '../lines/ansi';
+import type { IRow } from '../lines/row';
+import type { LogSource } from '../lines/source';
 
 export interface IRowOptions {
   readonly trans: TranslationBundle;
