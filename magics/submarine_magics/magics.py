@@ -46,6 +46,7 @@ from submarine_magics.frontend import (
     without_traceback,
 )
 from submarine_magics.jobs import KernelJobs
+from submarine_runtime.translation import _
 
 
 class SubmarineMagics:
@@ -94,10 +95,13 @@ class SubmarineMagics:
             job = job_of(interrupt)
             if job is not None:
                 raise WaitInterrupted(
-                    f"the command did not end; `%submarine show {job.id}` shows its job.", job
+                    _("the command did not end; `%submarine show {id}` shows its job.").format(
+                        id=job.id
+                    ),
+                    job,
                 ) from None
             raise WaitInterrupted(
-                "the command did not end; `%submarine list` shows whether it submitted a job."
+                _("the command did not end; `%submarine list` shows whether it submitted a job.")
             ) from None
 
     def _submarine(self, line: str, cell: str | None) -> Any:
@@ -126,7 +130,11 @@ class SubmarineMagics:
         try:
             collected = self.cells.collect(execution, code_name, only=False)
         except SubmarineError as error:
-            self.frontend.warn(f"The present text of this cell is not in the program: {error}")
+            self.frontend.warn(
+                _("The present text of this cell is not in the program: {error}").format(
+                    error=error
+                )
+            )
             return
         self.modules.forget(collected.cell)
         for notice in collected.notices:
@@ -136,7 +144,9 @@ class SubmarineMagics:
         try:
             self.cells.collect(execution, None, only=True)
         except SubmarineError as error:
-            self.frontend.warn(f"This cell is not part of the program: {error}")
+            self.frontend.warn(
+                _("This cell is not part of the program: {error}").format(error=error)
+            )
 
     def note_exception(self, source: str, error: BaseException) -> None:
         """Record the exception of the newest cell, for the checks before a submission."""
@@ -162,8 +172,8 @@ class SubmarineMagics:
         current = executions.current if executions is not None else None
         if current is None:
             raise UsageError(
-                "This cell started before Submarine was loaded.",
-                "Run %load_ext submarine_magics in a cell of its own, then this cell again.",
+                _("This cell started before Submarine was loaded."),
+                _("Run %load_ext submarine_magics in a cell of its own, then this cell again."),
             )
         return current
 
@@ -175,7 +185,9 @@ class SubmarineMagics:
             self._collect(only=True)
             return None
         if marked is None:
-            raise UsageError("%%submarine is not on the first line of its cell.", "Move it up.")
+            raise UsageError(
+                _("%%submarine is not on the first line of its cell."), _("Move it up.")
+            )
         if not options.in_program:
             body = CellBody(marked.body, marked.first_line, execution.label)
             return self._command(line, None, body)
@@ -199,7 +211,9 @@ class SubmarineMagics:
         if only:
             cell = collected.cell
             self.frontend.say(
-                f"Cell {cell.label} is now part of {cell.filename}; it did not run here."
+                _("Cell {label} is now part of {filename}; it did not run here.").format(
+                    label=cell.label, filename=cell.filename
+                )
             )
 
     def _help(self, question: str) -> None:
@@ -208,7 +222,10 @@ class SubmarineMagics:
         words = question.strip().removeprefix(marks + "submarine").split()
         text = help_on(marks, words)
         if text is None:
-            raise UsageError(f"There is no help on {question.strip()[:80]}.", "Try %submarine?")
+            raise UsageError(
+                _("There is no help on {question}.").format(question=question.strip()[:80]),
+                _("Try %submarine?"),
+            )
         page.page(text)
 
     def _command(self, line: str, paragraph: Cell | None, body: CellBody | None = None) -> Any:
@@ -238,7 +255,9 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError:
-        raise UsageError(f"The quotes in %submarine {line[:80]} do not close.") from None
+        raise UsageError(
+            _("The quotes in %submarine {line} do not close.").format(line=line[:80])
+        ) from None
 
 
 def compiles(code: str) -> bool:

@@ -19,6 +19,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.layout import clusters_dir
 from submarine_minicluster.settings import DEFAULT_HADOOP, SavedCluster, Settings, parse_memory
+from submarine_runtime.translation import _
 
 
 class _Group(click.Group):
@@ -31,10 +32,10 @@ class _Group(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-WARNING = (
+WARNING = _(
     "Warning: Hadoop does not verify the user name that a client gives. Another user of this "
-    "machine can give your name, read your data on this cluster and run programs as you. Stop the "
-    "cluster if you do not trust the other users."
+    "machine can give your name, read your data on this cluster and run programs as you. Stop "
+    "the cluster if you do not trust the other users."
 )
 
 
@@ -55,7 +56,11 @@ def minicluster() -> None:
 
 @minicluster.command()
 @_name_option
-@click.option("--hadoop", metavar="VERSION", help=f"Hadoop's version [default: {DEFAULT_HADOOP}].")
+@click.option(
+    "--hadoop",
+    metavar="VERSION",
+    help=_("Hadoop's version [default: {default_hadoop}].").format(default_hadoop=DEFAULT_HADOOP),
+)
 @click.option("--nodes", type=int, help="Number of NodeManagers [default: 1].")
 @click.option("--gpus", type=int, help="yarn.io/gpu that each node offers [default: 4].")
 @click.option("--memory", metavar="SIZE", help="Memory that each node offers [default: 8G].")
@@ -88,7 +93,7 @@ def start(name: str, memory: str | None, **given: Any) -> None:
     cluster.start(settings, progress)
     option = "" if name == "default" else f" --name {shlex.quote(name)}"
     click.echo(WARNING, err=True)
-    click.echo(f"Ready ({settings.describe()}). For this shell:")
+    click.echo(_("Ready ({settings}). For this shell:").format(settings=settings.describe()))
     click.echo(f'  eval "$(submarine minicluster env{option})"')
 
 
@@ -102,7 +107,11 @@ def stop(name: str, delete_data: bool) -> None:
         lambda line: click.echo(f"{time.monotonic() - began:6.1f} s  {line}"),
         delete_data=delete_data,
     )
-    click.echo(f"Minicluster {name!r} {'is stopped' if stopped else 'was not running'}.")
+    click.echo(
+        _("Minicluster {name!r} {state}.").format(
+            name=name, state=_("is stopped") if stopped else _("was not running")
+        )
+    )
 
 
 @minicluster.command()
@@ -122,7 +131,7 @@ def status(name: str, as_json: bool, every: bool) -> None:
     for one in found:
         click.echo(f"{one.name}: {one.state} ({one.settings.describe()}), {one.default_fs}")
         for daemon in one.daemons:
-            process = f"pid {daemon.pid}" if daemon.running else "not running"
+            process = _("pid {pid}").format(pid=daemon.pid) if daemon.running else _("not running")
             click.echo(f"  {daemon.name:<16} {process:<12} port {daemon.port:<6} {daemon.url}")
 
 
@@ -155,12 +164,20 @@ def logs(name: str, daemon: str | None, lines: int) -> None:
             click.echo(f"{one:<16} {path}")
         return
     if daemon not in found:
-        raise MiniclusterError(f"There is no daemon {daemon!r}. Use one of {', '.join(found)}.")
+        raise MiniclusterError(
+            _("There is no daemon {daemon!r}. Use one of {found}.").format(
+                daemon=daemon, found=", ".join(found)
+            )
+        )
     try:
         with found[daemon].open("rb") as handle:
             handle.seek(max(0, found[daemon].stat().st_size - 1024 * max(lines, 0)))
             text = handle.read().decode(errors="replace")
     except FileNotFoundError:
-        raise MiniclusterError(f"{daemon} has not written its log yet: {found[daemon]}.") from None
+        raise MiniclusterError(
+            _("{daemon} has not written its log yet: {found}.").format(
+                daemon=daemon, found=found[daemon]
+            )
+        ) from None
     for line in text.splitlines()[-lines:] if lines > 0 else []:
         click.echo(line)

@@ -39,6 +39,7 @@ from submarine_minicluster.lifecycle import (
 )
 from submarine_minicluster.machine import Java, check_host_name, file_lock, find_java, terminate
 from submarine_minicluster.settings import SavedCluster, Settings, check_name
+from submarine_runtime.translation import _
 
 Progress = Callable[[str], None]
 
@@ -106,8 +107,12 @@ class Minicluster:
         saved = SavedCluster.read(self.layout.cluster_file)
         if saved is None:
             raise MiniclusterError(
-                f"There is no minicluster {self.name!r}. Create it with `submarine minicluster "
-                f"start{'' if self.name == 'default' else ' --name ' + self.name}`."
+                _(
+                    "There is no minicluster {name!r}. Create it with `submarine minicluster "
+                    "start{suffix}`."
+                ).format(
+                    name=self.name, suffix="" if self.name == "default" else " --name " + self.name
+                )
             )
         return saved
 
@@ -215,7 +220,11 @@ class Minicluster:
             )
             if done.returncode:
                 last = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
-                raise MiniclusterError(f"{' '.join(words[1:])} failed: {''.join(last)[:300]}")
+                raise MiniclusterError(
+                    _("{words} failed: {last}").format(
+                        words=" ".join(words[1:]), last="".join(last)[:300]
+                    )
+                )
 
     def stop(self, progress: Progress = _silent, *, delete_data: bool = False) -> bool:
         """Stop the cluster and everything that runs on it.
@@ -240,7 +249,7 @@ class Minicluster:
             ended = stop_all(self.layout, runner, self._daemons(saved), progress)
             if delete_data:
                 shutil.rmtree(self.layout.root)
-                progress(f"removed {self.layout.root}")
+                progress(_("removed {root}").format(root=self.layout.root))
         return ended > 0
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
@@ -248,7 +257,11 @@ class Minicluster:
         daemon = self._daemon(name)
         identity = self._runner(self.saved).identity(daemon)
         if identity is None:
-            raise MiniclusterError(f"{name} of minicluster {self.name!r} is not running.")
+            raise MiniclusterError(
+                _("{name} of minicluster {minicluster!r} is not running.").format(
+                    name=name, minicluster=self.name
+                )
+            )
         if number == signal.SIGKILL:
             terminate([identity], grace=0)
         else:
@@ -272,7 +285,11 @@ class Minicluster:
         daemons = {daemon.name: daemon for daemon in all_daemons(self.saved.settings.nodes)}
         name = "nodemanager-0" if name == "nodemanager" else name
         if name not in daemons:
-            raise MiniclusterError(f"There is no daemon {name!r}. Use one of {', '.join(daemons)}.")
+            raise MiniclusterError(
+                _("There is no daemon {name!r}. Use one of {daemons}.").format(
+                    name=name, daemons=", ".join(daemons)
+                )
+            )
         return daemons[name]
 
     def _runner(self, saved: SavedCluster) -> DaemonRunner:
@@ -293,6 +310,6 @@ class Minicluster:
         with file_lock(
             self._parent / f".{self.name}.lock",
             timeout=_START_TIMEOUT,
-            on_wait=lambda: progress("waiting for another start or stop of this cluster"),
+            on_wait=lambda: progress(_("waiting for another start or stop of this cluster")),
         ):
             yield

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.machine import replace_file
+from submarine_runtime.translation import _, ngettext
 
 DEFAULT_HADOOP = "3.5.0"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,40}\Z")
@@ -27,7 +28,9 @@ def parse_memory(text: str) -> int:
     """
     found = _MEMORY.match(text.strip())
     if not found:
-        raise MiniclusterError(f"Memory {text!r} is not a size. Write 8G or 8192M.")
+        raise MiniclusterError(
+            _("Memory {text!r} is not a size. Write 8G or 8192M.").format(text=text)
+        )
     scale = 1024 if (found.group(2) or "m").lower() == "g" else 1
     return int(found.group(1)) * scale
 
@@ -36,8 +39,10 @@ def check_name(name: str) -> str:
     """Return `name` if it is valid as a cluster's name, which is also its directory's name."""
     if not _NAME.match(name):
         raise MiniclusterError(
-            f"{name!r} is not a valid name of a minicluster. Use up to 41 letters, digits, '_', "
-            "'.' or '-', and begin with a letter or digit."
+            _(
+                "{name!r} is not a valid name of a minicluster. Use up to 41 letters, digits, "
+                "'_', '.' or '-', and begin with a letter or digit."
+            ).format(name=name)
         )
     return name
 
@@ -75,21 +80,29 @@ class Settings:
     def __post_init__(self) -> None:
         if not _HADOOP.match(self.hadoop):
             raise MiniclusterError(
-                f"Hadoop {self.hadoop!r} is not supported. Use release 3.3 or later, for example "
-                f"{DEFAULT_HADOOP} or 3.3.6."
+                _(
+                    "Hadoop {hadoop!r} is not supported. Use release 3.3 or later, for example "
+                    "{default_hadoop} or 3.3.6."
+                ).format(hadoop=self.hadoop, default_hadoop=DEFAULT_HADOOP)
             )
         object.__setattr__(self, "labels", tuple(self.labels))  # JSON has a list
         for label in self.labels:
             found = _LABEL.match(label)
             if not found or int(found.group(2)) >= self.nodes:
                 raise MiniclusterError(
-                    f"{label!r} is not a label. Write NAME=INDEX with an index below {self.nodes}."
+                    _(
+                        "{label!r} is not a label. Write NAME=INDEX with an index below {nodes}."
+                    ).format(label=label, nodes=self.nodes)
                 )
         limits = {"nodes": (1, 16), "memory_mb": (512, 1 << 22), "vcores": (1, 4096)}
         for name, (low, high) in {**limits, "gpus": (0, 1024), "node_expiry": (2, 600)}.items():
             value = getattr(self, name)
             if not low <= value <= high:
-                raise MiniclusterError(f"{name} is {value}. It must be between {low} and {high}.")
+                raise MiniclusterError(
+                    _("{name} is {value}. It must be between {low} and {high}.").format(
+                        name=name, value=value, low=low, high=high
+                    )
+                )
 
     @property
     def node_labels(self) -> list[tuple[str, int]]:
@@ -98,12 +111,18 @@ class Settings:
 
     def describe(self) -> str:
         """Describe the settings: ``Hadoop 3.5.0, 1 node of 8192 MB, 8 vcores, 4 GPUs``."""
-        nodes = f"{self.nodes} node{'s'[: self.nodes > 1]}"
+        nodes = ngettext("{nodes} node", "{nodes} nodes", self.nodes).format(nodes=self.nodes)
         more = ", preemption" * self.preemption
-        more += f", labels {' '.join(self.labels)}" if self.labels else ""
-        return (
-            f"Hadoop {self.hadoop}, {nodes} of {self.memory_mb} MB, "
-            f"{self.vcores} vcores, {self.gpus} GPUs{more}"
+        more += _(", labels {labels}").format(labels=" ".join(self.labels)) if self.labels else ""
+        return _(
+            "Hadoop {hadoop}, {nodes} of {memory_mb} MB, {vcores} vcores, {gpus} GPUs{more}"
+        ).format(
+            hadoop=self.hadoop,
+            nodes=nodes,
+            memory_mb=self.memory_mb,
+            vcores=self.vcores,
+            gpus=self.gpus,
+            more=more,
         )
 
 
@@ -150,6 +169,8 @@ class SavedCluster:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise MiniclusterError(
-                f"{path} does not describe a minicluster ({error}). Run `submarine minicluster "
-                f"stop`, then remove {path.parent}."
+                _(
+                    "{path} does not describe a minicluster ({error}). Run `submarine "
+                    "minicluster stop`, then remove {parent}."
+                ).format(path=path, error=error, parent=path.parent)
             ) from error

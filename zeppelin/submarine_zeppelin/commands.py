@@ -9,6 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
+from submarine_runtime.translation import _, ngettext
 from submarine_zeppelin import notes
 from submarine_zeppelin.installation import (
     find_installation,
@@ -20,11 +21,11 @@ from submarine_zeppelin.installation import (
 @verb_group(
     {
         "Zeppelin installations": {
-            "install": "Install or update the interpreter group.",
-            "check": "Check the installation and start the interpreter process.",
-            "uninstall": "Remove the interpreter group.",
+            "install": _("Install or update the interpreter group."),
+            "check": _("Check the installation and start the interpreter process."),
+            "uninstall": _("Remove the interpreter group."),
         },
-        "Notes": {"export-note": "Export a note as a Jupyter notebook."},
+        "Notes": {"export-note": _("Export a note as a Jupyter notebook.")},
     }
 )
 def zeppelin() -> None:
@@ -53,9 +54,13 @@ def install(directory: str, python: str | None, values: tuple[str, ...], replace
     """Install the interpreter group `submarine` in the Zeppelin of DIRECTORY."""
     installation = find_installation(directory)
     changed, notices = install_group(installation, python, _pairs(values), replace=replace)
-    done = f"Installed the interpreter group submarine as {installation.setting}."
+    done = _("Installed the interpreter group submarine as {setting}.").format(
+        setting=installation.setting
+    )
     if not changed:
-        done = f"The interpreter group submarine is already installed as {installation.setting}."
+        done = _("The interpreter group submarine is already installed as {setting}.").format(
+            setting=installation.setting
+        )
     return Outcome(
         "\n".join([done, *notices]),
         value={"path": str(installation.setting), "changed": changed, "notes": notices},
@@ -68,8 +73,8 @@ def uninstall(directory: str) -> Outcome:
     """Remove the interpreter group from the Zeppelin of DIRECTORY."""
     removed = uninstall_group(find_installation(directory))
     return Outcome(
-        "\n".join(f"Removed {path}." for path in removed)
-        + "\nRestart Zeppelin, then remove the settings of the group on its page Interpreters.",
+        "\n".join(_("Removed {path}.").format(path=path) for path in removed)
+        + _("\nRestart Zeppelin, then remove the settings of the group on its page Interpreters."),
         value={"removed": [str(path) for path in removed]},
     )
 
@@ -110,7 +115,8 @@ def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     target = output or Path(notes.notebook_stem(note.name, note.note_id) + notes.NOTEBOOK)
     if target.suffix != notes.NOTEBOOK:
         raise UsageError(
-            f"{target} is not the name of a notebook.", f"Use a name that ends in {notes.NOTEBOOK}."
+            _("{target} is not the name of a notebook.").format(target=target),
+            _("Use a name that ends in {notebook}.").format(notebook=notes.NOTEBOOK),
         )
     if not force:
         notes.check_replaceable(target)
@@ -119,7 +125,9 @@ def export_note(file: Path, output: Path | None, force: bool) -> Outcome:
     written = [str(path), *(str(path.parent / name) for name in notebook.files)]
     cells = len(notebook.document["cells"]) - 1
     lines = [
-        f"{' and '.join(written)}: {cells} cell{'' if cells == 1 else 's'}.",
+        ngettext("{written}: {cells} cell.", "{written}: {cells} cells.", cells).format(
+            written=" and ".join(written), cells=cells
+        ),
         *notebook.left_out,
     ]
     return Outcome(
@@ -133,6 +141,9 @@ def _pairs(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"--set {word[:80]!r} has no name.", "Write --set NAME=VALUE.")
+            raise UsageError(
+                _("--set {word!r} has no name.").format(word=word[:80]),
+                _("Write --set NAME=VALUE."),
+            )
         pairs[name.strip()] = value
     return pairs

@@ -13,6 +13,7 @@ from typing import Any
 from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
 from submarine_kernel.remote import KernelRequest, program, session_of, spec_of_kernel
+from submarine_runtime.translation import _
 
 #: Seconds to wait for an answer: an installation must not block on an unreachable cluster.
 TIMEOUT = 6.0
@@ -51,5 +52,5 @@ def check_container(name: str, stanza: Mapping[str, Any]) -> ClusterCheck:
         spec = spec_of_kernel(profile, request, program())
         plan = Session(profile).backend().plan(spec)
     except SubmarineError as error:
-        return ClusterCheck(False, f"No cluster could check it. {error}")
+        return ClusterCheck(False, _("No cluster could check it. {error}").format(error=error))
     return ClusterCheck(True, " ".join(plan.errors))

@@ -13,31 +13,32 @@ from submarine_jobs.commands.grammar import option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_duration
 from submarine_kernel.remote import KernelRequest, run_options
+from submarine_runtime.translation import _, ngettext
 
 PROVISIONER = "submarine-yarn"
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Option of ``kernel install`` -> metavar and help; the meaning is that of the option of ``run``.
 _RUN = {
-    "memory": ("SIZE", "Memory of the kernel, 8G or 512M."),
-    "vcores": ("N", "Virtual cores."),
+    "memory": ("SIZE", _("Memory of the kernel, 8G or 512M.")),
+    "vcores": ("N", _("Virtual cores.")),
     "gpu": ("N", "GPUs."),
-    "queue": ("NAME", "Queue of the cluster."),
-    "python_env": ("ENV", "Its Python: auto, host, path:DIR or archive:URI."),
-    "backend": ("NAME", "yarn, or local for a process of this machine."),
-    "profile": ("NAME", "The cluster, by the name of its profile."),
-    "priority": ("N", "Priority within the queue."),
-    "docker_image": ("IMAGE", "Docker image with Python and ipykernel."),
-    "node_label": ("LABEL", "On a node with this label."),
-    "node": ("NODE", "On this node; repeatable."),
-    "rack": ("RACK", "In this rack; repeatable."),
-    "avoid_node": ("NODE", "Not on this node; repeatable."),
+    "queue": ("NAME", _("Queue of the cluster.")),
+    "python_env": ("ENV", _("Its Python: auto, host, path:DIR or archive:URI.")),
+    "backend": ("NAME", _("yarn, or local for a process of this machine.")),
+    "profile": ("NAME", _("The cluster, by the name of its profile.")),
+    "priority": ("N", _("Priority within the queue.")),
+    "docker_image": ("IMAGE", _("Docker image with Python and ipykernel.")),
+    "node_label": ("LABEL", _("On a node with this label.")),
+    "node": ("NODE", _("On this node; repeatable.")),
+    "rack": ("RACK", _("In this rack; repeatable.")),
+    "avoid_node": ("NODE", _("Not on this node; repeatable.")),
 }
-_HEADING = "In a container of the cluster"
+_HEADING = _("In a container of the cluster")
 _REPEATED = ("node", "rack", "avoid_node")
 _TIMES = {
-    "idle_timeout": "How long the container stays without a notebook server [1h].",
-    "start_timeout": "How long to wait for the container [30m].",
+    "idle_timeout": _("How long the container stays without a notebook server [1h]."),
+    "start_timeout": _("How long to wait for the container [30m]."),
 }
 
 
@@ -112,10 +113,12 @@ def container_name(stanza: Mapping[str, Any]) -> str:
     gpus = run.get("gpu")
     words = [
         str(run.get("memory", "")),
-        f"{gpus} GPU{'s' if gpus != 1 else ''}" if gpus else "",
-        f"queue {run['queue']}" if "queue" in run else "",
-        f"label {run['node_label']}" if "node_label" in run else "",
-        f"image {run['docker_image']}" if "docker_image" in run else "",
+        ngettext("{gpus} GPU", "{gpus} GPUs", gpus).format(gpus=gpus) if gpus else "",
+        _("queue {queue}").format(queue=run["queue"]) if "queue" in run else "",
+        _("label {node_label}").format(node_label=run["node_label"]) if "node_label" in run else "",
+        _("image {docker_image}").format(docker_image=run["docker_image"])
+        if "docker_image" in run
+        else "",
     ]
     shown = ", ".join(word for word in words if word)
-    return f"Python ({shown})" if shown else "Python (container)"
+    return _("Python ({shown})").format(shown=shown) if shown else _("Python (container)")

@@ -33,6 +33,7 @@ from submarine_kernel.kernelspecs.installed import (
 )
 from submarine_kernel.kernelspecs.settings import RESOURCE_DIR, parse_settings
 from submarine_magics.commands import default_words
+from submarine_runtime.translation import _
 
 DISPLAY_NAME = "Python + Submarine"
 _RESOURCES = Path(__file__).parent.parent / "resources"
@@ -102,8 +103,8 @@ def install_kernel(
 
     if not _VALID_NAME.fullmatch(name):
         raise UsageError(
-            f'"{name[:60]}" is not a valid name of a kernel.',
-            "Use ASCII letters, digits, '.', '-' and '_', for example submarine.",
+            _('"{name}" is not a valid name of a kernel.').format(name=name[:60]),
+            _("Use ASCII letters, digits, '.', '-' and '_', for example submarine."),
         )
     where: dict[str, Any] = {"user": True} if user else {"prefix": prefix or sys.prefix}
     with tempfile.TemporaryDirectory() as scratch:
@@ -120,18 +121,20 @@ def install_kernel(
         except OSError as error:
             target = error.filename or prefix or sys.prefix
             raise SubmarineError(
-                f"The kernelspec cannot be written to {target}: {error.strerror}.",
-                "Install it for yourself with --user, or name a directory with --prefix.",
+                _("The kernelspec cannot be written to {target}: {strerror}.").format(
+                    target=target, strerror=error.strerror
+                ),
+                _("Install it for yourself with --user, or name a directory with --prefix."),
             ) from None
 
 
 @verb_group(
     {
         "Kernels": {
-            "install": "Install a kernel, so that front ends offer it.",
-            "list": "List Submarine's kernels that Jupyter offers here.",
-            "check": "Check whether a kernel could start.",
-            "uninstall": "Remove a Submarine kernel.",
+            "install": _("Install a kernel, so that front ends offer it."),
+            "list": _("List Submarine's kernels that Jupyter offers here."),
+            "check": _("Check whether a kernel could start."),
+            "uninstall": _("Remove a Submarine kernel."),
         }
     }
 )
@@ -147,12 +150,20 @@ def kernel() -> None:
         "kernel install --name gpu4 --memory 8G --vcores 2 --gpu 4 --queue ml --python-env auto",
     ),
 )
-@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
+@option(
+    "--name",
+    default=NAME,
+    metavar="NAME",
+    heading="Kernel",
+    help=_("Its name [{name}].").format(name=NAME),
+)
 @option(
     "--display-name",
     metavar="TEXT",
     heading="Kernel",
-    help=f"Name in front ends [{DISPLAY_NAME}, or the size of its container].",
+    help=_("Name in front ends [{display_name}, or the size of its container].").format(
+        display_name=DISPLAY_NAME
+    ),
 )
 @option("--user", is_flag=True, heading="Where", help="For this user, in every environment.")
 @option("--sys-prefix", is_flag=True, heading="Where", help="Into this environment (the default).")
@@ -193,22 +204,22 @@ def install(
     cluster. A warning is shown if the cluster cannot provide such a container.
     """
     if user + sys_prefix + (prefix is not None) > 1:
-        raise UsageError("--user, --sys-prefix and --prefix exclude each other.", "Give one.")
+        raise UsageError(_("--user, --sys-prefix and --prefix exclude each other."), _("Give one."))
     container = provisioning(name, typed)
     if container is not None and name == NAME:
         raise UsageError(
-            f'"{NAME}" is the name of the kernel on this machine.',
-            "Use another name for a kernel in a container, for example --name gpu4.",
+            _('"{name}" is the name of the kernel on this machine.').format(name=NAME),
+            _("Use another name for a kernel in a container, for example --name gpu4."),
         )
     if container is not None and (settings or defaults):
         raise UsageError(
-            "--set and --default are for notebooks whose kernel runs on this machine.",
-            "For a kernel in a container use its own options, for example --queue ml.",
+            _("--set and --default are for notebooks whose kernel runs on this machine."),
+            _("For a kernel in a container use its own options, for example --queue ml."),
         )
     if display_name is None:
         display_name = DISPLAY_NAME if container is None else container_name(container)
     if not display_name.strip() or not display_name.isprintable():
-        raise UsageError("--display-name must be one line of text.")
+        raise UsageError(_("--display-name must be one line of text."))
     _reject_foreign(name)
     place = install_kernel(
         name=name,
@@ -220,10 +231,12 @@ def install(
     )
     problem = _warning(name, container) if container is not None else ""
     if problem:
-        frontend.say(f"warning: {problem}")
+        frontend.say(_("warning: {problem}").format(problem=problem))
     facts = {"name": place.name, "display_name": display_name, "path": str(place)}
     return Outcome(
-        f"Installed the kernel {display_name} as {place}.",
+        _("Installed the kernel {display_name} as {place}.").format(
+            display_name=display_name, place=place
+        ),
         value={**facts, "warnings": [problem] if problem else []},
     )
 
@@ -260,7 +273,9 @@ def _pairs(option: str, words: Sequence[str]) -> dict[str, str]:
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not name.strip():
-            raise UsageError(f"{option}: {word[:60]!r} is not NAME=VALUE.")
+            raise UsageError(
+                _("{option}: {word!r} is not NAME=VALUE.").format(option=option, word=word[:60])
+            )
         pairs[name.strip()] = value
     return pairs
 
@@ -269,7 +284,9 @@ def _warning(name: str, container: Mapping[str, Any]) -> str:
     """Return why the cluster cannot provide the container; empty if it can."""
     result = check_container(name, container)
     if result.answered and result.problem:
-        return f"The kernel {name} cannot start at present. {result.problem}"
+        return _("The kernel {name} cannot start at present. {problem}").format(
+            name=name, problem=result.problem
+        )
     return result.problem
 
 
@@ -278,8 +295,10 @@ def _reject_foreign(name: str) -> None:
     other = find_kernelspecs().get(name.lower())
     if other is not None and not other.is_submarine:
         raise UsageError(
-            f'"{name[:60]}" is the name of a kernel that is not Submarine\'s: {other.path}.',
-            "Use another name, for example --name gpu4.",
+            _('"{name}" is the name of a kernel that is not Submarine\'s: {path}.').format(
+                name=name[:60], path=other.path
+            ),
+            _("Use another name, for example --name gpu4."),
         )
 
 

@@ -17,6 +17,7 @@ from submarine_jobs.text import one_line
 from submarine_kernel.kernelspecs.cluster_check import check_container
 from submarine_kernel.kernelspecs.container import PROVISIONER
 from submarine_kernel.kernelspecs.settings import parse_settings
+from submarine_runtime.translation import _
 
 #: Default name of the kernel on this machine.
 NAME = "submarine"
@@ -46,7 +47,7 @@ class Kernelspec:
 
     def to_json(self) -> dict[str, Any]:
         """Return the value for ``--json``."""
-        where = "this machine" if self.container is None else "container"
+        where = _("this machine") if self.container is None else "container"
         return {
             "name": self.name,
             "display_name": self.display_name,
@@ -85,12 +86,16 @@ def _find(name: str) -> Kernelspec:
     kernel = every.get(name.lower())
     if kernel is None:
         names = ", ".join(sorted(key for key, spec in every.items() if spec.is_submarine))
-        hint = f"Installed are {names}." if names else "`submarine kernel install` installs one."
-        raise UsageError(f'There is no kernel "{name[:60]}".', hint)
+        hint = (
+            _("Installed are {names}.").format(names=names)
+            if names
+            else _("`submarine kernel install` installs one.")
+        )
+        raise UsageError(_('There is no kernel "{name}".').format(name=name[:60]), hint)
     if not kernel.is_submarine:
         raise UsageError(
-            f'The kernel "{name[:60]}" is not one of Submarine\'s.',
-            "`jupyter kernelspec list` shows all, `jupyter kernelspec remove NAME` removes any.",
+            _('The kernel "{name}" is not one of Submarine\'s.').format(name=name[:60]),
+            _("`jupyter kernelspec list` shows all, `jupyter kernelspec remove NAME` removes any."),
         )
     return kernel
 
@@ -111,7 +116,7 @@ def list_kernels() -> Outcome:
     """List Submarine's kernels that Jupyter offers here."""
     kernels = [kernel for _, kernel in sorted(find_kernelspecs().items()) if kernel.is_submarine]
     if not kernels:
-        text = "No Submarine kernel is installed; `submarine kernel install` installs one."
+        text = _("No Submarine kernel is installed; `submarine kernel install` installs one.")
         return Outcome(text, value=[])
     rows = [
         (
@@ -122,22 +127,32 @@ def list_kernels() -> Outcome:
         )
         for kernel in kernels
     ]
-    table = columns.text(("NAME", "SHOWN AS", "RUNS IN", "WHERE"), rows)
+    table = columns.text((_("NAME"), _("SHOWN AS"), _("RUNS IN"), _("WHERE")), rows)
     return Outcome(table, value=[kernel.to_json() for kernel in kernels])
 
 
 @click.command("check", cls=Verb, example=("kernel check", "kernel check gpu4"))
 @click.argument("kernel", required=False, shell_complete=complete_kernels)
-@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
+@option(
+    "--name",
+    default=NAME,
+    metavar="NAME",
+    heading="Kernel",
+    help=_("Its name [{name}].").format(name=NAME),
+)
 def check(kernel: str | None, name: str) -> Outcome:
     """Check whether a kernel could start: its Python, its settings and its container."""
     spec = _find(kernel or name)
     problem = _problem(spec)
-    result = "its Python and its settings are valid."
+    result = _("its Python and its settings are valid.")
     if not problem and spec.container is not None:
         problem = check_container(spec.name, spec.container).problem
-        result = "the cluster can provide its container."
-    text = f"{spec.name} cannot start: {problem}" if problem else f"{spec.name} can start: {result}"
+        result = _("the cluster can provide its container.")
+    text = (
+        _("{spec} cannot start: {problem}").format(spec=spec.name, problem=problem)
+        if problem
+        else _("{spec} can start: {result}").format(spec=spec.name, result=result)
+    )
     return Outcome(
         one_line(text, 600),
         value={**spec.to_json(), "ok": not problem, "problem": problem},
@@ -149,17 +164,23 @@ def _problem(kernel: Kernelspec) -> str:
     """Return why a kernelspec is invalid; empty if it is valid."""
     python = kernel.argv[0]
     if shutil.which(python) is None:
-        return (
-            f"Its Python {python} does not exist. Run `submarine kernel install` in the "
+        return _(
+            "Its Python {python} does not exist. Run `submarine kernel install` in the "
             "environment that the kernel should use."
-        )
+        ).format(python=python)
     settings = kernel.metadata.get("submarine", {})
     return parse_settings(settings, f"{kernel.path}/kernel.json").problem
 
 
 @click.command("uninstall", cls=Verb, example=("kernel uninstall", "kernel uninstall gpu4"))
 @click.argument("kernel", required=False, shell_complete=complete_kernels)
-@option("--name", default=NAME, metavar="NAME", heading="Kernel", help=f"Its name [{NAME}].")
+@option(
+    "--name",
+    default=NAME,
+    metavar="NAME",
+    heading="Kernel",
+    help=_("Its name [{name}].").format(name=NAME),
+)
 def uninstall(kernel: str | None, name: str) -> Outcome:
     """Remove a Submarine kernel."""
     # cost: jupyter_client (0.1 s); `--help` does not need it.
@@ -167,4 +188,6 @@ def uninstall(kernel: str | None, name: str) -> Outcome:
 
     name = _find(kernel or name).name
     place = KernelSpecManager().remove_kernel_spec(name)
-    return Outcome(f"Removed {place}.", value={"name": name, "path": str(place)})
+    return Outcome(
+        _("Removed {place}.").format(place=place), value={"name": name, "path": str(place)}
+    )

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from submarine_runtime.translation import _
+
 #: Placeholder for which Jupyter inserts the directory of the kernelspec in a command line.
 RESOURCE_DIR = "{resource_dir}"
 SETTINGS = (
@@ -72,7 +74,9 @@ def read_settings(path: str) -> KernelSettings:
         with Path(path).open("rb") as file:
             raw = json.loads(file.read(_MAX_BYTES))
     except (OSError, ValueError) as error:
-        return KernelSettings(source=path, problem=f"{path} cannot be read: {error}.")
+        return KernelSettings(
+            source=path, problem=_("{path} cannot be read: {error}.").format(path=path, error=error)
+        )
     metadata = raw.get("metadata") if isinstance(raw, dict) else None
     value = metadata.get("submarine", {}) if isinstance(metadata, dict) else {}
     return parse_settings(value, path)
@@ -82,20 +86,28 @@ def parse_settings(raw: object, source: str) -> KernelSettings:
     """Validate the value of ``metadata.submarine``."""
     where = f"{source}: metadata.submarine"
     if not isinstance(raw, dict):
-        return KernelSettings(source=source, problem=f"{where} must be an object.")
+        return KernelSettings(
+            source=source, problem=_("{where} must be an object.").format(where=where)
+        )
     run = raw.get("run", {})
     if not isinstance(run, dict):
-        return KernelSettings(source=source, problem=f"{where}.run must be an object.")
+        return KernelSettings(
+            source=source, problem=_("{where}.run must be an object.").format(where=where)
+        )
     settings: dict[str, str] = {}
     for name, value in raw.items():
         if name == "run":
             continue
         if name not in SETTINGS:
             known = ", ".join((*SETTINGS, "run"))
-            problem = f"{where} has no setting {str(name)[:60]!r}. Valid settings: {known}."
+            problem = _("{where} has no setting {name!r}. Valid settings: {known}.").format(
+                where=where, name=str(name)[:60], known=known
+            )
             return KernelSettings(source=source, problem=problem)
         if not isinstance(value, str) or not value.isprintable():
-            problem = f"{where}.{name} must be a string of one line."
+            problem = _("{where}.{name} must be a string of one line.").format(
+                where=where, name=name
+            )
             return KernelSettings(source=source, problem=problem)
         settings[name] = value
     return KernelSettings(settings, run, f"{where}.run")

@@ -17,6 +17,7 @@ from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_kernel.notebook_server.container.environment import token_of
 from submarine_kernel.notebook_server.container.zeppelin import USER
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -73,7 +74,7 @@ class NotebookAccess:
 
 def endpoint_in(links: Mapping[str, str]) -> Endpoint | None:
     """Return the application's endpoint among a job's links; None until it is known."""
-    for label, _ in LINKS.values():
+    for label, _unused in LINKS.values():
         match = _LINK.fullmatch(links.get(label, ""))
         if match is not None and 0 < int(match[2]) < 1 << 16:
             return Endpoint(label, match[1], int(match[2]), match[3])
@@ -90,18 +91,25 @@ def access_of(job: Job, record: JobRecord) -> NotebookAccess:
     """
     if record.state.ended:
         raise SubmarineError(
-            f"{job.id} has ended: {record.state.value}. {record.detail}".strip(),
-            f"`submarine notebook start --from {job.id}` starts a server with its notebooks.",
+            _("{id} has ended: {state}. {detail}")
+            .format(id=job.id, state=record.state.value, detail=record.detail)
+            .strip(),
+            _("`submarine notebook start --from {id}` starts a server with its notebooks.").format(
+                id=job.id
+            ),
         )
     endpoint = endpoint_in(record.links)
     if endpoint is None:
-        reason = record.pending or f"it is {record.state.value}"
-        raise SubmarineError(f"{job.id} has no address yet: {reason}", "Try again in a moment.")
+        reason = record.pending or _("it is {state}").format(state=record.state.value)
+        raise SubmarineError(
+            _("{id} has no address yet: {reason}").format(id=job.id, reason=reason),
+            _("Try again in a moment."),
+        )
     try:
         secret = job.directory.secret()
     except (FileNotFoundError, KeyError, ValueError):
         raise SubmarineError(
-            f"The secret of {job.id} cannot be read: only the owner of the job can."
+            _("The secret of {id} cannot be read: only the owner of the job can.").format(id=job.id)
         ) from None
     return NotebookAccess(endpoint, token_of(secret.token))
 
@@ -148,8 +156,10 @@ def wait_until_ready(
         endpoint = endpoint_in(record.links)
         if record.state.ended:
             raise SubmarineError(
-                f"{job.id} ended before it was ready: {record.detail or record.state.value}",
-                f"`submarine logs {job.id}` shows more.",
+                _("{id} ended before it was ready: {detail}").format(
+                    id=job.id, detail=record.detail or record.state.value
+                ),
+                _("`submarine logs {id}` shows more.").format(id=job.id),
             )
         if endpoint is not None and is_ready(job, endpoint):
             return access_of(job, record)
@@ -157,9 +167,15 @@ def wait_until_ready(
             deadline = deadline or time.monotonic() + patience
             if time.monotonic() > deadline:
                 raise ClusterError(
-                    f"{endpoint.label} cannot be reached at {endpoint.host}:{endpoint.port} from "
-                    "here.",
-                    f"`submarine notebook url --forward {job.id}` connects through the job's port.",
+                    _("{label} cannot be reached at {host}:{port} from here.").format(
+                        label=endpoint.label, host=endpoint.host, port=endpoint.port
+                    ),
+                    _(
+                        "`submarine notebook url --forward {id}` connects through the job's port."
+                    ).format(id=job.id),
                 )
-        show(record.pending or f"{job.id} is {record.state.value.lower()}")
+        show(
+            record.pending
+            or _("{id} is {state}").format(id=job.id, state=record.state.value.lower())
+        )
         time.sleep(PAUSE)

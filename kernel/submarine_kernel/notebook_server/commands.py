@@ -48,6 +48,7 @@ from submarine_kernel.notebook_server.submission import (
     submit_notebook,
 )
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 #: Number of the newest jobs that are searched for notebooks.
 MAX_JOBS = 1000
@@ -168,7 +169,9 @@ _RUN_OPTIONS = (
     metavar="TIME",
     default=DEFAULT_IDLE,
     heading="What",
-    help=f"Stop after this time without use, or never [{format_duration(DEFAULT_IDLE)}].",
+    help=_("Stop after this time without use, or never [{default_idle}].").format(
+        default_idle=format_duration(DEFAULT_IDLE)
+    ),
 )
 @option("--no-wait", is_flag=True, heading="What", help="Return after the submission.")
 @PLACE
@@ -198,15 +201,21 @@ def start(
     )
     job = submit_notebook(request, frontend)
     if no_wait:
-        text = f"{job.id} is submitted; `submarine notebook url {job.id}` shows its address."
+        text = _("{id} is submitted; `submarine notebook url {id}` shows its address.").format(
+            id=job.id
+        )
         return Outcome(text, value={"job_id": job.id, "job_dir": job.job_dir}, job=job)
-    frontend.say(f"{job.id} is submitted.")
+    frontend.say(_("{id} is submitted.").format(id=job.id))
     try:
         access = wait_until_ready(job, frontend.renew)
     except KeyboardInterrupt:
         frontend.renew("")
-        text = f"Stopped waiting; {job.id} continues.\n  submarine notebook url {job.id}\n"
-        return Outcome(text + f"  submarine notebook stop {job.id}", exit_code=130, job=job)
+        text = _("Stopped waiting; {id} continues.\n  submarine notebook url {id}\n").format(
+            id=job.id
+        )
+        return Outcome(
+            text + _("  submarine notebook stop {id}").format(id=job.id), exit_code=130, job=job
+        )
     frontend.renew("")
     return _access_outcome(job, access, frontend)
 
@@ -214,11 +223,11 @@ def start(
 @verb_group(
     {
         "Notebook servers": {
-            "start": "Start a notebook server in a container, and show its address.",
-            "list": "List the running notebook servers.",
-            "url": "Show the address and the token of one, or serve it on this machine.",
-            "show": "Show the job of one: state, reason, times, node, end of its log.",
-            "stop": "Stop one; its notebooks are kept.",
+            "start": _("Start a notebook server in a container, and show its address."),
+            "list": _("List the running notebook servers."),
+            "url": _("Show the address and the token of one, or serve it on this machine."),
+            "show": _("Show the job of one: state, reason, times, node, end of its log."),
+            "stop": _("Stop one; its notebooks are kept."),
         }
     }
 )
@@ -239,15 +248,19 @@ def stop(
     """Stop a notebook server, by default the newest; its notebooks are kept."""
     found, record = _find(frontend, job, profile, backend)
     if record.state.ended:
-        text = f"{found.id} has ended already: {record.state.value}."
+        text = _("{id} has ended already: {state}.").format(id=found.id, state=record.state.value)
         return Outcome(text, value=record.to_json(), job=found)
     if not ask_if_foreign(
-        found, frontend, "Stop", "stopping it ends their work", yes=False, option=""
+        found, frontend, "Stop", _("stopping it ends their work"), yes=False, option=""
     ):
-        return Outcome(f"{found.id} continues.", value=record.to_json(), exit_code=1)
+        return Outcome(
+            _("{id} continues.").format(id=found.id), value=record.to_json(), exit_code=1
+        )
     after = found.cancel("submarine notebook stop")
-    again = f"`submarine notebook start --from {found.id}` starts a server with its notebooks."
-    word = "has ended" if after.state.ended else "is ending"
+    again = _("`submarine notebook start --from {id}` starts a server with its notebooks.").format(
+        id=found.id
+    )
+    word = _("has ended") if after.state.ended else _("is ending")
     return Outcome(f"{found.id} {word}. {again}", value=after.to_json(), job=found)
 
 
@@ -263,8 +276,10 @@ def list_notebooks(
     records = [record for record in session.jobs(MAX_JOBS) if is_notebook(record)]
     shown = [record for record in records if everything or not record.state.ended]
     if not shown:
-        ended = " `submarine notebook list --all` shows ended ones." if records else ""
-        text = f"No notebook server runs; `submarine notebook start` starts one.{ended}"
+        ended = _(" `submarine notebook list --all` shows ended ones.") if records else ""
+        text = _("No notebook server runs; `submarine notebook start` starts one.{ended}").format(
+            ended=ended
+        )
         return Outcome(text, value=[])
     table = display.table(shown)
     return Outcome(table.text, table.html, [record.to_json() for record in shown])
@@ -316,16 +331,16 @@ def url(
     access = access_of(found, record)
     if not through:
         if port:
-            raise UsageError("--port needs --forward.", "Write --forward --port 8888.")
+            raise UsageError(_("--port needs --forward."), _("Write --forward --port 8888."))
         return _access_outcome(found, access, frontend)
     if frontend.kind != "cli":
-        raise UsageError("--forward runs until Ctrl-C.", "Use it in a terminal.")
+        raise UsageError(_("--forward runs until Ctrl-C."), _("Use it in a terminal."))
     if not 0 <= port < 1 << 16:
-        raise UsageError("--port must be a number from 0 to 65535.")
+        raise UsageError(_("--port must be a number from 0 to 65535."))
 
     def show_address(base: str) -> None:
         frontend.say(_access_text(access, base))
-        frontend.say("Ctrl-C ends the forwarding. The notebook server continues.")
+        frontend.say(_("Ctrl-C ends the forwarding. The notebook server continues."))
 
     return Outcome(forward(found, port, show_address), job=found)
 
@@ -351,8 +366,11 @@ def _find(
             if not owner_as_known(job):
                 return job, job.record()
     raise UsageError(
-        "No notebook server runs.",
-        "`submarine notebook start` starts one; `submarine notebook list --all` shows ended ones.",
+        _("No notebook server runs."),
+        _(
+            "`submarine notebook start` starts one; `submarine notebook list --all` shows "
+            "ended ones."
+        ),
     )
 
 
@@ -361,23 +379,29 @@ def _access_outcome(job: Job, access: NotebookAccess, frontend: Frontend) -> Out
     endpoint = access.endpoint
     facts = {"job_id": job.id, "job_dir": job.job_dir, "page": endpoint.url}
     if frontend.kind == "notebook" or frontend.kind == "zeppelin":
-        text = (
-            f"{endpoint.label} runs at {endpoint.url}\n"
-            f"`submarine notebook url {job.id}` in a terminal shows the link with the token, which "
+        text = _(
+            "{label} runs at {url}\n"
+            "`submarine notebook url {id}` in a terminal shows the link with the token, which "
             "must not be saved in the output of a notebook."
-        )
+        ).format(label=endpoint.label, url=endpoint.url, id=job.id)
         return Outcome(text, value=facts, job=job)
-    text = (
-        f"{_access_text(access)}\n"
-        "The browser shows a warning, because the certificate is the job's own. Without a warning, "
-        "or if the node cannot be reached:\n"
-        f"  submarine notebook url --forward {job.id}"
-    )
+    text = _(
+        "{access}\n"
+        "The browser shows a warning, because the certificate is the job's own. Without a "
+        "warning, or if the node cannot be reached:\n"
+        "  submarine notebook url --forward {id}"
+    ).format(access=_access_text(access), id=job.id)
     secret = {"url": access.url(), "user": access.user, "token": access.token}
     return Outcome(text, value={**facts, **secret}, job=job)
 
 
 def _access_text(access: NotebookAccess, base: str | None = None) -> str:
     """Return the address with the token, below ``base`` if it is forwarded."""
-    text = f"{access.endpoint.label} is at {access.url(base)}"
-    return f"{text}\nLog in as {access.user} with {access.token}" if access.user else text
+    text = _("{label} is at {base}").format(label=access.endpoint.label, base=access.url(base))
+    return (
+        _("{text}\nLog in as {user} with {token}").format(
+            text=text, user=access.user, token=access.token
+        )
+        if access.user
+        else text
+    )

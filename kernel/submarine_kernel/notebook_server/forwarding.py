@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.access import TUNNEL_HOST, TunnelPorts, tunnel_loop
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -41,7 +42,8 @@ def forward(job: Job, port: int, on_ready: Callable[[str], object]) -> str:
     address = job.directory.address()
     if address is None:
         raise SubmarineError(
-            f"{job.id} has no address.", "`submarine notebook list` shows its state."
+            _("{id} has no address.").format(id=job.id),
+            _("`submarine notebook list` shows its state."),
         )
     loop = tunnel_loop()
     ports = TunnelPorts([NAME])
@@ -50,14 +52,18 @@ def forward(job: Job, port: int, on_ready: Callable[[str], object]) -> str:
     try:
         taken = starting.result()[NAME]
     except OSError as error:
-        raise UsageError(f"--port {port} cannot be used: {error.strerror}.") from None
+        raise UsageError(
+            _("--port {port} cannot be used: {strerror}.").format(
+                port=port, strerror=error.strerror
+            )
+        ) from None
     try:
         on_ready(f"http://{TUNNEL_HOST}:{taken}")
         while not (record := job.record()).state.ended:
             time.sleep(POLL_SECONDS)
             ports.address = job.directory.address() or address
-        return f"{job.id} has ended: {record.state.value}."
+        return _("{id} has ended: {state}.").format(id=job.id, state=record.state.value)
     except KeyboardInterrupt:
-        return f"Stopped forwarding; {job.id} continues."
+        return _("Stopped forwarding; {id} continues.").format(id=job.id)
     finally:
         loop.call_soon_threadsafe(ports.close)

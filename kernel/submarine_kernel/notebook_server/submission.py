@@ -19,6 +19,7 @@ from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
 from submarine_jobs.program import Bundle
 from submarine_kernel.notebook_server.access import LINKS
 from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
@@ -71,9 +72,9 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
     session = frontend.session(config)
     if request.previous is not None:
         previous = notebook_job(session, request.previous)
-        why = "its notebooks may run their code as you"
+        why = _("its notebooks may run their code as you")
         if not ask_if_foreign(previous, frontend, "Use", why, yes=False, option="", runs_code=True):
-            raise RefusedError("Nothing was submitted.")
+            raise RefusedError(_("Nothing was submitted."))
         options = replace(options, resume=previous.id)
     label, page = LINKS[request.app]
     options = replace(
@@ -92,9 +93,9 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
     backend.prepare()
     plan = backend.plan(spec)
     if plan.errors:
-        raise RefusedError(" ".join(plan.errors), "Nothing was submitted.")
+        raise RefusedError(" ".join(plan.errors), _("Nothing was submitted."))
     for warning in plan.warnings:
-        frontend.say(f"warning: {warning}")
+        frontend.say(_("warning: {warning}").format(warning=warning))
     with SubmitProgress(frontend) as line:
         return session.submit(spec, bundle, None, plan, line.show)
 
@@ -110,8 +111,8 @@ def notebook_job(session: Session, text: str) -> Job:
     job = session.job(text)
     if NOTEBOOK_ROLE not in {name.partition(":")[0] for name in job.task_names}:
         raise UsageError(
-            f"{job.id} was not started by `submarine notebook start`.",
-            "`submarine notebook list` shows the notebook servers.",
+            _("{id} was not started by `submarine notebook start`.").format(id=job.id),
+            _("`submarine notebook list` shows the notebook servers."),
         )
     return job
 
@@ -139,31 +140,38 @@ def _validate(request: NotebookRequest, options: RunOptions, profile: Profile) -
     minimum = MIN_MEMORY[request.app]
     if options.memory is not None and options.memory < minimum:
         raise UsageError(
-            f"--memory: {options.memory} MiB are too few for {LINKS[request.app][0]}.",
-            f"It needs at least {minimum}M, in addition to the memory of the notebooks.",
+            _("--memory: {memory} MiB are too few for {links}.").format(
+                memory=options.memory, links=LINKS[request.app][0]
+            ),
+            _("It needs at least {minimum}M, in addition to the memory of the notebooks.").format(
+                minimum=minimum
+            ),
         )
     if request.app == "lab":
         if request.zeppelin_home:
-            raise UsageError("--zeppelin-home needs --app zeppelin.", "Omit it.")
+            raise UsageError(_("--zeppelin-home needs --app zeppelin."), _("Omit it."))
         _validate_lab(options, profile)
     elif not request.zeppelin_home and "ZEPPELIN_HOME" not in options.env:
         raise UsageError(
-            "The directory of Zeppelin is not known.",
-            "Name its installation on the nodes with --zeppelin-home /opt/zeppelin, or copy one to "
-            "the container: --archive zeppelin.tgz:zeppelin --zeppelin-home zeppelin.",
+            _("The directory of Zeppelin is not known."),
+            _(
+                "Name its installation on the nodes with --zeppelin-home /opt/zeppelin, or "
+                "copy one to the container: --archive zeppelin.tgz:zeppelin --zeppelin-home "
+                "zeppelin."
+            ),
         )
 
 
 def _validate_lab(options: RunOptions, profile: Profile) -> None:
     """Reject an environment of this machine without JupyterLab; others cannot be checked here."""
     env = parse_python_env(options.python_env or profile.python_env)
-    fix = "Install it (pip install jupyterlab), or name another environment with --python-env."
+    fix = _("Install it (pip install jupyterlab), or name another environment with --python-env.")
     if env.kind in ("host", "auto") and Path(profile.python) != Path(sys.executable):
         return
     if env.kind in ("host", "auto") and util.find_spec("jupyterlab") is None:
-        raise UsageError("There is no JupyterLab in this Python environment.", fix)
+        raise UsageError(_("There is no JupyterLab in this Python environment."), fix)
     if env.kind == "path" and Path(env.value).is_dir() and not _has_lab(Path(env.value)):
-        raise UsageError(f"There is no JupyterLab in {env.value}.", fix)
+        raise UsageError(_("There is no JupyterLab in {env}.").format(env=env.value), fix)
 
 
 def _has_lab(environment: Path) -> bool:

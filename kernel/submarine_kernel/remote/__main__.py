@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from submarine_runtime.translation import _
+
 if __name__ == "__main__":
     raise SystemExit(
-        "submarine: this kernel runs in a container of a cluster, and the program that started it "
-        "does not support kernel provisioners (jupyter_client 7 and later does). Start it from "
-        "JupyterLab, Notebook 7 or `jupyter console`."
+        _(
+            "submarine: this kernel runs in a container of a cluster, and the program that "
+            "started it does not support kernel provisioners (jupyter_client 7 and later "
+            "does). Start it from JupyterLab, Notebook 7 or `jupyter console`."
+        )
     )

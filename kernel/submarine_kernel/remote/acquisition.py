@@ -25,6 +25,7 @@ from submarine_kernel.remote.submission import (
     submit_kernel,
     wait_for_container,
 )
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
@@ -53,16 +54,18 @@ async def get_kernel(
     for job in () if before else await in_thread(lambda: find_running(session, request)):
         found = await _adopt(job)
         if found is not None:
-            progress.say(f"The kernel of job {job.id} had lost its server and is taken over.")
+            progress.say(
+                _("The kernel of job {id} had lost its server and is taken over.").format(id=job.id)
+            )
             return found
     steps = SubmitProgress(progress).show
     job = await in_thread(lambda: submit_kernel(session, request, steps))
-    progress.say(f"The kernel {request.name} is job {job.id}.")
+    progress.say(_("The kernel {request} is job {id}.").format(request=request.name, id=job.id))
     try:
         return await _connect(job, request, before, progress.report_wait)
     except BaseException:
         # In the background: a cancelled start must not wait for the cluster.
-        cancel_in_background(job, "its start was given up")
+        cancel_in_background(job, _("its start was given up"))
         raise
 
 
@@ -95,7 +98,9 @@ async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
     """
     address = await in_thread(job.directory.address)
     if address is None:
-        raise KernelGoneError(f"The job {job.id} has no port; `submarine show {job.id}`.")
+        raise KernelGoneError(
+            _("The job {id} has no port; `submarine show {id}`.").format(id=job.id)
+        )
     remote = RemoteKernel(job)
     try:
         await remote.open(address, before)

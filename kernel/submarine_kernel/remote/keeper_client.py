@@ -13,6 +13,7 @@ from typing import Any
 
 from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, open_tunnel
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 
 #: Seconds to wait for the keeper's answer.
 ANSWER_SECONDS = 15.0
@@ -104,7 +105,9 @@ class KeeperClient:
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[answer] = future
         if not self.send(message):
-            raise KernelGoneError(f"The kernel of job {self._job_id} cannot be reached now.")
+            raise KernelGoneError(
+                _("The kernel of job {job_id} cannot be reached now.").format(job_id=self._job_id)
+            )
         broken = asyncio.ensure_future(self.broken.wait())
         either: set[asyncio.Future[Any]] = {future, broken}
         try:
@@ -113,12 +116,15 @@ class KeeperClient:
                 return future.result()
             if broken.done():
                 raise KernelGoneError(
-                    f"The connection to the keeper of the kernel of job {self._job_id} ended "
-                    "before it answered."
+                    _(
+                        "The connection to the keeper of the kernel of job {job_id} ended "
+                        "before it answered."
+                    ).format(job_id=self._job_id)
                 )
             raise KernelGoneError(
-                f"The keeper of the kernel of job {self._job_id} has not answered for "
-                f"{seconds:g} s."
+                _(
+                    "The keeper of the kernel of job {job_id} has not answered for {seconds:g} s."
+                ).format(job_id=self._job_id, seconds=seconds)
             )
         finally:
             broken.cancel()

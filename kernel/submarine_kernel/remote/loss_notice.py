@@ -16,6 +16,7 @@ import zmq
 from jupyter_client.session import Session
 
 from submarine_kernel.remote.socket_directory import channel_url
+from submarine_runtime.translation import _
 
 #: Seconds in which clients can reconnect; and seconds to wait for the first of them.
 DURATION, FIRST_CLIENT = 5.0, 2.0
@@ -23,7 +24,7 @@ DURATION, FIRST_CLIENT = 5.0, 2.0
 SETTLE = 0.3
 NAME = "KernelGoneError"
 #: Error of a queued cell; the cell before it has the reason.
-NOT_RUN = "This cell did not run: the kernel was lost before its turn."
+NOT_RUN = _("This cell did not run: the kernel was lost before its turn.")
 
 
 class LossNotice:

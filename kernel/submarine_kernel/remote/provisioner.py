@@ -30,6 +30,7 @@ from submarine_kernel.remote.pending_starts import PendingStart, pending
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import StartProgress, dialog_error
 from submarine_kernel.remote.submission import KernelRequest, cancel_job, session_of
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 
@@ -132,7 +133,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
     async def _get_kernel(self) -> RemoteKernel:
         """Take over an orphaned kernel of the same notebook, or start a new job."""
         if self._request is None:
-            raise RuntimeError("pre_launch was not called")
+            raise RuntimeError(_("pre_launch was not called"))
         request = self._request
         if self._session is None:
             self._session = await in_thread(lambda: session_of(request))
@@ -169,7 +170,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """
         if remote is not self._remote:
             return
-        sentence = f"{reason} Restart the kernel to get a new container."
+        sentence = _("{reason} Restart the kernel to get a new container.").format(reason=reason)
         self.log.error("%s (job %s)", sentence, remote.job.id)
         self._enable_restarts(False)
         notice = LossNotice(sentence, self.connection_info, remote.running, remote.waiting)
@@ -177,7 +178,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         notified = asyncio.run_coroutine_threadsafe(in_thread(notice.publish), tunnel_loop())
         self._notified = notified
 
-        def poll_soon(_: object) -> None:
+        def poll_soon(_unused: object) -> None:
             with contextlib.suppress(RuntimeError):  # The loop is closed: its server has ended.
                 loop.call_soon_threadsafe(loop.call_later, POLL_SECONDS, self._poll_now, remote)
 
@@ -216,7 +217,9 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if notify is not None:
             notify("dead")
         with self._start_errors():
-            raise KernelGoneError(f"{remote.gone} Restart the kernel to get a new container.")
+            raise KernelGoneError(
+                _("{gone} Restart the kernel to get a new container.").format(gone=remote.gone)
+            )
 
     def _enable_restarts(self, enable: bool) -> None:
         """Enable or disable automatic restarts of a dead kernel by Jupyter."""
@@ -254,7 +257,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             remote, self._remote, self._has_process = self._remote, None, False
             if remote is not None and not remote.gone:
                 if not await _in_tunnels(remote.leave()):
-                    await in_thread(lambda: cancel_job(remote.job, "its notebook was shut down"))
+                    await in_thread(lambda: cancel_job(remote.job, _("its notebook was shut down")))
             elif remote is not None:
                 await _in_tunnels(remote.close())
 
@@ -265,7 +268,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             return
         await _in_tunnels(remote.close())
         if not remote.gone:
-            cancel_in_background(remote.job, "its kernel did not answer")
+            cancel_in_background(remote.job, _("its kernel did not answer"))
 
     async def get_provisioner_info(self) -> dict[str, Any]:
         """Return what another process needs to take over this kernel, including its key."""

@@ -21,6 +21,7 @@ from submarine_kernel.remote.running_requests import RunningRequests
 from submarine_kernel.remote.sent_requests import SentRequests
 from submarine_kernel.remote.socket_directory import SocketDirectory
 from submarine_kernel.remote.submission import cancel_job
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import AgentAddress
@@ -109,12 +110,15 @@ class RemoteKernel:
             await self._listen_for_clients()
         except (TunnelError, TimeoutError) as error:
             raise KernelGoneError(
-                f"The kernel of job {self.job.id} cannot be reached: {error}."
+                _("The kernel of job {id} cannot be reached: {error}.").format(
+                    id=self.job.id, error=error
+                )
             ) from error
         except OSError as error:
             raise KernelGoneError(
-                f"The sockets of the kernel of {self.job.id} cannot be created on this machine: "
-                f"{error}."
+                _(
+                    "The sockets of the kernel of {id} cannot be created on this machine: {error}."
+                ).format(id=self.job.id, error=error)
             ) from error
         if self._take != "look":  # Only an owner sends pings.
             self._connecting = asyncio.get_running_loop().create_task(self._keep_connected(address))
@@ -204,11 +208,13 @@ class RemoteKernel:
         await self._keeper.connect(address, patience)
         hello = await self._keeper.request({"type": "hello", "take": self._take}, "hello")
         if self._take != "look" and not hello["owned"]:
-            raise KernelGoneError(f"The kernel of job {self.job.id} has an owner.")
+            raise KernelGoneError(_("The kernel of job {id} has an owner.").format(id=self.job.id))
         key = str(hello["connection"]["key"]).encode()
         if self.key and key != self.key:
             self._keeper.close(at_once=True)
-            raise KernelGoneError(f"The kernel of job {self.job.id} was replaced by another one.")
+            raise KernelGoneError(
+                _("The kernel of job {id} was replaced by another one.").format(id=self.job.id)
+            )
         self.key, self.scheme = key, str(hello["connection"]["signature_scheme"])
         self._run = int(hello["run"])
         self.code = hello["code"]
@@ -264,7 +270,7 @@ class RemoteKernel:
             self.code = int(message["code"])
         elif kind == "refused":
             log.warning("the kernel of job %s has another owner now", self.job.id)
-            self.gone = "Another server has taken over the kernel."
+            self.gone = _("Another server has taken over the kernel.")
             self._keeper.broken.set()
 
 
@@ -280,9 +286,13 @@ def loss_reason(job: Job) -> str:
         log.debug("the status of job %s cannot be read: %s", job.id, error)
         return ""
     if view.record.state.ended:
-        return f"The container of the kernel is gone. {sentence(view)}"
+        return _("The container of the kernel is gone. {view}").format(view=sentence(view))
     for task in view.record.tasks:
         if task.restarts:
-            cancel_job(job, "its kernel is lost")
-            return f"The container of the kernel is gone. {task.detail}".strip()
+            cancel_job(job, _("its kernel is lost"))
+            return (
+                _("The container of the kernel is gone. {detail}")
+                .format(detail=task.detail)
+                .strip()
+            )
     return ""

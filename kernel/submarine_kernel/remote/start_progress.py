@@ -12,6 +12,7 @@ from submarine_jobs.commands.grammar import of_this_machine
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend, StatusLine
 from submarine_kernel.remote.pending_starts import PendingStart
+from submarine_runtime.translation import _
 
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.!?]) (?=[A-Z`])")
 #: Errors that are caused by the disk of this machine only.
@@ -45,7 +46,9 @@ class StartProgress(Frontend):
 
     def report_wait(self, reason: str) -> None:
         """Report what the start waits for, after each change."""
-        sentence = f"The kernel {self._start.kernel} waits: {reason}"
+        sentence = _("The kernel {kernel} waits: {reason}").format(
+            kernel=self._start.kernel, reason=reason
+        )
         self._start.update(reason)
         self._log(sentence)
         if self._line is not None:

@@ -26,6 +26,7 @@ from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.pending_starts import stopping
 from submarine_runtime.protocol.sourcemap import SourceMap
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import AgentAddress
@@ -85,8 +86,8 @@ def run_options(request: KernelRequest) -> RunOptions:
     for key in request.run:
         if key not in OPTIONS:
             raise UsageError(
-                f"A kernel in a container has no option {str(key)[:40]!r}.",
-                f"Its options are {', '.join(OPTIONS)}.",
+                _("A kernel in a container has no option {key!r}.").format(key=str(key)[:40]),
+                _("Its options are {options}.").format(options=", ".join(OPTIONS)),
             )
     options = parse_run(["--name", f"kernel-{request.name}"[:100], *words_of(request.run, {})])
     return replace(
@@ -192,8 +193,8 @@ async def wait_for_container(
             if address is not None:
                 return address
         if stopping():
-            await in_thread(lambda: cancel_job(job, "its server was stopped"))
-            raise KernelGoneError("The server was stopped while the kernel waited.")
+            await in_thread(lambda: cancel_job(job, _("its server was stopped")))
+            raise KernelGoneError(_("The server was stopped while the kernel waited."))
         now = loop.time()
         if now >= next_view:
             words = await in_thread(lambda: _waiting_reason(job))
@@ -202,13 +203,17 @@ async def wait_for_container(
                 reason = words
                 report(words)
         if now - began > timeout:
-            await in_thread(lambda: cancel_job(job, "its container did not start in time"))
-            waited = f" It waited: {reason.rstrip('.')}." if reason else ""
+            await in_thread(lambda: cancel_job(job, _("its container did not start in time")))
+            waited = _(" It waited: {reason}.").format(reason=reason.rstrip(".")) if reason else ""
             raise KernelGoneError(
-                f"The kernel got no container in {timeout:g} s.{waited} Its job {job.id} is "
-                "cancelled.",
-                "Request less, use another queue, or wait longer: `submarine kernel install "
-                "--start-timeout`.",
+                _(
+                    "The kernel got no container in {timeout:g} s.{waited} Its job {id} is "
+                    "cancelled."
+                ).format(timeout=timeout, waited=waited, id=job.id),
+                _(
+                    "Request less, use another queue, or wait longer: `submarine kernel "
+                    "install --start-timeout`."
+                ),
             )
         await asyncio.sleep(pause)
         if now - began > 20:
@@ -237,11 +242,13 @@ def _waiting_reason(job: Job) -> str:
     try:
         view = job.view()
     except SubmarineError as error:
-        return f"The cluster does not answer: {error.message}"
+        return _("The cluster does not answer: {message}").format(message=error.message)
     if view.record.state.ended:
         reason, last = sentence(view), view.tail.strip().splitlines()[-3:]
         more = " ".join(line.strip() for line in last if line.strip() not in reason)[:600]
-        words = f"The job {job.id} of the kernel ended before the kernel was ready. {reason} {more}"
+        words = _(
+            "The job {id} of the kernel ended before the kernel was ready. {reason} {more}"
+        ).format(id=job.id, reason=reason, more=more)
         raise KernelGoneError(words.strip(), next_step(view))
     return sentence(view) if view.record.state is not State.RUNNING else ""
 

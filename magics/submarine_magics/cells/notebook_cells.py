@@ -24,6 +24,7 @@ from submarine_jobs.program import (
 )
 from submarine_jobs.text import one_line
 from submarine_magics.execution import Execution
+from submarine_runtime.translation import _
 
 _MAX_RUNS = 2000
 
@@ -67,8 +68,8 @@ class NotebookCells:
         marked = parse_cell(execution.source, execution.tags)
         if marked is None:
             raise UsageError(
-                "%%submarine is not on the first line of its cell.",
-                "Move it up, or collect the cell from the notebook itself.",
+                _("%%submarine is not on the first line of its cell."),
+                _("Move it up, or collect the cell from the notebook itself."),
             )
         options = parse_options(marked.line)
         cell = self.cell_of(execution, marked, options.filename, only=only)
@@ -83,7 +84,7 @@ class NotebookCells:
         """Return the executed cell as a part of ``filename``; reject an empty body."""
         if not marked.body.strip():
             raise UsageError(
-                "There is no code below %%submarine.", "Write the code to collect below it."
+                _("There is no code below %%submarine."), _("Write the code to collect below it.")
             )
         return Cell(
             execution.cell_id,
@@ -110,7 +111,7 @@ class NotebookCells:
         run = self.runs.get(execution.label)
         frames = traceback.walk_tb(error.__traceback__)
         lines = [line for frame, line in frames if run and frame.f_code.co_filename == run.filename]
-        where = f" in line {lines[-1]}" if lines else ""
+        where = _(" in line {lines}").format(lines=lines[-1]) if lines else ""
         raised = f"{one_line(type(error).__name__, 100)}{where}"
         self.collection.mark_raised(execution.cell_id, execution.label, raised)
 

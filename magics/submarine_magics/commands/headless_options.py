@@ -13,12 +13,13 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_resources
 from submarine_magics.commands.run_defaults import default_words, key_of, spellings
 from submarine_magics.execution import headless_settings
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     import click
     from IPython.core.interactiveshell import InteractiveShell
 
-_SOURCE = "The job options of this run"
+_SOURCE = _("The job options of this run")
 _SUBMITTING = ("run", "rerun")
 _OPTION = {"memory": "memory", "vcores": "vcores", "gpus": "gpu"}
 _SIZES = tuple(_OPTION)

@@ -11,11 +11,12 @@ from submarine_jobs.commands import explain_word
 from submarine_jobs.commands.grammar import explain_below
 from submarine_jobs.program import cell_verbs
 from submarine_magics.commands.completion import verb_above, words_of
+from submarine_runtime.translation import _
 
 _LINE = re.compile(
     r"(?P<head>(?:[ \t]*|[^#'\"]*=[ \t]*)(?P<marks>%%?)submarine)(?![\w.])(?P<rest>.*)"
 )
-COLLECTING = """\
+COLLECTING = _("""\
 %%submarine [--file NAME.py] [--only]      on the first line of a cell
 
 Collects the cell into the training program, and runs it in the kernel too.
@@ -26,7 +27,7 @@ Collects the cell into the training program, and runs it in the kernel too.
 %%submarine run NAME [OPTIONS]      submits the collected cells with this one as the last.
 %%submarine workflow NAME [OPTIONS] stores the workflow that the lines below describe.
 The cell tags submarine, submarine:NAME.py, submarine-only and submarine-only:NAME.py have the
-same effect without a line in the cell. %submarine help shows all commands."""
+same effect without a line in the cell. %submarine help shows all commands.""")
 
 
 def help_at(code: str, cursor: int) -> str | None:

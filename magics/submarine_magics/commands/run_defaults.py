@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands import grammar
 from submarine_jobs.errors import ConfigError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     import click
@@ -54,7 +55,7 @@ def with_defaults(words: list[str], shell: InteractiveShell) -> list[str]:
     if words[:1] != ["run"] or {"--help", "-h"}.intersection(words):
         return words
     if problem:
-        raise ConfigError(problem, "Correct it and restart the kernel.")
+        raise ConfigError(problem, _("Correct it and restart the kernel."))
     if not defaults:
         return words
     return ["run", *default_words(defaults, words[1:], source), *words[1:]]
@@ -113,7 +114,9 @@ def _to_words(param: click.Parameter, name: str, value: Any, source: str) -> Ite
     option = "--" + name
     if getattr(param, "is_flag", False):
         if not isinstance(value, bool):
-            raise ConfigError(f"{source}: {name} must be true or false.")
+            raise ConfigError(
+                _("{source}: {name} must be true or false.").format(source=source, name=name)
+            )
         if value:
             yield option
         return
@@ -122,7 +125,9 @@ def _to_words(param: click.Parameter, name: str, value: Any, source: str) -> Ite
         several = [f"{key}={one}" for key, one in value.items()]
     for one in several:
         if isinstance(one, bool) or not isinstance(one, str | int | float):
-            raise ConfigError(f"{source}: {name} must be a string or a number.")
+            raise ConfigError(
+                _("{source}: {name} must be a string or a number.").format(source=source, name=name)
+            )
         yield f"{option}={one}"
 
 
@@ -132,5 +137,14 @@ def _unknown_option(name: str, source: str, known: Mapping[str, Any]) -> ConfigE
 
     fit = [spelling for spelling, param in known.items() if key_of(param) not in _EXCLUDED]
     close = difflib.get_close_matches("--" + name, fit, 1, 0.6)
-    hint = f"Did you mean {close[0][2:]}?" if close else "%submarine help run lists them."
-    return ConfigError(f"{source}: {name[:60]!r} is not an option that can be set here.", hint)
+    hint = (
+        _("Did you mean {close}?").format(close=close[0][2:])
+        if close
+        else _("%submarine help run lists them.")
+    )
+    return ConfigError(
+        _("{source}: {name!r} is not an option that can be set here.").format(
+            source=source, name=name[:60]
+        ),
+        hint,
+    )

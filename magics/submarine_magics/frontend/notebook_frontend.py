@@ -15,6 +15,7 @@ from submarine_magics.cells import NotebookCells
 from submarine_magics.execution import Executions, bind
 from submarine_magics.frontend.cards import JobDisplays
 from submarine_magics.jobs import KernelJobs
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -184,8 +185,11 @@ class NotebookFrontend(Frontend):
         target.flush()
         if self._written > MAX_LOG_BYTES:
             raise OutputLimitReached(
-                f"\nThe output of a cell shows the first {MAX_LOG_BYTES >> 20} MiB of a log. "
-                "`submarine logs` in a terminal, or Job.log, reads all of it."
+                _(
+                    "\n"
+                    "The output of a cell shows the first {max_log_bytes} MiB of a log. "
+                    "`submarine logs` in a terminal, or Job.log, reads all of it."
+                ).format(max_log_bytes=MAX_LOG_BYTES >> 20)
             )
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:

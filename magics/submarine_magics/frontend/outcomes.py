@@ -12,6 +12,7 @@ from submarine_magics.frontend.cards import show
 from submarine_magics.frontend.tracebacks import job_failed
 from submarine_magics.jobs import KernelJobs
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
@@ -66,7 +67,7 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
             if headless_settings(frontend.shell) is not None or outcome.job.final:
                 # A headless executor accepts no updates after the end of the cell.
                 frontend.displays.finish(outcome.job)
-        raise WaitInterrupted("stopped waiting, as said above.", outcome.job)
+        raise WaitInterrupted(_("stopped waiting, as said above."), outcome.job)
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job
@@ -86,8 +87,8 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
     if job is not None:
         raise job_failed(job, frontend.shell, cells)
     if frontend.watched:
-        raise JobFailedError("A job did not succeed.", "Its card says why.")
-    raise SubmarineError("This command did not succeed.", "Its output above says why.")
+        raise JobFailedError(_("A job did not succeed."), _("Its card says why."))
+    raise SubmarineError(_("This command did not succeed."), _("Its output above says why."))
 
 
 def _waited_for(outcome: Outcome) -> list[str]:

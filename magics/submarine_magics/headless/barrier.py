@@ -22,6 +22,7 @@ from submarine_magics.execution import (
     ignore_interrupts,
     threads_of_cells,
 )
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_magics.execution import Execution
@@ -98,7 +99,7 @@ class _ThreadReport:
         if not self._displayed and now - self._since >= _REPORT_AFTER:
             self._displayed = True
             names = [thread.name for thread in threads[:_MAX_NAMED]]
-            _display({"threads": names}, f"Waiting for {', '.join(names)}.")
+            _display({"threads": names}, _("Waiting for {names}.").format(names=", ".join(names)))
 
 
 def _display_result(
@@ -108,7 +109,12 @@ def _display_result(
         "failed": [_failure(item) for item in failed],
         "detached": [_place(*entry) for entry in detached],
     }
-    _display(result, f"Failed jobs: {len(failed)}; detached jobs: {len(detached)}.")
+    _display(
+        result,
+        _("Failed jobs: {count}; detached jobs: {detached_count}.").format(
+            count=len(failed), detached_count=len(detached)
+        ),
+    )
 
 
 def _display(content: dict[str, Any], text: str) -> None:

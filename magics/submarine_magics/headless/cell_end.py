@@ -14,6 +14,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_magics.execution import allow_interrupts, has_thread_errors, headless_settings
 from submarine_magics.frontend import WaitInterrupted, without_traceback
 from submarine_magics.headless.unhandled_jobs import INTERRUPTED, JobFailure, UnhandledJobs
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -49,7 +50,7 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
     except KeyboardInterrupt:
         unhandled.stop(INTERRUPTED)
         unhandled.finish_cards()
-        found = WaitInterrupted("stopped waiting for the jobs of this cell.")
+        found = WaitInterrupted(_("stopped waiting for the jobs of this cell."))
     found = found or next((item.error for item in unhandled.failed), None)
     for item in unhandled.failed:
         if item.error is not found or error is not None:

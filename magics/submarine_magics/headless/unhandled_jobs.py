@@ -25,13 +25,14 @@ from submarine_magics.frontend import job_failed
 from submarine_magics.jobs import KernelJob, KernelJobs
 from submarine_magics.magics import SubmarineMagics
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from submarine_magics.execution import Execution
 
-INTERRUPTED = "its notebook was interrupted"
+INTERRUPTED = _("its notebook was interrupted")
 #: Seconds for cancelling all jobs: a scheduler kills a run half a minute after it has asked it to
 #: end. The guard cancels the jobs that are left.
 _CANCEL_SECONDS = 12.0

@@ -17,6 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from submarine_runtime.translation import _
+
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_jobs.model import Profile
@@ -68,7 +70,9 @@ class Guard:
         except (OSError, subprocess.SubprocessError) as error:
             os.close(write)
             print(
-                f"The jobs of this run will not be cancelled if its kernel is killed: {error}",
+                _(
+                    "The jobs of this run will not be cancelled if its kernel is killed: {error}"
+                ).format(error=error),
                 file=sys.stderr,
             )
             return

@@ -17,6 +17,7 @@ from submarine_minicluster.hadoop.config import HOST, MARK, SUPERUSER, nodemanag
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import Identity, Java, find_marked, launch, terminate
 from submarine_minicluster.settings import SavedCluster
+from submarine_runtime.translation import _
 
 # Prefer a fast start and a small size to peak performance.
 _JVM = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto"]
@@ -155,7 +156,7 @@ class DaemonRunner:
                 stdout=log, stderr=subprocess.STDOUT, timeout=120, check=False,
             )  # fmt: skip
         if done.returncode:
-            raise self.failure(daemon, "could not format HDFS")
+            raise self.failure(daemon, _("could not format HDFS"))
 
     def start(self, daemon: Daemon) -> None:
         """Start a daemon and write its pidfile. Does not wait until the daemon is ready."""
@@ -169,7 +170,7 @@ class DaemonRunner:
             cwd=self._layout.tmp,
         )
         if identity is None:
-            raise self.failure(daemon, "exited at once")
+            raise self.failure(daemon, _("exited at once"))
         identity.write(self._layout.pidfile(daemon.name))
 
     def terminate_strays(self, missing: Sequence[Daemon]) -> None:
@@ -208,9 +209,13 @@ class DaemonRunner:
     def failure(self, daemon: Daemon, what: str) -> MiniclusterError:
         """Return an error with the last error lines of the daemon's log."""
         quoted = last_errors(self._layout.log(daemon.name), self._layout.output(daemon.name))
-        words = "".join(f"\n  {line}" for line in quoted) or " The log is empty."
+        words = "".join(f"\n  {line}" for line in quoted) or _(" The log is empty.")
         where = self._layout.log(daemon.name)
-        return MiniclusterError(f"The {daemon.title} {what} (log: {where}).{words}")
+        return MiniclusterError(
+            _("The {title} {what} (log: {where}).{words}").format(
+                title=daemon.title, what=what, where=where, words=words
+            )
+        )
 
 
 _ERROR_LINE = re.compile(r" (?:ERROR|FATAL) |Exception|Error\b|Caused by")

@@ -15,6 +15,7 @@ import platformdirs
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.hadoop.maven import copy_jars
 from submarine_minicluster.machine import Java, file_lock
+from submarine_runtime.translation import _
 
 Progress = Callable[[str], None]
 
@@ -50,8 +51,10 @@ def check_disk(where: Path, needed: int) -> None:
     free = shutil.disk_usage(where).free
     if free < needed:
         raise MiniclusterError(
-            f"{where} has {free >> 20} MB free and the minicluster needs {needed >> 20} MB there. "
-            "Free some space."
+            _(
+                "{where} has {free} MB free and the minicluster needs {needed} MB there. Free "
+                "some space."
+            ).format(where=where, free=free >> 20, needed=needed >> 20)
         )
 
 
@@ -80,18 +83,26 @@ def ensure_jars(version: str, java: Java, progress: Progress) -> Path:
     with file_lock(
         lib.parent.with_name(f"{lib.parent.name}.lock"),
         timeout=_DOWNLOAD_TIMEOUT,
-        on_wait=lambda: progress(f"waiting for another process to download Hadoop {version}"),
+        on_wait=lambda: progress(
+            _("waiting for another process to download Hadoop {version}").format(version=version)
+        ),
     ):
         if lib.is_dir():
             return lib
         check_disk(lib.parent, _NEEDED_BYTES)
-        progress(f"downloading Hadoop {version} with Maven (about 100 MB, the first time only)")
+        progress(
+            _("downloading Hadoop {version} with Maven (about 100 MB, the first time only)").format(
+                version=version
+            )
+        )
         options = (f"-Dhadoop.version={version}", f"-DexcludeArtifactIds={_EXCLUDED}")
         with (
             tempfile.TemporaryDirectory(dir=lib.parent, prefix="fetch-") as scratch,
             as_file(_pom()) as pom,
         ):
             draft = Path(scratch) / "lib"
-            copy_jars(f"Hadoop {version}", pom, draft, java, options, progress)
+            copy_jars(
+                _("Hadoop {version}").format(version=version), pom, draft, java, options, progress
+            )
             draft.rename(lib)
     return lib

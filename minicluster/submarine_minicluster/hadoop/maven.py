@@ -17,6 +17,7 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, stop_after_at
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_minicluster.machine import Java
+from submarine_runtime.translation import _
 
 ATTEMPTS = 3
 #: Seconds between two attempts.
@@ -56,13 +57,17 @@ def copy_jars(
     """
     if shutil.which("mvn") is None:
         raise MiniclusterError(
-            f"Maven (mvn), which downloads {what}, is not on PATH. "
-            "Install it (Debian: apt-get install maven)."
+            _(
+                "Maven (mvn), which downloads {what}, is not on PATH. Install it (Debian: "
+                "apt-get install maven)."
+            ).format(what=what)
         )
 
     def report(state: RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
-        progress(f"Maven failed, trying again in {PAUSE:g} s: {error}")
+        progress(
+            _("Maven failed, trying again in {pause:g} s: {error}").format(pause=PAUSE, error=error)
+        )
 
     retrying = Retrying(
         stop=stop_after_attempt(ATTEMPTS),
@@ -76,7 +81,9 @@ def copy_jars(
     try:
         retrying(_copy, pom, target, java, options, progress)
     except _MavenError as exc:
-        raise MiniclusterError(f"Maven could not download {what}: {exc}") from None
+        raise MiniclusterError(
+            _("Maven could not download {what}: {error}").format(what=what, error=exc)
+        ) from None
 
 
 class _MavenError(Exception):
@@ -108,9 +115,9 @@ def _copy(
             if _DOWNLOADED.search(line):
                 downloaded += 1
                 if downloaded % 50 == 0:
-                    progress(f"downloaded {downloaded} jars")
+                    progress(_("downloaded {downloaded} jars").format(downloaded=downloaded))
             elif "[ERROR]" in line:
                 lines.append(line.split("[ERROR]", 1)[1].strip())
     if process.returncode or not target.is_dir() or not list(target.glob("*.jar")):
-        reason = next((line for line in lines if line), "it printed no error")
+        reason = next((line for line in lines if line), _("it printed no error"))
         raise _MavenError(reason[:600])

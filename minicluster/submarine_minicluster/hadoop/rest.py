@@ -7,6 +7,8 @@ import json
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from submarine_runtime.translation import _
+
 _TIMEOUT = 5.0
 
 
@@ -51,13 +53,13 @@ def get_json(url: str) -> Any:
     RestError
         If there is none.
     """
-    status, body, _ = http_request("GET", url)
+    status, body, _unused = http_request("GET", url)
     if status != 200:
-        raise RestError(f"{url}: HTTP {status}")
+        raise RestError(_("{url}: HTTP {status}").format(url=url, status=status))
     try:
         return json.loads(body)
     except ValueError as error:
-        raise RestError(f"{url}: not JSON") from error
+        raise RestError(_("{url}: not JSON").format(url=url)) from error
 
 
 class WebHdfs:
@@ -95,11 +97,13 @@ class WebHdfs:
             "PUT", self._url(path, "CREATE", {"overwrite": "true"})
         )
         if status == 307:
-            status, body, _ = http_request(
+            status, body, _unused = http_request(
                 "PUT", location, body=data, content="application/octet-stream"
             )
         if status != 201:
-            raise RestError(f"CREATE {path}: {_reason(status, body)}")
+            raise RestError(
+                _("CREATE {path}: {reason}").format(path=path, reason=_reason(status, body))
+            )
 
     def delete(self, path: str) -> None:
         """Remove a file."""

@@ -9,6 +9,7 @@ from submarine_minicluster.hadoop import port_names
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import choose_ports, file_lock, is_free_port
 from submarine_minicluster.settings import SavedCluster, Settings
+from submarine_runtime.translation import _
 
 Progress = Callable[[str], None]
 
@@ -37,14 +38,18 @@ def choose_settings(
     chosen = settings or (old.settings if old else Settings())
     if old and running and chosen != old.settings:
         raise MiniclusterError(
-            f"Minicluster {name!r} is running with other settings "
-            f"({old.settings.describe()}). Stop it first, or use another --name."
+            _(
+                "Minicluster {name!r} is running with other settings ({settings}). Stop it "
+                "first, or use another --name."
+            ).format(name=name, settings=old.settings.describe())
         )
     if old and chosen.hadoop != old.settings.hadoop:
         raise MiniclusterError(
-            f"The data of minicluster {name!r} was written by Hadoop "
-            f"{old.settings.hadoop}. Use another --name, or remove the data with "
-            f"`submarine minicluster stop --name {name} --delete-data`."
+            _(
+                "The data of minicluster {name!r} was written by Hadoop {hadoop}. Use another "
+                "--name, or remove the data with `submarine minicluster stop --name {name} "
+                "--delete-data`."
+            ).format(name=name, hadoop=old.settings.hadoop)
         )
     return chosen
 
@@ -65,7 +70,11 @@ def _ports(
     if not running:
         lost = [name for name in names if name in kept and not is_free_port(kept[name])]
         if lost:
-            progress(f"another program uses {len(lost)} of this cluster's ports: choosing new ones")
+            progress(
+                _("another program uses {count} of this cluster's ports: choosing new ones").format(
+                    count=len(lost)
+                )
+            )
         kept = {name: port for name, port in kept.items() if name not in lost}
     others = [SavedCluster.read(path) for path in layout.root.parent.glob("*/cluster.json")]
     taken = {port for other in others if other for port in other.ports.values()}

@@ -17,6 +17,7 @@ from submarine_minicluster.hadoop import (
     get_json,
     http_request,
 )
+from submarine_runtime.translation import _
 
 TIMEOUT = 180.0
 """Seconds for one step. An idle machine needs about 10; a loaded one needs more."""
@@ -52,17 +53,24 @@ def wait_until(
     while time.monotonic() < deadline:
         for daemon in daemons:
             if runner.identity(daemon) is None:
-                raise runner.failure(daemon, "has ended")
+                raise runner.failure(daemon, _("has ended"))
         try:
             if check():
                 return
         except RestError as error:
-            last = f"; the last answer was: {error}"
+            last = _("; the last answer was: {error}").format(error=error)
         if time.monotonic() > next_report:
-            progress(f"still waiting for the {daemons[0].title}: {what}")
+            progress(
+                _("still waiting for the {title}: {what}").format(title=daemons[0].title, what=what)
+            )
             next_report += 15
         time.sleep(0.1)
-    raise runner.failure(daemons[0], f"did not get ready in {TIMEOUT:.0f} s: {what}{last}")
+    raise runner.failure(
+        daemons[0],
+        _("did not get ready in {timeout:.0f} s: {what}{last}").format(
+            timeout=TIMEOUT, what=what, last=last
+        ),
+    )
 
 
 def responds(url: str, timeout: float) -> bool:

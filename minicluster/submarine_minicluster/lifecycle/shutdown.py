@@ -21,6 +21,7 @@ from submarine_minicluster.hadoop import (
 )
 from submarine_minicluster.layout import Layout
 from submarine_minicluster.machine import Identity, find_marked, session_members, terminate
+from submarine_runtime.translation import _, ngettext
 
 _ACTIVE = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 _DRIVER = b"com.anaconda.skein.Driver"
@@ -48,7 +49,7 @@ def stop_all(
     left = find_marked(MARK, str(layout.root))
     terminate(left, grace=0)
     if running:
-        progress(f"ended {len(running)} processes")
+        progress(_("ended {count} processes").format(count=len(running)))
     for daemon in daemons:
         layout.pidfile(daemon.name).unlink(missing_ok=True)
     shutil.rmtree(layout.tmp, ignore_errors=True)
@@ -108,7 +109,13 @@ def _kill_applications(
         return
     killed = _kill_all(runner.url(managers[0]))
     if killed:
-        progress(f"killed {killed} running application{'s'[: killed > 1]}")
+        progress(
+            ngettext(
+                "killed {killed} running application",
+                "killed {killed} running applications",
+                killed,
+            ).format(killed=killed)
+        )
         _wait_for_containers([runner.url(one) for one in alive if one.title == "NodeManager"])
 
 

@@ -27,6 +27,7 @@ from submarine_minicluster.layout import Layout
 from submarine_minicluster.lifecycle import readiness
 from submarine_minicluster.machine import terminate
 from submarine_minicluster.settings import SavedCluster
+from submarine_runtime.translation import _, ngettext
 
 Progress = Callable[[str], None]
 
@@ -61,11 +62,19 @@ class Startup:
         daemons, runner, progress = self._daemons, self._runner, self._progress
         missing = [one for one in daemons if not self._works(one)]
         if not missing:
-            progress(f"minicluster {self._layout.root.name!r} is running already")
+            progress(
+                _("minicluster {root!r} is running already").format(root=self._layout.root.name)
+            )
         elif len(missing) < len(daemons):
-            progress("some daemons do not run: starting " + ", ".join(one.name for one in missing))
+            progress(
+                _("some daemons do not run: starting ") + ", ".join(one.name for one in missing)
+            )
         else:
-            progress(f"starting {len(missing)} daemons of Hadoop {self._saved.settings.hadoop}")
+            progress(
+                _("starting {count} daemons of Hadoop {hadoop}").format(
+                    count=len(missing), hadoop=self._saved.settings.hadoop
+                )
+            )
         runner.terminate_strays(missing)
         namenode, history = daemons[0], daemons[-1]
         # The JVMs start in parallel, with two exceptions: HDFS is formatted before the NameNode
@@ -77,7 +86,7 @@ class Startup:
             # Formatting writes the image last.
             if not list(self._layout.data("namenode").glob("current/fsimage_*.md5")):
                 runner.format_namenode(namenode)
-                progress("formatted a new HDFS")
+                progress(_("formatted a new HDFS"))
             runner.start(namenode)
         self._await_hdfs()
         if history in missing:
@@ -91,37 +100,45 @@ class Startup:
             return False
         if readiness.responds(self._runner.url(daemon), HANGS_AFTER):
             return True
-        self._progress(f"{daemon.name} runs but does not answer: killing it")
+        self._progress(
+            _("{daemon} runs but does not answer: killing it").format(daemon=daemon.name)
+        )
         terminate([identity], grace=0)
         return False
 
     def _await_hdfs(self) -> None:
         """Wait until HDFS is writable and create its directories."""
-        namenode, datanode, *_ = self._daemons
+        namenode, datanode, *_unused = self._daemons
         hdfs = self._runner.url(namenode)
         self._wait(
-            "HDFS is not writable", lambda: readiness.hdfs_writable(hdfs), namenode, datanode
+            _("HDFS is not writable"), lambda: readiness.hdfs_writable(hdfs), namenode, datanode
         )
         make_directories(WebHdfs(hdfs, SUPERUSER))
         port = self._saved.ports["namenode"]
-        self._progress(f"HDFS is ready at hdfs://{HOST}:{port}")
+        self._progress(_("HDFS is ready at hdfs://{host}:{port}").format(host=HOST, port=port))
 
     def _await_yarn(self) -> None:
         """Wait until jobs can be submitted and logs can be read."""
-        _, _, rm, *nodes, history = self._daemons
-        silent, url = "it does not answer", self._runner.url
+        _unused, _unused, rm, *nodes, history = self._daemons
+        silent, url = _("it does not answer"), self._runner.url
         for node in nodes:
             self._wait(silent, partial(readiness.node_up, url(node)), node, rm)
         self._wait(
-            "nodes are missing",
+            _("nodes are missing"),
             lambda: readiness.running_nodes(url(rm)) >= len(nodes),
             rm,
             *nodes,
         )
         assign_labels(url(rm), self._saved)
-        self._progress(f"YARN has {len(nodes)} node{'s'[: len(nodes) > 1]} at {url(rm)}")
+        self._progress(
+            ngettext(
+                "YARN has {count} node at {rm}", "YARN has {count} nodes at {rm}", len(nodes)
+            ).format(count=len(nodes), rm=url(rm))
+        )
         self._wait(silent, partial(readiness.history_up, url(history)), history)
-        self._progress(f"the history server serves logs at {url(history)}")
+        self._progress(
+            _("the history server serves logs at {history}").format(history=url(history))
+        )
 
     def _wait(self, what: str, check: Callable[[], bool], *daemons: Daemon) -> None:
         readiness.wait_until(what, check, self._runner, daemons, self._progress)
@@ -166,6 +183,12 @@ def assign_labels(rm: str, saved: SavedCluster) -> None:
 
 def _post_json(url: str, body: dict[str, object], query: dict[str, str]) -> None:
     parameters = urlencode({"user.name": getpass.getuser(), **query})
-    status, answer, _ = http_request("POST", f"{url}?{parameters}", body=json.dumps(body).encode())
+    status, answer, _unused = http_request(
+        "POST", f"{url}?{parameters}", body=json.dumps(body).encode()
+    )
     if status >= 300:
-        raise RestError(f"{url}: HTTP {status}: {answer[:500].decode(errors='replace')}")
+        raise RestError(
+            _("{url}: HTTP {status}: {answer}").format(
+                url=url, status=status, answer=answer[:500].decode(errors="replace")
+            )
+        )

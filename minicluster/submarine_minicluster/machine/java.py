@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
+from submarine_runtime.translation import _
 
 MINIMUM = 17
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
@@ -68,11 +69,17 @@ def find_java() -> Java:
         if java and java.major >= MINIMUM:
             return java
         old = old or java
-    fix = f"install a JDK {MINIMUM} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
+    fix = _(
+        "install a JDK {minimum} or newer (Debian: apt-get install openjdk-17-jdk-headless)"
+    ).format(minimum=MINIMUM)
     if old:
         raise MiniclusterError(
-            f"Java {old.major} in {old.home} is too old for Hadoop: {fix}, or set JAVA_HOME."
+            _("Java {major} in {home} is too old for Hadoop: {fix}, or set JAVA_HOME.").format(
+                major=old.major, home=old.home, fix=fix
+            )
         )
     raise MiniclusterError(
-        f"No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm: {fix}, or set JAVA_HOME."
+        _(
+            "No Java was found in JAVA_HOME, on PATH or in /usr/lib/jvm: {fix}, or set JAVA_HOME."
+        ).format(fix=fix)
     )

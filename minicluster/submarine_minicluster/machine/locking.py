@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
+from submarine_runtime.translation import _
 
 
 @contextmanager
@@ -47,8 +48,10 @@ def file_lock(
                 reported = True
                 if time.monotonic() > deadline:
                     raise MiniclusterError(
-                        f"Another process has held {path} for {timeout:.0f} s. "
-                        "Wait for that process or end it."
+                        _(
+                            "Another process has held {path} for {timeout:.0f} s. Wait for "
+                            "that process or end it."
+                        ).format(path=path, timeout=timeout)
                     ) from None
                 time.sleep(0.1)
         yield

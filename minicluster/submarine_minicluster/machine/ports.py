@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
+from submarine_runtime.translation import _
 
 _LOWEST = 10240
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
@@ -24,8 +25,10 @@ def check_host_name() -> None:
         socket.getaddrinfo(name, None, socket.AF_INET)
     except OSError as error:
         raise MiniclusterError(
-            f"This machine's name {name!r} does not resolve, which Hadoop requires. Add the line "
-            f"'127.0.1.1 {name}' to /etc/hosts."
+            _(
+                "This machine's name {name!r} does not resolve, which Hadoop requires. Add the "
+                "line '127.0.1.1 {name}' to /etc/hosts."
+            ).format(name=name)
         ) from error
 
 
@@ -72,6 +75,6 @@ def choose_ports(names: Iterable[str], taken: set[int]) -> dict[str, int]:
     for name in names:
         port = next(free, None)
         if port is None:
-            raise MiniclusterError("This machine has no free loopback ports for Hadoop.")
+            raise MiniclusterError(_("This machine has no free loopback ports for Hadoop."))
         chosen[name] = port
     return chosen

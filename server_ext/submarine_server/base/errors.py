@@ -17,6 +17,7 @@ from submarine_jobs.errors import (
     UsageError,
 )
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 
 #: Maximum length of a message; messages of the cluster can be long.
 MAX_SENTENCE = 600
@@ -95,9 +96,9 @@ def api_error(error: BaseException) -> ApiError | None:
     if isinstance(error, SubmarineError):
         return ApiError(409, error.message, error.fix)
     if isinstance(error, TimeoutError):
-        return ApiError(504, "The cluster has not answered in time.", "Try again later.")
+        return ApiError(504, _("The cluster has not answered in time."), _("Try again later."))
     if isinstance(error, FileNotFoundError):
-        return ApiError(404, "The job's directory does not hold that.")
+        return ApiError(404, _("The job's directory does not hold that."))
     if isinstance(error, PermissionError):
-        return ApiError(403, "The job's directory is not open to this user.")
+        return ApiError(403, _("The job's directory is not open to this user."))
     return None

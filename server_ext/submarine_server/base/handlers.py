@@ -18,6 +18,7 @@ from tornado.web import HTTPError, authenticated, stream_request_body
 
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 from submarine_server.base.errors import ApiError, api_error
 from submarine_server.base.origin import rejection_reason
 from submarine_server.service import JobService
@@ -54,11 +55,11 @@ def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
             if not self.current_user:
                 if page and self.request.headers.get("Upgrade", "").lower() != "websocket":
                     return authenticated(_no_action)(self)
-                raise ApiError(403, "You are not logged in to this server.", "Log in first.")
+                raise ApiError(403, _("You are not logged in to this server."), _("Log in first."))
             reason = rejection_reason(self)
             if reason:
                 raise ApiError(
-                    403, f"{reason}.", "See allow_origin in docs/server.md.", "cross_origin"
+                    403, f"{reason}.", _("See allow_origin in docs/server.md."), "cross_origin"
                 )
             return await checked(self, *args, **kwargs)
 
@@ -88,8 +89,8 @@ def require_job_id(text: str) -> str:
     if not layout.is_job_id(text) or not text.isprintable():
         raise ApiError(
             404,
-            f"{one_line(text, 80)!r} is not a job id.",
-            "One looks like digits-20261120-7f3a.",
+            _("{text!r} is not a job id.").format(text=one_line(text, 80)),
+            _("One looks like digits-20261120-7f3a."),
         )
     return text
 
@@ -123,13 +124,17 @@ class BaseHandler(APIHandler):
         """Reject a large body before it is read."""
         announced = self.request.headers.get("Content-Length", "0")
         if not announced.isdecimal() or int(announced) > MAX_BODY:
-            raise ApiError(413, f"A request here holds at most {MAX_BODY} bytes.")
+            raise ApiError(
+                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+            )
         await super().prepare()
 
     def data_received(self, chunk: bytes) -> None:
         """Collect the body up to the limit."""
         if len(self._body) + len(chunk) > MAX_BODY:
-            raise ApiError(413, f"A request here holds at most {MAX_BODY} bytes.")
+            raise ApiError(
+                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+            )
         self._body += chunk
 
     def body(self) -> dict[str, Any]:
@@ -141,28 +146,35 @@ class BaseHandler(APIHandler):
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise ApiError(400, "The body of the request is not a JSON object.")
+            raise ApiError(400, _("The body of the request is not a JSON object."))
         return value
 
     def body_text(self, body: dict[str, Any], name: str, limit: int = MAX_TEXT) -> str:
         """Return a text of the body; empty if it is missing."""
         value = body.get(name, "")
         if not isinstance(value, str) or len(value) > limit:
-            raise ApiError(400, f"{name} must be a text of at most {limit} characters.")
+            raise ApiError(
+                400,
+                _("{name} must be a text of at most {limit} characters.").format(
+                    name=name, limit=limit
+                ),
+            )
         return value
 
     def body_flag(self, body: dict[str, Any], name: str) -> bool:
         """Return a boolean of the body; false if it is missing."""
         value = body.get(name, False)
         if not isinstance(value, bool):
-            raise ApiError(400, f"{name} must be true or false.")
+            raise ApiError(400, _("{name} must be true or false.").format(name=name))
         return value
 
     def query_text(self, name: str, default: str = "", limit: int = MAX_TEXT) -> str:
         """Return a query parameter as text."""
         value = self.get_query_argument(name, default, strip=False)
         if len(value) > limit:
-            raise ApiError(400, f"{name} may have at most {limit} characters.")
+            raise ApiError(
+                400, _("{name} may have at most {limit} characters.").format(name=name, limit=limit)
+            )
         return value
 
     def query_int(self, name: str, default: int, minimum: int, limit: int) -> int:
@@ -174,7 +186,10 @@ class BaseHandler(APIHandler):
             value = None
         if value is None or not minimum <= value <= limit:
             raise ApiError(
-                400, f"{name}={one_line(text, 24)} is no whole number from {minimum} to {limit}."
+                400,
+                _("{name}={text} is no whole number from {minimum} to {limit}.").format(
+                    name=name, text=one_line(text, 24), minimum=minimum, limit=limit
+                ),
             )
         return value
 
@@ -188,7 +203,7 @@ class BaseHandler(APIHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         found = api_error(error) if error is not None else None
         if found is None:
-            text = "The server has failed; its log says more."
+            text = _("The server has failed; its log says more.")
             if isinstance(error, HTTPError) or error is None:
                 text = f"{HTTPStatus(status_code).phrase}."
             found = ApiError(status_code, text)

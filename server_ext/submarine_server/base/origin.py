@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 
 from jupyter_server.base.handlers import JupyterHandler
 
+from submarine_runtime.translation import _
+
 _PORTS = {"http": 80, "https": 443}
 _SAFE = ("GET", "HEAD", "OPTIONS")
 Origin = tuple[str, str, int]
@@ -61,9 +63,9 @@ def rejection_reason(handler: JupyterHandler) -> str:
             return ""
         server = server_origin(handler.request.protocol, headers)
         if server is None or parse_origin(sent) != server:
-            return "The request comes from a page of another origin"
+            return _("The request comes from a page of another origin")
     elif upgrade:
-        return "A websocket must say which page opens it (Origin)"
+        return _("A websocket must say which page opens it (Origin)")
     site = headers.get("Sec-Fetch-Site", "none")
     if site in ("same-origin", "none") or (upgrade and sent is not None):
         return ""
@@ -72,4 +74,4 @@ def rejection_reason(handler: JupyterHandler) -> str:
     )
     if handler.request.method in _SAFE and visit:
         return ""  # a link from another page
-    return "The request comes from a page of another site"
+    return _("The request comes from a page of another site")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_server.displays import JobDisplays, MetricsDisplays, WorkflowDisplays
@@ -115,7 +116,9 @@ def job_id_in(request: Mapping[str, Any]) -> str:
     job = request.get("job")
     if isinstance(job, str) and layout.is_job_id(job):
         return job
-    raise UsageError("`job` is not the id of a job.", "Give the whole id, as `submarine list`.")
+    raise UsageError(
+        _("`job` is not the id of a job."), _("Give the whole id, as `submarine list`.")
+    )
 
 
 def int_in(
@@ -131,4 +134,8 @@ def int_in(
     value = request.get(name, default)
     if isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum:
         return value
-    raise UsageError(f"`{name}` must be a whole number from {minimum} to {maximum}.")
+    raise UsageError(
+        _("`{name}` must be a whole number from {minimum} to {maximum}.").format(
+            name=name, minimum=minimum, maximum=maximum
+        )
+    )

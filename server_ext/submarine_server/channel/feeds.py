@@ -12,6 +12,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
 from submarine_kernel.remote import PendingStart, list_pending, listening
+from submarine_runtime.translation import _
 from submarine_server.channel.feed import ChannelServices, Credit, Feed, Send, int_in, job_id_in
 from submarine_server.channel.log_feed import LogFeed
 from submarine_server.views import series_json
@@ -138,7 +139,9 @@ class WorkflowFeed(Feed):
         self._run = _text_in(request, "run")
         self._url = _text_in(request, "url", "")
         if not self._run:
-            raise UsageError("`run` must be the id of a run.", "See `submarine workflow history`.")
+            raise UsageError(
+                _("`run` must be the id of a run."), _("See `submarine workflow history`.")
+            )
 
     async def run(self) -> None:
         """Send the latest state until the run has ended."""
@@ -151,7 +154,11 @@ def _text_in(request: Mapping[str, Any], name: str, default: str | None = None) 
     value = request.get(name, default)
     if isinstance(value, str) and len(value) <= _MAX_TEXT:
         return value
-    raise UsageError(f"`{name}` must be text of at most {_MAX_TEXT} characters.")
+    raise UsageError(
+        _("`{name}` must be text of at most {max_text} characters.").format(
+            name=name, max_text=_MAX_TEXT
+        )
+    )
 
 
 FEEDS: Mapping[str, type[Feed]] = MappingProxyType(

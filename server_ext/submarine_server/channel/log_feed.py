@@ -18,6 +18,7 @@ from typing import Any
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.logs import LogKey, check, key_of, order
 from submarine_jobs.model import MAX_MERGED_TASKS
+from submarine_runtime.translation import _
 from submarine_server.channel.feed import ChannelServices, Credit, Feed, Send, int_in, job_id_in
 from submarine_server.logs import ALL_TASKS, GrowingLog, LiveLogs, LogReader, follow, unfollow
 
@@ -78,7 +79,7 @@ class LogFeed(Feed):
             await self._send_all(job)
         finally:
             unfollow(service, self._id, job, self)
-            for _, timer in self._missing.values():
+            for _unused, timer in self._missing.values():
                 timer.cancel()
 
     async def _send_all(self, job: LiveLogs) -> None:
@@ -232,7 +233,10 @@ def _tasks(names: Any) -> tuple[str, ...]:
     valid = isinstance(names, list) and 0 < len(names) <= MAX_MERGED_TASKS
     if not valid or not all(isinstance(name, str) for name in names):
         raise UsageError(
-            f"`tasks` must be a list of 1 to {MAX_MERGED_TASKS} names.", 'Give ["*"] for all tasks.'
+            _("`tasks` must be a list of 1 to {max_merged_tasks} names.").format(
+                max_merged_tasks=MAX_MERGED_TASKS
+            ),
+            _('Give ["*"] for all tasks.'),
         )
     for name in names:
         if name != ALL_TASKS:
@@ -244,15 +248,17 @@ def _at(places: Any) -> dict[LogKey, int]:
     if places is None:
         return {}
     if not isinstance(places, dict) or len(places) > MAX_AT:
-        raise UsageError(f"`at` must be an object of at most {MAX_AT} logs.")
+        raise UsageError(
+            _("`at` must be an object of at most {max_at} logs.").format(max_at=MAX_AT)
+        )
     found = {}
     for text, offset in places.items():
         key = key_of(text)
         valid = isinstance(offset, int) and not isinstance(offset, bool)
         if key is None or not text.isprintable() or not valid or not 0 <= offset <= MAX_OFFSET:
             raise UsageError(
-                f"`at` holds {text[:60]!r}, which is no place in a log.",
-                'One looks like "worker:0/e1-a1/stdout": 17.',
+                _("`at` holds {text!r}, which is no place in a log.").format(text=text[:60]),
+                _('One looks like "worker:0/e1-a1/stdout": 17.'),
             )
         found[key] = offset
     return found

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, api_error
 from submarine_server.channel.feed import ChannelServices, Credit, Feed, Message, Send, int_in
 
@@ -87,19 +88,29 @@ class PageSubscriptions:
                 if (subscription := self._subscriptions.get(subscription_id)) is not None:
                     subscription.credit.give(count)
             case _:
-                raise UsageError("`op` must be subscribe, unsubscribe or ack.")
+                raise UsageError(_("`op` must be subscribe, unsubscribe or ack."))
 
     def _subscribe(self, subscription_id: int, request: Mapping[str, Any]) -> None:
         if subscription_id in self._subscriptions:
-            raise UsageError(f"{subscription_id} is subscribed already.", "Unsubscribe it first.")
+            raise UsageError(
+                _("{subscription_id} is subscribed already.").format(
+                    subscription_id=subscription_id
+                ),
+                _("Unsubscribe it first."),
+            )
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise UsageError(
-                f"A page may have {MAX_SUBSCRIPTIONS} subscriptions.", "Unsubscribe one first."
+                _("A page may have {max_subscriptions} subscriptions.").format(
+                    max_subscriptions=MAX_SUBSCRIPTIONS
+                ),
+                _("Unsubscribe one first."),
             )
         kind = request.get("kind")
         factory = self._kinds.get(kind) if isinstance(kind, str) else None
         if factory is None:
-            raise UsageError(f"`kind` must be one of {', '.join(sorted(self._kinds))}.")
+            raise UsageError(
+                _("`kind` must be one of {kinds}.").format(kinds=", ".join(sorted(self._kinds)))
+            )
 
         async def send(message: Message) -> None:
             await self.send(message, subscription_id)
@@ -138,7 +149,7 @@ class PageSubscriptions:
         problem = api_error(error)
         if problem is None:
             log.error("a subscription failed", exc_info=error)
-            problem = ApiError(500, "The server has failed; its log says more.", "", "internal")
+            problem = ApiError(500, _("The server has failed; its log says more."), "", "internal")
         with contextlib.suppress(ConnectionClosedError):
             await self.send({"type": "error", **problem.body()}, subscription_id)
 
@@ -178,4 +189,4 @@ def _parse(text: str | bytes) -> Mapping[str, Any]:
         request = None
     if isinstance(request, dict):
         return request
-    raise UsageError("That is no JSON object.", 'Send {"op": ..., "id": ...}.')
+    raise UsageError(_("That is no JSON object."), _('Send {"op": ..., "id": ...}.'))

@@ -16,6 +16,7 @@ from tornado.ioloop import IOLoop
 from tornado.web import HTTPError
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
+from submarine_runtime.translation import _
 from submarine_server.base import guarded
 from submarine_server.channel.feed import ChannelServices
 from submarine_server.channel.feeds import FEEDS
@@ -55,7 +56,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
     async def get(self, *args: Any, **kwargs: Any) -> None:
         """Open the channel; ``guarded`` requires an allowed ``Origin``."""
         if len(_connections(self.settings)) >= MAX_CONNECTIONS:
-            raise HTTPError(503, "Too many pages are open.")
+            raise HTTPError(503, _("Too many pages are open."))
         await WebSocketHandler.get(self, *args, **kwargs)
 
     def check_origin(self, origin: str | None = None) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 from submarine_jobs.commands import complete
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, guarded
 from submarine_server.handlers.cluster import cluster_now
 
@@ -36,7 +37,12 @@ class CompletionHandler(BaseHandler):
         if len(words) == 1:
             words = words[0].split(" ")
         if len(words) > MAX_WORDS or any(len(word) > MAX_WORD for word in words):
-            raise ApiError(400, f"A line has at most {MAX_WORDS} words of {MAX_WORD} characters.")
+            raise ApiError(
+                400,
+                _("A line has at most {max_words} words of {max_word} characters.").format(
+                    max_words=MAX_WORDS, max_word=MAX_WORD
+                ),
+            )
         if any("queue" in word for word in words[-2:]):
             with contextlib.suppress(Exception):  # use the last known queues
                 await asyncio.wait_for(cluster_now(self.service), CLUSTER_TIMEOUT)

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, api_error, guarded
 from submarine_server.version import API, version
 
@@ -32,7 +33,7 @@ class HealthHandler(BaseHandler):
             self.finish_json({**facts, "reachable": False, "problem": problem})
             return
         facts |= {"backend": session.profile.backend, "profile": session.profile.name}
-        problem = "The cluster has not answered yet."
+        problem = _("The cluster has not answered yet.")
         pending = asyncio.ensure_future(
             self.service.call_shared("reachable", self._problem, MAX_AGE)
         )
@@ -57,8 +58,8 @@ class HealthHandler(BaseHandler):
 class NotFoundHandler(BaseHandler):
     """All unknown addresses of the REST interface."""
 
-    async def _not_found(self, *_: str) -> None:
-        raise ApiError(404, "There is nothing at this address.", "docs/server.md lists them.")
+    async def _not_found(self, *_unused: str) -> None:
+        raise ApiError(404, _("There is nothing at this address."), _("docs/server.md lists them."))
 
     get = guarded("read")(_not_found)
     post = guarded("write")(_not_found)

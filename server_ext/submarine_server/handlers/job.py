@@ -13,6 +13,7 @@ from submarine_jobs.client import Job, view_job
 from submarine_jobs.display import tame
 from submarine_jobs.outputs import read_metrics
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.service import JobService, owns
 from submarine_server.views import Json, event_json, model_json, series_json, task_json, view_json
@@ -134,7 +135,11 @@ class CommandHandler(BaseHandler):
 
         command = await self.service.call(read)
         if not command:
-            raise ApiError(404, f"Nothing tells how {job_id} was run.", "Rerun repeats it.")
+            raise ApiError(
+                404,
+                _("Nothing tells how {job_id} was run.").format(job_id=job_id),
+                _("Rerun repeats it."),
+            )
         self.finish_json({"command": command})
 
 
@@ -164,9 +169,14 @@ class CancelHandler(BaseHandler):
     def _cancellable(self, job_id: str) -> Job:
         found = self.service.find(job_id)
         record = found.record()
-        require_owner(found, record, "cancel it")
+        require_owner(found, record, _("cancel it"))
         if record.state.ended and not record.state.value == "LOST":
-            raise ApiError(409, f"{job_id} has ended already: {record.state.value}.")
+            raise ApiError(
+                409,
+                _("{job_id} has ended already: {state}.").format(
+                    job_id=job_id, state=record.state.value
+                ),
+            )
         return found
 
     def _log_failure(self, cancelling: asyncio.Future[Any]) -> None:
@@ -187,7 +197,7 @@ class RerunHandler(BaseHandler):
 
         def submit() -> str:
             found = self.service.find(job_id)
-            require_owner(found, found.record(), "run it again")
+            require_owner(found, found.record(), _("run it again"))
             return found.rerun(resume=resume).id
 
         self.finish_json({"job_id": await self.service.call(submit, timeout=SUBMIT_TIMEOUT)}, 201)
@@ -218,7 +228,7 @@ class ModelsHandler(BaseHandler):
 
         def save() -> Json:
             found = self.service.find(job_id)
-            require_owner(found, found.record(), "save its model")
+            require_owner(found, found.record(), _("save its model"))
             return model_json(found.save_model(name))
 
         self.finish_json(await self.service.call(save, timeout=SAVE_TIMEOUT), 201)
@@ -227,11 +237,13 @@ class ModelsHandler(BaseHandler):
 def require_owner(job: Job, record: JobRecord, action: str) -> None:
     """Raise ApiError 403 unless the job belongs to this user; ``action`` completes the message."""
     if not owns(job, record):
-        owner = record.user[:80] or "another user"
+        owner = record.user[:80] or _("another user")
         raise ApiError(
             403,
-            f"{job.id} is a job of {owner}: only its owner may {action}.",
-            "The command line asks instead: `submarine` with the same verb.",
+            _("{id} is a job of {owner}: only its owner may {action}.").format(
+                id=job.id, owner=owner, action=action
+            ),
+            _("The command line asks instead: `submarine` with the same verb."),
         )
 
 

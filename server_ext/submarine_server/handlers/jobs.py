@@ -15,6 +15,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, guarded
 from submarine_server.channel import SERVICES, ChannelServices
 from submarine_server.monitor import JobMonitor
@@ -55,7 +56,9 @@ class JobsHandler(BaseHandler):
             return tuple(dict.fromkeys(State(name) for name in names))
         except ValueError:
             known = ", ".join(state.value for state in State)
-            raise UsageError("One of the states is none.", f"There are {known}.") from None
+            raise UsageError(
+                _("One of the states is none."), _("There are {known}.").format(known=known)
+            ) from None
 
     async def _refreshed(self, monitor: JobMonitor) -> str:
         """Wait for a poll; return why the list may be outdated, one sentence."""
@@ -65,7 +68,7 @@ class JobsHandler(BaseHandler):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(pending, CLUSTER_TIMEOUT)
             return ""
-        return "The cluster has not answered yet: these are the jobs as they were known last."
+        return _("The cluster has not answered yet: these are the jobs as they were known last.")
 
 
 async def wait_for_poll(monitor: JobMonitor) -> None:

@@ -17,6 +17,7 @@ from tornado.iostream import StreamClosedError
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.logs import LogKey, check, part_of
 from submarine_runtime.protocol import wire
+from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
 from submarine_server.logs import (
     ERROR_PATTERN,
@@ -119,7 +120,10 @@ class BytesHandler(LogHandler):
             data = await self.service.call(reader.read_through, key, offset, limit)
             if data:
                 return data
-            raise UsageError(f"The log from {offset} on cannot be had.", "Try again later.")
+            raise UsageError(
+                _("The log from {offset} on cannot be had.").format(offset=offset),
+                _("Try again later."),
+            )
         except (SubmarineError, TimeoutError, FileNotFoundError):
             if offset and (connection := self.request.connection) is not None:
                 # The headers were sent: closing the connection is the only way to report the error.
@@ -168,7 +172,10 @@ class SearchHandler(LogHandler):
                 raise
             # Hits were sent: report the error in the last line.
             said = api_error(error)
-            done, problem = SearchResult(None, 0), said.error if said is not None else "It failed."
+            done, problem = (
+                SearchResult(None, 0),
+                said.error if said is not None else _("It failed."),
+            )
         except StreamClosedError:
             return
         finally:

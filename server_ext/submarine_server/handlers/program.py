@@ -16,6 +16,7 @@ from submarine_jobs.model import JobSpec
 from submarine_jobs.text import one_line, printable
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.views import Json
 
@@ -108,12 +109,16 @@ def _open_bundle(job: Job) -> zipfile.ZipFile:
     try:
         data = job.directory.storage.read(job.directory.file(layout.BUNDLE), 0, MAX_BUNDLE)
         if _directory_size(data) > MAX_DIRECTORY:
-            raise zipfile.BadZipFile("it lists too many files")
+            raise zipfile.BadZipFile(_("it lists too many files"))
         return zipfile.ZipFile(io.BytesIO(data))
     except FileNotFoundError:
-        raise ApiError(404, f"{job.id} has no program of its own: it runs a command.") from None
+        raise ApiError(
+            404, _("{id} has no program of its own: it runs a command.").format(id=job.id)
+        ) from None
     except (zipfile.BadZipFile, NotImplementedError):
-        raise ApiError(409, f"The bundle of {job.id} is damaged or too large to be read.") from None
+        raise ApiError(
+            409, _("The bundle of {id} is damaged or too large to be read.").format(id=job.id)
+        ) from None
 
 
 def _directory_size(data: bytes) -> int:

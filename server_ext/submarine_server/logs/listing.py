@@ -18,6 +18,7 @@ from submarine_jobs.logs import LogKey, order, shipped_attempts
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 from submarine_server.logs.lengths import ALL, final_lengths, list_shipped
 from submarine_server.logs.reader import LogReader
 from submarine_server.service import JobService
@@ -115,5 +116,7 @@ def newest_attempt(reader: LogReader, task: str) -> str:
             if item.task == task and item.started is not None:
                 found.append(layout.attempt_name(item.epoch, item.attempt))
     if not found:
-        raise UsageError(f"Task {task[:40]} of {reader.job.id} has no log yet.")
+        raise UsageError(
+            _("Task {task} of {id} has no log yet.").format(task=task[:40], id=reader.job.id)
+        )
     return max(found, key=order)

@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from submarine_jobs.access import StreamBrokenError, attempt_of, open_stream
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.logs import LogKey, key_of, order
+from submarine_runtime.translation import _
 from submarine_server.logs.growing_log import GrowingLog
 from submarine_server.logs.lengths import ALL, ALL_TASKS, LogStatus, list_shipped, log_status
 from submarine_server.logs.listing import log_reader
@@ -98,7 +99,7 @@ class LiveLogs:
             self.failure = error
         except Exception:  # unexpected: report it, so that no client waits forever
             log.exception("following the log of %s failed", self._job_id)
-            self.failure = SubmarineError("The server failed at this; its log says how.")
+            self.failure = SubmarineError(_("The server failed at this; its log says how."))
         self._followers.state_changed()
 
     async def _follow(self, reader: LogReader) -> None:

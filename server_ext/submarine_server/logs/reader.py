@@ -26,6 +26,7 @@ from submarine_jobs.logs import (
 )
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -57,10 +58,13 @@ def log_key(task: str, attempt: str, stream: str) -> LogKey:
     """
     job_logs.check(task, attempt)
     if stream not in layout.STREAMS:
-        raise UsageError(f"There is no log stream {stream[:40]!r}.", "Choose stdout or stderr.")
+        raise UsageError(
+            _("There is no log stream {stream!r}.").format(stream=stream[:40]),
+            _("Choose stdout or stderr."),
+        )
     key = LogKey(task, attempt, stream)
     if not str(key).isprintable():  # the pattern accepts a newline at the end
-        raise UsageError("The name of a log holds no control characters.")
+        raise UsageError(_("The name of a log holds no control characters."))
     return key
 
 

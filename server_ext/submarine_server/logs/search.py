@@ -26,6 +26,7 @@ import re2
 
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs import LogKey
+from submarine_runtime.translation import _
 from submarine_server.logs.reader import LogReader
 from submarine_server.service import CallLimiter, JobService
 
@@ -143,7 +144,11 @@ def read_exactly(reader: LogReader, key: LogKey, offset: int, limit: int) -> byt
     while limit > 0:
         data = reader.read_through(key, offset, limit)
         if not data:
-            raise ClusterError(f"The log of {key} from byte {offset} on cannot be had now.")
+            raise ClusterError(
+                _("The log of {key} from byte {offset} on cannot be had now.").format(
+                    key=key, offset=offset
+                )
+            )
         parts.append(data)
         offset += len(data)
         limit -= len(data)
@@ -336,7 +341,7 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
     """
     if not text or len(text) > MAX_PATTERN or "\n" in text:
         raise UsageError(
-            "What is searched for must be one line of 1 to 1,000 characters.", "Give `q`."
+            _("What is searched for must be one line of 1 to 1,000 characters."), _("Give `q`.")
         )
     options = re2.Options()
     options.never_nl = True  # a match does not span lines
@@ -349,8 +354,10 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
         said = exc.args[0] if exc.args else ""
         reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         raise UsageError(
-            f"{text[:80]!r} is no regular expression: {reason[:200]}.",
-            "Look-around and back-references are not to be had (RE2's syntax).",
+            _("{text!r} is no regular expression: {reason}.").format(
+                text=text[:80], reason=reason[:200]
+            ),
+            _("Look-around and back-references are not to be had (RE2's syntax)."),
         ) from None
     except UnicodeEncodeError:
-        raise UsageError("What is searched for is not valid text.") from None
+        raise UsageError(_("What is searched for is not valid text.")) from None

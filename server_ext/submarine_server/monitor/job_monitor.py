@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.model import hadoop_user
+from submarine_runtime.translation import _
 from submarine_server.monitor.discovery import JobDiscovery
 from submarine_server.monitor.job_table import JobTable, Row
 from submarine_server.monitor.observer import PollObserver
@@ -195,7 +196,9 @@ class JobMonitor:
             result = await in_thread(lambda: poll.run(rows.index.active(), displayed))
             self.polls += 1
         except Exception as error:
-            result.failed = dict.fromkeys(displayed, ClusterError(f"The server failed: {error}."))
+            result.failed = dict.fromkeys(
+                displayed, ClusterError(_("The server failed: {error}.").format(error=error))
+            )
             raise
         finally:
             self.observer.finish(result.observations, result.failed)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from submarine_jobs.backends import Observation
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.tracking import Target
+from submarine_runtime.translation import _
 
 #: Seconds to wait for a poll.
 TIMEOUT = 120.0
@@ -46,7 +47,7 @@ class PollObserver:
                 lambda: self._closed or self._finished_polls >= own_poll, TIMEOUT
             )
             if self._finished_polls < own_poll:
-                raise ClusterError("The server has not looked at the cluster for a while.")
+                raise ClusterError(_("The server has not looked at the cluster for a while."))
             failed = [error for job_id, error in self._failed.items() if job_id in wanted]
             if failed:
                 raise failed[0]

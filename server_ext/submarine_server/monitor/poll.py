@@ -16,6 +16,7 @@ from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_jobs.tracking import IndexEntry, Target, resolve_record
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 log = logging.getLogger(__name__)
 
@@ -104,7 +105,9 @@ class Poll:
             result.failed.update(dict.fromkeys(handles, wrapped))
         except Exception as error:
             log.exception("the backend %s cannot be asked", backend.name)
-            result.problem = f"The server failed at asking {backend.name}; its log says how."
+            result.problem = _("The server failed at asking {backend}; its log says how.").format(
+                backend=backend.name
+            )
             result.failed.update(dict.fromkeys(handles, ClusterError(f"{error}")))
 
     def _settle(self, target: Target, result: PollResult) -> bool:
@@ -162,4 +165,4 @@ def _by_backend(targets: Mapping[str, Target]) -> dict[Backend, dict[str, Target
 
 def problem_text(problem: str) -> str:
     """Return why the list may be outdated."""
-    return f"The cluster does not answer: {problem}" if problem else ""
+    return _("The cluster does not answer: {problem}").format(problem=problem) if problem else ""

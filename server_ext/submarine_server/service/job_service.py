@@ -21,6 +21,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, UsageError
+from submarine_runtime.translation import _
 from submarine_server.service.job_details import JobDetailsCache
 
 if TYPE_CHECKING:
@@ -56,8 +57,10 @@ class CallLimiter:
         """Return the result of ``work``; ``timeout`` includes the time of waiting."""
         if self._waiting >= self._max_waiting:
             raise BusyError(
-                f"{self._waiting} requests wait for the cluster's answer already.",
-                "Try again in a minute.",
+                _("{waiting} requests wait for the cluster's answer already.").format(
+                    waiting=self._waiting
+                ),
+                _("Try again in a minute."),
             )
         async with asyncio.timeout(timeout):
             self._waiting += 1

@@ -17,6 +17,7 @@ from tornado.web import HTTPError
 
 from submarine_jobs.tensorboards import MAX_JOBS, Board
 from submarine_jobs.text import escape_html
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError, api_error, guarded, require_job_id, service_of
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.registry import SETTING, Key, TensorBoards
@@ -38,9 +39,11 @@ def job_ids(text: str) -> Key:
     words = [word for word in text[: 200 * MAX_JOBS].split(",") if word]
     found = tuple(sorted({require_job_id(word) for word in words}))
     if not found:
-        raise ApiError(404, "This address names no job.")
+        raise ApiError(404, _("This address names no job."))
     if len(found) > MAX_JOBS:
-        raise ApiError(400, f"A TensorBoard shows at most {MAX_JOBS} jobs.")
+        raise ApiError(
+            400, _("A TensorBoard shows at most {max_jobs} jobs.").format(max_jobs=MAX_JOBS)
+        )
     return found
 
 
@@ -73,9 +76,11 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
     async def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Reject websockets, which TensorBoard does not use, and large bodies."""
         if "Upgrade" in self.request.headers:
-            raise ApiError(400, "There is no websocket here.")
+            raise ApiError(400, _("There is no websocket here."))
         if len(self.request.body) > MAX_BODY:
-            raise ApiError(413, f"A request here holds at most {MAX_BODY} bytes.")
+            raise ApiError(
+                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+            )
         await super().prepare(*args, **kwargs)
 
     @guarded("read", page=True)
@@ -115,7 +120,9 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
                     if isinstance(error, HTTPError) and error.status_code < 500:
                         raise
                     if last or isinstance(error, ApiError):
-                        raise ApiError(502, "TensorBoard does not answer.", "Reload.") from error
+                        raise ApiError(
+                            502, _("TensorBoard does not answer."), _("Reload.")
+                        ) from error
             # The process may have just died: retry once with a new one.
             await asyncio.sleep(0.3)
 
@@ -150,7 +157,7 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
 
     def _rewrite(self, response: RewritableResponse) -> None:
         if response.code in (301, 302, 303, 307, 308):
-            raise ApiError(502, "TensorBoard sent its visitor elsewhere.")
+            raise ApiError(502, _("TensorBoard sent its visitor elsewhere."))
         kept = headers.browser_headers(response.headers.get_all())
         if self._path in _INDEX_PATHS and response.body and self._board is not None:
             response.body = headers.page_body(response.body, self._board.notices())

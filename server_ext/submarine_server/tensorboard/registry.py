@@ -22,6 +22,7 @@ from submarine_jobs.tensorboards import (
     require_tensorboard,
     scratch_parent,
 )
+from submarine_runtime.translation import _
 from submarine_server.base import ApiError
 from submarine_server.service import JobService
 
@@ -73,14 +74,14 @@ class TensorBoards(LoggingConfigurable):
             If it cannot be started.
         """
         if self._closed:
-            raise ApiError(409, "The server is stopping.")
+            raise ApiError(409, _("The server is stopping."))
         if self._culling is None:
             self._culling = asyncio.ensure_future(self._cull())
         instance = self._instances.get(key)
         if instance is None:
             instance = self._instances[key] = _Instance(asyncio.ensure_future(self._start(key)))
             instance.starts.append(time.monotonic())
-            instance.starting.add_done_callback(lambda _: self._drop_failed(key))
+            instance.starting.add_done_callback(lambda _unused: self._drop_failed(key))
         elif instance.starting.done() and not instance.starting.result().process.alive:
             self._restart(instance)
         instance.requests += 1
@@ -118,7 +119,7 @@ class TensorBoards(LoggingConfigurable):
         board = await in_thread(start)
         if self._closed:
             await in_thread(board.close)
-            raise ApiError(409, "The server is stopping.")
+            raise ApiError(409, _("The server is stopping."))
         self.log.info("TensorBoard of %s: process %s", ", ".join(key), board.process.pid)
         return board
 
@@ -128,8 +129,10 @@ class TensorBoards(LoggingConfigurable):
         if len(instance.starts) == MAX_RESTARTS and now - instance.starts[0] < RESTART_PERIOD:
             raise ApiError(
                 409,
-                f"TensorBoard has ended {MAX_RESTARTS} times within a minute.",
-                "Try again in a minute; what it said last is in the server's log.",
+                _("TensorBoard has ended {max_restarts} times within a minute.").format(
+                    max_restarts=MAX_RESTARTS
+                ),
+                _("Try again in a minute; what it said last is in the server's log."),
             )
         board = instance.starting.result()
         self.log.warning("TensorBoard died: %s", board.process.last_words() or "no last words")
@@ -163,8 +166,8 @@ class TensorBoards(LoggingConfigurable):
             if not idle:
                 raise ApiError(
                     409,
-                    f"{self.most} TensorBoards are in use already.",
-                    "Close one and try again in a minute (TensorBoards.most sets their number).",
+                    _("{most} TensorBoards are in use already.").format(most=self.most),
+                    _("Close one and try again in a minute (TensorBoards.most sets their number)."),
                 )
             await self._end(min(idle)[1])
 

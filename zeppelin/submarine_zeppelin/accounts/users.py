@@ -15,16 +15,17 @@ from pathlib import Path
 
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.model import Profile
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import ANONYMOUS
 from submarine_zeppelin.interface.properties import flag
 
 SERVICE_USER = "submarine.allow.service.user"
 #: User names become parts of paths and of addresses.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
-_WAYS = (
-    f"An administrator can set {SERVICE_USER} to true on the page Interpreters: all jobs then run "
-    "as that account."
-)
+_WAYS = _(
+    "An administrator can set {service_user} to true on the page Interpreters: all jobs then "
+    "run as that account."
+).format(service_user=SERVICE_USER)
 
 #: Subdirectory of the state directory with an index of jobs for each user.
 _USERS = "users"
@@ -85,25 +86,31 @@ def cluster_user(
         return None
     if not user or user == ANONYMOUS:
         raise RefusedError(
-            "Zeppelin has not authenticated you (it has no logins), so the job would run as "
-            f"Zeppelin's account, {account}.",
+            _(
+                "Zeppelin has not authenticated you (it has no logins), so the job would run "
+                "as Zeppelin's account, {account}."
+            ).format(account=account),
             _WAYS,
         )
     if backend == "local":
         raise RefusedError(
-            f"A job on Zeppelin's machine would run as Zeppelin's account, {account}, not as "
-            f"{user[:80]}.",
+            _(
+                "A job on Zeppelin's machine would run as Zeppelin's account, {account}, not "
+                "as {user}."
+            ).format(account=account, user=user[:80]),
             _WAYS,
         )
     if kerberos:
         raise RefusedError(
-            "The cluster requires Kerberos, which this release does not support: no job can run "
-            f"there as {user[:80]}.",
-            "Use a cluster with simple authentication.",
+            _(
+                "The cluster requires Kerberos, which this release does not support: no job "
+                "can run there as {user}."
+            ).format(user=user[:80]),
+            _("Use a cluster with simple authentication."),
         )
     if not _NAME.fullmatch(user):
         raise RefusedError(
-            f"{user[:80]!r} is not a valid user name of the cluster.",
-            "Use ASCII letters, digits and . _ @ -.",
+            _("{user!r} is not a valid user name of the cluster.").format(user=user[:80]),
+            _("Use ASCII letters, digits and . _ @ -."),
         )
     return user

@@ -12,6 +12,7 @@ import time
 from dataclasses import dataclass
 
 from submarine_jobs.display import BOX, ansi
+from submarine_runtime.translation import _, ngettext
 from submarine_zeppelin.interface import Kind, Message, Output
 
 #: Minimum seconds between two complete outputs.
@@ -153,10 +154,10 @@ def omitted_notice(lines: int, characters: int = 0) -> str:
     """Return a notice about omitted lines and characters; empty if there are none."""
     words = []
     if lines:
-        words.append(f"{lines:,} line{'' if lines == 1 else 's'}")
+        words.append(ngettext("{lines:,} line", "{lines:,} lines", lines).format(lines=lines))
     if characters:
-        words.append(f"{characters:,} characters of a line")
-    return f"... {' and '.join(words)} before these\n" if words else ""
+        words.append(_("{characters:,} characters of a line").format(characters=characters))
+    return _("... {words} before these\n").format(words=" and ".join(words)) if words else ""
 
 
 def terminal_html(text: str, limit: int, *, before: int = 0) -> str:

@@ -18,6 +18,7 @@ from submarine_jobs.model import JobView
 from submarine_jobs.outputs import MetricsReader
 from submarine_jobs.text import escape_html, printable, web_link
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 from submarine_zeppelin.display.chart import MetricHistory, render_svg
 from submarine_zeppelin.display.output_buffer import omitted_notice, terminal_html
 from submarine_zeppelin.interface import Kind, Message, Output, ParagraphGoneError, last_lines
@@ -27,7 +28,7 @@ log = logging.getLogger(__name__)
 #: Estimated size of a card in memory, in characters.
 _CARD_SIZE = 16_000
 #: Names of links to the cluster's page of a job, in order of preference.
-_YARN_LINKS = ("YARN log", "YARN application", "Job page")
+_YARN_LINKS = (_("YARN log"), _("YARN application"), _("Job page"))
 #: Container for a long log, scrolled to its end as Zeppelin's text output is.
 _SCROLLED = (
     '<div style="max-height:480px;overflow:auto;display:flex;flex-direction:column-reverse">'
@@ -232,7 +233,9 @@ class Page:
             url = url or next(filter(None, map(web_link, links.values())), None)
             if url and url != self._linked:
                 self._linked = url
-                self.output.link("YARN LOG", url, f"{card.job.id} on the cluster")
+                self.output.link(
+                    _("YARN LOG"), url, _("{id} on the cluster").format(id=card.job.id)
+                )
 
     def _add_lines(self, text: str, *, terminal: bool) -> None:
         with self._lock:
@@ -256,7 +259,9 @@ class Page:
                 return Message(Kind.HTML, item)
             return Message(
                 Kind.TEXT,
-                f"An output of {len(item):,} characters is too long for this paragraph.\n",
+                _("An output of {count:,} characters is too long for this paragraph.\n").format(
+                    count=len(item)
+                ),
             )
         if item.terminal:
             found = terminal_html(item.text, limit - len(_SCROLLED), before=item.cut)

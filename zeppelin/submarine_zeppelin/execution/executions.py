@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.execution.output import ParagraphOutput
 from submarine_zeppelin.execution.output_writer import OutputWriter
 from submarine_zeppelin.interface import (
@@ -46,7 +47,7 @@ CLOSE_WINDOW = 0.6
 STOP_TIMEOUT = 15.0
 _ENDING = Result(
     Code.ERROR,
-    (Message(Kind.TEXT, "The interpreter stops. Run this paragraph again.\n"),),
+    (Message(Kind.TEXT, _("The interpreter stops. Run this paragraph again.\n")),),
 )
 
 
@@ -280,7 +281,9 @@ class Executions:
             return
         with self._lock:
             if not execution.finished.is_set():
-                notice = "The paragraph did not stop within 15 s. Its further output is discarded."
+                notice = _(
+                    "The paragraph did not stop within 15 s. Its further output is discarded."
+                )
                 execution.result = self._outputs.abandon_run(execution.output, notice)
                 self._finish(execution)
 
@@ -314,5 +317,7 @@ def error_result(error: BaseException) -> Result:
     else:
         log.error("a paragraph failed", exc_info=error)
         kind = type(error).__name__
-        message = f"Internal error in Submarine ({kind}). See the interpreter's log."
+        message = _("Internal error in Submarine ({kind}). See the interpreter's log.").format(
+            kind=kind
+        )
     return Result(Code.ERROR, (Message(Kind.TEXT, message + "\n"),))

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import (
     Context,
     Kind,
@@ -75,7 +76,7 @@ class ParagraphOutput(Output):
             return
         with self._lock:
             if self._released:
-                self._parts = [_Part(Kind.TEXT, "[earlier output is not available]\n")]
+                self._parts = [_Part(Kind.TEXT, _("[earlier output is not available]\n"))]
                 self._released = False
             if not self._parts or self._parts[-1].kind is not kind:
                 self._parts.append(_Part(kind, ""))
@@ -251,5 +252,7 @@ class _Part:
             self._texts = ["".join(self._texts)]
         data = self._texts[0] if self._texts else ""
         if self._cut:
-            data = f"[{self._cut:,} earlier characters were cut]\n{data}"
+            data = _("[{cut:,} earlier characters were cut]\n{data}").format(
+                cut=self._cut, data=data
+            )
         return Message(self.kind, data)

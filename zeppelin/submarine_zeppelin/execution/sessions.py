@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping
 
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import Interpreter, Server, make_interpreter
 
 log = logging.getLogger(__name__)
@@ -46,8 +47,10 @@ class InterpreterSessions:
                 interpreter = make_interpreter(class_name, dict(properties), self._server, session)
             except KeyError:
                 raise UnknownInterpreterError(
-                    f"The group has no interpreter {class_name[:120]!r}. Run `submarine zeppelin "
-                    "install` again."
+                    _(
+                        "The group has no interpreter {class_name!r}. Run `submarine zeppelin "
+                        "install` again."
+                    ).format(class_name=class_name[:120])
                 ) from None
             self._interpreters[session, class_name] = interpreter
 
@@ -63,8 +66,10 @@ class InterpreterSessions:
             interpreter = self._interpreters.get((session, class_name))
         if interpreter is None:
             raise UnknownInterpreterError(
-                f"The session {session[:80]!r} has no interpreter {class_name[:120]!r}. Restart "
-                "the interpreter."
+                _(
+                    "The session {session!r} has no interpreter {class_name!r}. Restart the "
+                    "interpreter."
+                ).format(session=session[:80], class_name=class_name[:120])
             )
         return interpreter
 

@@ -28,6 +28,7 @@ from submarine_jobs.doctor import (
     warning,
 )
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.installation.installer import (
     Installation,
     effective_properties,
@@ -41,7 +42,7 @@ from submarine_zeppelin.interface.properties import flag, text
 from submarine_zeppelin.thrift import FORM_TYPE
 
 #: Checks of the doctor that access the cluster.
-CLUSTER_CHECKS = ("profile", "hadoop configuration", "resource manager", "hdfs")
+CLUSTER_CHECKS = ("profile", _("hadoop configuration"), _("resource manager"), "hdfs")
 _PROBE = "import submarine_zeppelin.service.process, thriftpy2; print(thriftpy2.__version__)"
 _TIMEOUT = 60.0
 
@@ -54,21 +55,21 @@ def check_installation(installation: Installation) -> list[Result]:
         properties, broken = {}, True
     environ = {**os.environ, **_variables(properties)}
     own = (
-        Check("installation", lambda _: _installation(installation)),
-        Check("settings of Zeppelin", lambda _: _saved(installation)),
-        Check("python", lambda _: _python(installation), seconds=_TIMEOUT),
-        Check("start", lambda _: _start(installation, environ), seconds=_TIMEOUT),
-        Check("users", lambda _: _users(installation, properties)),
+        Check("installation", lambda _unused: _installation(installation)),
+        Check(_("settings of Zeppelin"), lambda _unused: _saved(installation)),
+        Check("python", lambda _unused: _python(installation), seconds=_TIMEOUT),
+        Check("start", lambda _unused: _start(installation, environ), seconds=_TIMEOUT),
+        Check("users", lambda _unused: _users(installation, properties)),
     )
     chosen = [one for one in CHECKS if one.name in CLUSTER_CHECKS]
     try:
         context = DoctorContext(load_config(_options(properties), environ=environ).profile)
     except SubmarineError as failure:
         sentence, fix = failure.message, failure.fix
-        chosen = [Check("profile", lambda _: error(sentence, fix))]
+        chosen = [Check("profile", lambda _unused: error(sentence, fix))]
         context = DoctorContext(load_config({"backend": "local"}).profile)
     if context.profile.backend is None:
-        chosen[0] = Check("profile", lambda _: _no_cluster(installation))
+        chosen[0] = Check("profile", lambda _unused: _no_cluster(installation))
     return examine(context, own if broken else (*own, *chosen))
 
 
@@ -93,60 +94,72 @@ def _how_to_set(installation: Installation, *pairs: str) -> str:
     """Return how an administrator changes a setting."""
     if saved_properties(installation) is None:
         words = " ".join(f"--set {pair}" for pair in pairs)
-        return f"`submarine zeppelin install {installation.home} {words}`"
-    return f"set {' and '.join(pairs)} on Zeppelin's page Interpreters"
+        return _("`submarine zeppelin install {home} {words}`").format(
+            home=installation.home, words=words
+        )
+    return _("set {pairs} on Zeppelin's page Interpreters").format(pairs=" and ".join(pairs))
 
 
 def _no_cluster(installation: Installation) -> Finding:
     to_set = _how_to_set(installation, "HADOOP_CONF_DIR=DIRECTORY")
     return warning(
-        "No cluster is configured, so jobs need --backend local.",
-        f"Set its client configuration: {to_set}. `submarine minicluster start` creates a cluster "
-        "on this machine, which submarine.profile=minicluster selects.",
+        _("No cluster is configured, so jobs need --backend local."),
+        _(
+            "Set its client configuration: {to_set}. `submarine minicluster start` creates a "
+            "cluster on this machine, which submarine.profile=minicluster selects."
+        ).format(to_set=to_set),
     )
 
 
 def _users(installation: Installation, properties: Mapping[str, str]) -> Finding:
     if flag(properties, "submarine.allow.service.user"):
-        return ok("All jobs run as Zeppelin's account (submarine.allow.service.user).")
+        return ok(_("All jobs run as Zeppelin's account (submarine.allow.service.user)."))
     if (installation.home / "conf" / "shiro.ini").is_file():
-        return ok("Jobs run as the user that is logged in to Zeppelin.")
+        return ok(_("Jobs run as the user that is logged in to Zeppelin."))
     to_set = _how_to_set(installation, "submarine.allow.service.user=true")
     return warning(
-        "Zeppelin has no logins (conf/shiro.ini), so jobs are rejected.",
-        f"Configure logins, or let all jobs run as Zeppelin's account: {to_set}.",
+        _("Zeppelin has no logins (conf/shiro.ini), so jobs are rejected."),
+        _("Configure logins, or let all jobs run as Zeppelin's account: {to_set}.").format(
+            to_set=to_set
+        ),
     )
 
 
 def _installation(installation: Installation) -> Finding:
     entries = read_file(installation.setting)
-    again = f"Run `submarine zeppelin install {installation.home}`."
+    again = _("Run `submarine zeppelin install {home}`.").format(home=installation.home)
     if not entries:
-        return error(f"{installation.setting} does not exist.", again)
+        return error(_("{setting} does not exist.").format(setting=installation.setting), again)
     if not is_ours(entries):
-        return error(f"{installation.setting} does not start Submarine.", again)
+        return error(
+            _("{setting} does not start Submarine.").format(setting=installation.setting), again
+        )
     if jars := installation.jars():
         return error(
-            f"{installation.folder} contains {jars[0].name}. Its settings take precedence.",
-            f"Run `submarine zeppelin install --replace {installation.home}`.",
+            _("{folder} contains {jars}. Its settings take precedence.").format(
+                folder=installation.folder, jars=jars[0].name
+            ),
+            _("Run `submarine zeppelin install --replace {home}`.").format(home=installation.home),
         )
     names = ", ".join(
         f"%{GROUP}" if entry["name"] == GROUP else f"%{GROUP}.{entry['name']}" for entry in entries
     )
-    return ok(f"{installation.setting} defines {names}.")
+    return ok(_("{setting} defines {names}.").format(setting=installation.setting, names=names))
 
 
 def _saved(installation: Installation) -> Finding:
     saved = saved_properties(installation)
     if saved is None:
-        return ok("Zeppelin has not saved settings of the group and uses the defaults.")
+        return ok(_("Zeppelin has not saved settings of the group and uses the defaults."))
     ours = {name for entry in read_file(installation.setting) for name in entry["properties"]}
     if missing := sorted(ours - saved.keys()):
         return warning(
-            f"Zeppelin's saved settings lack {', '.join(missing)}. The defaults apply.",
-            "Add those that you want to change on Zeppelin's page Interpreters.",
+            _("Zeppelin's saved settings lack {missing}. The defaults apply.").format(
+                missing=", ".join(missing)
+            ),
+            _("Add those that you want to change on Zeppelin's page Interpreters."),
         )
-    return ok("Zeppelin's saved settings of the group are complete.")
+    return ok(_("Zeppelin's saved settings of the group are complete."))
 
 
 def _runner(installation: Installation) -> list[str]:
@@ -154,7 +167,7 @@ def _runner(installation: Installation) -> list[str]:
     words = shlex.split(runner_in(entries[-1])) if entries else []
     if not words:
         raise SubmarineError(
-            "The group is not installed, so there is no command to run.", "Install it first."
+            _("The group is not installed, so there is no command to run."), _("Install it first.")
         )
     return words
 
@@ -163,8 +176,10 @@ def _python(installation: Installation) -> Finding:
     python = _runner(installation)[0]
     if shutil.which(python) is None:
         return error(
-            f"This account cannot run {python}.",
-            f"Use another: `submarine zeppelin install {installation.home} --python PROGRAM`.",
+            _("This account cannot run {python}.").format(python=python),
+            _("Use another: `submarine zeppelin install {home} --python PROGRAM`.").format(
+                home=installation.home
+            ),
         )
     completed = subprocess.run(
         [python, "-c", _PROBE],
@@ -175,12 +190,20 @@ def _python(installation: Installation) -> Finding:
         check=False,
     )
     if completed.returncode:
-        last = (completed.stderr.strip().splitlines() or ["no output"])[-1]
+        last = (completed.stderr.strip().splitlines() or [_("no output")])[-1]
         return error(
-            f"{python} cannot import the interpreter: {last[:200]}.",
-            f"Install the package from its clone: {python} -m pip install CLONE.",
+            _("{python} cannot import the interpreter: {last}.").format(
+                python=python, last=last[:200]
+            ),
+            _("Install the package from its clone: {python} -m pip install CLONE.").format(
+                python=python
+            ),
         )
-    return ok(f"{python} can import the interpreter and thriftpy2 {completed.stdout.strip()}.")
+    return ok(
+        _("{python} can import the interpreter and thriftpy2 {stdout}.").format(
+            python=python, stdout=completed.stdout.strip()
+        )
+    )
 
 
 def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
@@ -188,14 +211,18 @@ def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
         form = _checked(lambda: started.client.getFormType("session", "class"))
     if form != FORM_TYPE:
         return error(
-            "The interpreter process does not respond as Submarine.",
-            f"Run `submarine zeppelin install {installation.home}`.",
+            _("The interpreter process does not respond as Submarine."),
+            _("Run `submarine zeppelin install {home}`.").format(home=installation.home),
         )
-    return ok(f"An interpreter process was ready in {started.seconds:.1f} s.")
+    return ok(
+        _("An interpreter process was ready in {seconds:.1f} s.").format(seconds=started.seconds)
+    )
 
 
 def _checked(call: Callable[[], object]) -> object:
     try:
         return call()
     except (TException, OSError) as failure:
-        raise SubmarineError(f"The interpreter process does not answer: {failure}.") from None
+        raise SubmarineError(
+            _("The interpreter process does not answer: {failure}.").format(failure=failure)
+        ) from None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 from submarine_zeppelin.installation.setting_file import (
     FILE_NAME,
     GROUP,
@@ -66,8 +67,10 @@ def find_installation(directory: str | Path) -> Installation:
     home = Path(directory).expanduser().absolute()
     if not (home / "interpreter").is_dir():
         raise UsageError(
-            f"{home} is not a Zeppelin installation: it has no directory `interpreter`.",
-            "Name the directory that contains Zeppelin's bin, conf and interpreter.",
+            _("{home} is not a Zeppelin installation: it has no directory `interpreter`.").format(
+                home=home
+            ),
+            _("Name the directory that contains Zeppelin's bin, conf and interpreter."),
         )
     return Installation(home)
 
@@ -91,10 +94,13 @@ def install(
     if jars := installation.jars():
         if not replace:
             raise UsageError(
-                f"{installation.folder} contains Zeppelin's former interpreter "
-                f"({jars[0].name}), which its server would continue to use.",
-                f"Use --replace to move its jars to {installation.replaced}; uninstall "
-                "restores them.",
+                _(
+                    "{folder} contains Zeppelin's former interpreter ({jars}), which its "
+                    "server would continue to use."
+                ).format(folder=installation.folder, jars=jars[0].name),
+                _("Use --replace to move its jars to {replaced}; uninstall restores them.").format(
+                    replaced=installation.replaced
+                ),
             )
         _move(jars, installation.replaced)
     contents = file_entries(runner, values, read_file(installation.setting))
@@ -112,8 +118,10 @@ def uninstall(installation: Installation) -> list[Path]:
     """
     if not is_ours(read_file(installation.setting)):
         raise UsageError(
-            f"Submarine is not installed in {installation.home}: {installation.setting} is "
-            + ("of another interpreter." if installation.setting.exists() else "missing."),
+            _("Submarine is not installed in {home}: {setting} is ").format(
+                home=installation.home, setting=installation.setting
+            )
+            + (_("of another interpreter.") if installation.setting.exists() else _("missing.")),
         )
     try:
         installation.setting.unlink()
@@ -145,7 +153,8 @@ def _python(named: str | None) -> str:
     found = shutil.which(named)
     if found is None:
         raise UsageError(
-            f"There is no program {named[:200]!r}.", "Use --python with the path of a Python."
+            _("There is no program {named!r}.").format(named=named[:200]),
+            _("Use --python with the path of a Python."),
         )
     return str(Path(found).absolute())
 
@@ -161,8 +170,10 @@ def _move(files: list[Path], target: Path) -> None:
 
 def _write_error(error: OSError) -> SubmarineError:
     return SubmarineError(
-        f"{error.filename} cannot be changed: {error.strerror}.",
-        "Run this as the account that owns Zeppelin's directory.",
+        _("{filename} cannot be changed: {strerror}.").format(
+            filename=error.filename, strerror=error.strerror
+        ),
+        _("Run this as the account that owns Zeppelin's directory."),
     )
 
 
@@ -172,15 +183,17 @@ def _notices(
     """Return notices about steps that the administrator must take."""
     saved = saved_properties(installation)
     if saved is None:
-        return ["Restart Zeppelin, then bind the interpreter to a note."]
+        return [_("Restart Zeppelin, then bind the interpreter to a note.")]
     ours = {name for entry in contents for name in entry["properties"]}
-    notices = ["Restart Zeppelin, or the interpreter on its page Interpreters."]
+    notices = [_("Restart Zeppelin, or the interpreter on its page Interpreters.")]
     changed_values = {name for name in values if name in saved and saved[name] != values[name]}
     new = sorted(ours - saved.keys()) + sorted(changed_values)
     if new:
         notices.append(
-            "Zeppelin has saved settings of this group and ignores new defaults: set "
-            f"{', '.join(new)} on its page Interpreters."
+            _(
+                "Zeppelin has saved settings of this group and ignores new defaults: set {new} "
+                "on its page Interpreters."
+            ).format(new=", ".join(new))
         )
     return notices
 

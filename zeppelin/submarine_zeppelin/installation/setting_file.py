@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import ENTRIES, Entry
 from submarine_zeppelin.interface.properties import PROPERTIES, check_value, flag
 
@@ -37,8 +38,10 @@ def runner_command(python: str) -> str:
     """
     if any(not char.isprintable() or char in " \"'\\$`" for char in python):
         raise UsageError(
-            f"Zeppelin cannot start {python[:200]!r}: runners must not contain blanks or quotes.",
-            "Use another path with --python, such as a symbolic link.",
+            _(
+                "Zeppelin cannot start {python!r}: runners must not contain blanks or quotes."
+            ).format(python=python[:200]),
+            _("Use another path with --python, such as a symbolic link."),
         )
     return f"{python} -m {MODULE}"
 
@@ -64,7 +67,7 @@ def file_entries(
         properties = _properties(entry, existing.get("properties"), values)
         if entry.name == GROUP:  # all interpreters of the group get these
             for name in sorted(set(values) - own_names):
-                properties[name] = _property(name, values[name], "Set by the administrator.")
+                properties[name] = _property(name, values[name], _("Set by the administrator."))
         result.append(
             {
                 "group": GROUP,
@@ -90,7 +93,8 @@ def _check_names(values: Mapping[str, str]) -> None:
     for name, value in values.items():
         if not name or any(char.isspace() or not char.isprintable() for char in name):
             raise UsageError(
-                f"{name[:60]!r} is not a valid property name.", "Write --set NAME=VALUE."
+                _("{name!r} is not a valid property name.").format(name=name[:60]),
+                _("Write --set NAME=VALUE."),
             )
         check_value(name, value)
 
@@ -150,14 +154,18 @@ def read_file(path: Path) -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise SubmarineError(f"{path} cannot be read: {error.strerror}.") from None
+        raise SubmarineError(
+            _("{path} cannot be read: {strerror}.").format(path=path, strerror=error.strerror)
+        ) from None
     except ValueError as error:
         raise SubmarineError(
-            f"{path} is not valid JSON ({error}).", "Correct it, or remove it and install again."
+            _("{path} is not valid JSON ({error}).").format(path=path, error=error),
+            _("Correct it, or remove it and install again."),
         ) from None
     if not isinstance(found, list):
         raise SubmarineError(
-            f"{path} does not contain a list of interpreters.", "Remove it and install again."
+            _("{path} does not contain a list of interpreters.").format(path=path),
+            _("Remove it and install again."),
         )
     return [entry for entry in found if isinstance(entry, dict)]
 
@@ -182,7 +190,9 @@ def write_file(path: Path, contents: list[dict[str, Any]]) -> bool:
         os.replace(draft.name, path)
     except OSError as error:
         raise SubmarineError(
-            f"{error.filename or path} cannot be written: {error.strerror}.",
-            "Run this as the account that owns Zeppelin's directory.",
+            _("{filename} cannot be written: {strerror}.").format(
+                filename=error.filename or path, strerror=error.strerror
+            ),
+            _("Run this as the account that owns Zeppelin's directory."),
         ) from None
     return True

@@ -18,6 +18,7 @@ from typing import Any
 from thriftpy2.thrift import TClient, TProcessor
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.thrift import BoundSocket, ThriftServer, open_protocol, protocol
 
 GROUP = "submarine-trial"
@@ -86,7 +87,11 @@ def start_trial_process(
             )
         except OSError as error:
             server.stop()
-            raise SubmarineError(f"{runner[0]} cannot be started: {error.strerror}.") from None
+            raise SubmarineError(
+                _("{runner} cannot be started: {strerror}.").format(
+                    runner=runner[0], strerror=error.strerror
+                )
+            ) from None
         try:
             _await_registration(events, process, log, start + timeout)
             seconds = time.monotonic() - start
@@ -109,9 +114,15 @@ def _await_registration(
         if ended or time.monotonic() > deadline:
             log.seek(0)
             lines = log.read().decode(errors="replace").strip().splitlines()
-            what = f"ended with code {process.returncode}" if ended else "did not register in time"
+            what = (
+                _("ended with code {returncode}").format(returncode=process.returncode)
+                if ended
+                else _("did not register in time")
+            )
             last = f": {lines[-1][:300]}" if lines else ""
-            raise SubmarineError(f"The interpreter process {what}{last}")
+            raise SubmarineError(
+                _("The interpreter process {what}{last}").format(what=what, last=last)
+            )
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface.interpreter import Kind, Message
 
 #: Zeppelin's default, in characters for a whole paragraph.
@@ -44,7 +45,9 @@ def fit(messages: Sequence[Message], limit: int) -> list[Message]:
         # Leave space for a notice about earlier messages.
         space = remaining - _NOTICE_LENGTH if earlier else remaining
         if message.kind is Kind.IMG and len(message.data) > IMAGE_LIMIT:
-            message = _notice(f"An image of {len(message.data):,} characters was cut")
+            message = _notice(
+                _("An image of {count:,} characters was cut").format(count=len(message.data))
+            )
             size = len(message.data)
         if size > space:
             kept += reversed(_cut(message, remaining, limit, earlier))
@@ -57,23 +60,48 @@ def fit(messages: Sequence[Message], limit: int) -> list[Message]:
 def _cut(message: Message, space: int, limit: int, earlier: int) -> list[Message]:
     """Return the part of a message that fits into ``space``, with a notice about the rest."""
     space -= _NOTICE_LENGTH
-    before = f" and {earlier} earlier messages" if earlier else ""
-    reason = f"the limit is {limit:,} ({LIMIT_PROPERTY})"
+    before = _(" and {earlier} earlier messages").format(earlier=earlier) if earlier else ""
+    reason = _("the limit is {limit:,} ({limit_property})").format(
+        limit=limit, limit_property=LIMIT_PROPERTY
+    )
     if message.kind is Kind.TEXT and space > 0:
         tail = last_lines(message.data, space)
         cut = len(message.data) - len(tail)
-        return [Message(Kind.TEXT, f"[{cut:,} characters{before} were cut: {reason}]\n{tail}")]
+        return [
+            Message(
+                Kind.TEXT,
+                _("[{cut:,} characters{before} were cut: {reason}]\n{tail}").format(
+                    cut=cut, before=before, reason=reason, tail=tail
+                ),
+            )
+        ]
     if message.kind is Kind.TABLE and space > 0:
         head = message.data[:space].rpartition("\n")[0]
         rows = message.data.rstrip("\n").count("\n") - head.count("\n")
         if head:
-            notice = _notice(f"The last {rows:,} rows of the table{before} were cut", reason)
+            notice = _notice(
+                _("The last {rows:,} rows of the table{before} were cut").format(
+                    rows=rows, before=before
+                ),
+                reason,
+            )
             return [Message(Kind.TABLE, head), notice]
-    what = f"An output of {len(message.data):,} characters{before}"
-    return [_notice(f"{what} was cut" if not earlier else f"{what} were cut", reason)]
+    what = _("An output of {count:,} characters{before}").format(
+        count=len(message.data), before=before
+    )
+    return [
+        _notice(
+            _("{what} was cut").format(what=what)
+            if not earlier
+            else _("{what} were cut").format(what=what),
+            reason,
+        )
+    ]
 
 
-def _notice(what: str, reason: str = f"the limit is {IMAGE_LIMIT:,}") -> Message:
+def _notice(
+    what: str, reason: str = _("the limit is {image_limit:,}").format(image_limit=IMAGE_LIMIT)
+) -> Message:
     return Message(Kind.TEXT, f"[{what}: {reason}]\n")
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 #: Setting of the action on Stop, and its values.
 STOP, STOPS = "submarine.stop", ("cancel", "detach")
@@ -44,114 +45,133 @@ PROPERTIES = (
     Property(
         "submarine.profile",
         "",
-        "Profile of submarine.toml. Empty: the default profile, or the cluster of HADOOP_CONF_DIR.",
+        _(
+            "Profile of submarine.toml. Empty: the default profile, or the cluster of "
+            "HADOOP_CONF_DIR."
+        ),
     ),
     Property(
         STOP,
         "cancel",
-        "Effect of Stop on the job that a paragraph waits for: cancel (stop the job) or detach "
-        "(leave it running).",
+        _(
+            "Effect of Stop on the job that a paragraph waits for: cancel (stop the job) or "
+            "detach (leave it running)."
+        ),
     ),
     Property(
         "submarine.wait",
         "false",
-        "A paragraph with run waits until its job has ended, as with run --wait. Scheduled runs "
-        "always wait.",
+        _(
+            "A paragraph with run waits until its job has ended, as with run --wait. Scheduled "
+            "runs always wait."
+        ),
         "checkbox",
     ),
     Property(
         "submarine.allow.service.user",
         "false",
-        "Run the jobs of all users as Zeppelin's account. Required without logins.",
+        _("Run the jobs of all users as Zeppelin's account. Required without logins."),
         "checkbox",
     ),
     Property(
         "submarine.recovery.hours",
         "24",
-        "If Zeppelin recovers interpreters: hours that they wait for a restart of the server.",
+        _("If Zeppelin recovers interpreters: hours that they wait for a restart of the server."),
         "number",
     ),
     Property(
         "submarine.driver.idle.minutes",
         "15",
-        "Minutes without a submission after which the Java process that submits a user's jobs "
-        "ends, unless the interpreter ends before; at least 2. The next submission starts it "
-        "again.",
+        _(
+            "Minutes without a submission after which the Java process that submits a user's "
+            "jobs ends, unless the interpreter ends before; at least 2. The next submission "
+            "starts it again."
+        ),
         "number",
     ),
     Property(
         "submarine.yarn.queue",
         "",
-        "Queue of the jobs. Empty: the profile's queue, or the cluster's default.",
+        _("Queue of the jobs. Empty: the profile's queue, or the cluster's default."),
     ),
     Property(
         "SUBMARINE_HADOOP_CONF_DIR",
         "",
-        "Directory with core-site.xml and yarn-site.xml. Empty: the profile's directory.",
+        _("Directory with core-site.xml and yarn-site.xml. Empty: the profile's directory."),
     ),
     Property(
         "submarine.algorithm.hdfs.path",
         "",
-        "Parent of the job directories (job_root). ${username} is replaced by the paragraph's "
-        "user. Empty: the profile's job_root.",
+        _(
+            "Parent of the job directories (job_root). ${username} is replaced by the "
+            "paragraph's user. Empty: the profile's job_root."
+        ),
     ),
     Property(
         "tf.checkpoint.path",
         "",
-        "Parent of the checkpoint directories of the dashboard's jobs, one for each note. "
-        "${username} is replaced by the paragraph's user.",
+        _(
+            "Parent of the checkpoint directories of the dashboard's jobs, one for each note. "
+            "${username} is replaced by the paragraph's user."
+        ),
     ),
     Property(
         "machinelearning.distributed.enable",
         "false",
-        "The dashboard's jobs have parameter servers and more than one worker.",
+        _("The dashboard's jobs have parameter servers and more than one worker."),
         "checkbox",
     ),
-    Property("tf.worker.services.num", "1", "Number of workers of the dashboard's jobs.", "number"),
-    Property("tf.worker.services.memory", "4G", "Memory of each worker."),
-    Property("tf.worker.services.cpu", "2", "Virtual cores of each worker.", "number"),
-    Property("tf.worker.services.gpu", "0", "GPUs of each worker.", "number"),
     Property(
-        "tf.worker.services.docker.image", "", "Docker image of the workers. Empty: no Docker."
+        "tf.worker.services.num", "1", _("Number of workers of the dashboard's jobs."), "number"
+    ),
+    Property("tf.worker.services.memory", "4G", _("Memory of each worker.")),
+    Property("tf.worker.services.cpu", "2", _("Virtual cores of each worker."), "number"),
+    Property("tf.worker.services.gpu", "0", _("GPUs of each worker."), "number"),
+    Property(
+        "tf.worker.services.docker.image", "", _("Docker image of the workers. Empty: no Docker.")
     ),
     Property(
         "tf.parameter.services.num",
         "1",
-        "Number of parameter servers of the dashboard's jobs.",
+        _("Number of parameter servers of the dashboard's jobs."),
         "number",
     ),
-    Property("tf.parameter.services.memory", "2G", "Memory of each parameter server."),
-    Property("tf.parameter.services.cpu", "2", "Virtual cores of each parameter server.", "number"),
-    Property("tf.parameter.services.gpu", "0", "GPUs of each parameter server.", "number"),
+    Property("tf.parameter.services.memory", "2G", _("Memory of each parameter server.")),
+    Property(
+        "tf.parameter.services.cpu", "2", _("Virtual cores of each parameter server."), "number"
+    ),
+    Property("tf.parameter.services.gpu", "0", _("GPUs of each parameter server."), "number"),
     Property(
         "tf.parameter.services.docker.image",
         "",
-        "Docker image of the parameter servers. Empty: no Docker.",
+        _("Docker image of the parameter servers. Empty: no Docker."),
     ),
     Property(
         "tf.tensorboard.enable",
         "false",
-        "The dashboard's jobs have a TensorBoard.",
+        _("The dashboard's jobs have a TensorBoard."),
         "checkbox",
     ),
     Property(
         "zeppelin.python",
         "",
-        "Python that runs %submarine.python paragraphs on this machine; requires ipykernel. Empty: "
-        "the interpreter's own Python.",
+        _(
+            "Python that runs %submarine.python paragraphs on this machine; requires "
+            "ipykernel. Empty: the interpreter's own Python."
+        ),
         entry="python",
     ),
     Property(
         "zeppelin.python.maxResult",
         "1000",
-        "Maximum number of DataFrame rows in a table.",
+        _("Maximum number of DataFrame rows in a table."),
         "number",
         "python",
     ),
     Property(
         "shell.command.timeout.millisecs",
         "0",
-        "Milliseconds after which a %submarine.sh paragraph is stopped. 0: no limit.",
+        _("Milliseconds after which a %submarine.sh paragraph is stopped. 0: no limit."),
         "number",
         "sh",
     ),
@@ -184,7 +204,8 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
     value = text(properties, name).lower()
     if value not in (*_TRUE, *_FALSE):
         raise UsageError(
-            f"The interpreter's setting {name} is {value[:40]!r}.", "Set it to true or false."
+            _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
+            _("Set it to true or false."),
         )
     return value in _TRUE
 
@@ -200,7 +221,8 @@ def number(properties: Mapping[str, str], name: str) -> int:
     value = text(properties, name)
     if not value.isdecimal() or not value.isascii() or len(value) > 12:
         raise UsageError(
-            f"The interpreter's setting {name} is {value[:40]!r}.", "Set it to a whole number."
+            _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
+            _("Set it to a whole number."),
         )
     return int(value)
 
@@ -216,8 +238,8 @@ def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> 
     value = text(properties, name).lower()
     if value not in words:
         raise UsageError(
-            f"The interpreter's setting {name} is {value[:40]!r}.",
-            f"Set it to {' or '.join(words)}.",
+            _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
+            _("Set it to {words}.").format(words=" or ".join(words)),
         )
     return value
 
@@ -236,11 +258,11 @@ def check_value(name: str, value: str) -> None:
         if not near and (name.upper() == name or name.startswith("zeppelin.")):
             return  # an environment variable of the process, or a setting of the server
         hint = (
-            f"Did you mean {near[0]}?"
+            _("Did you mean {near}?").format(near=near[0])
             if near
-            else "Names of environment variables are in capitals."
+            else _("Names of environment variables are in capitals.")
         )
-        raise UsageError(f"The interpreter has no setting {name[:80]}.", hint)
+        raise UsageError(_("The interpreter has no setting {name}.").format(name=name[:80]), hint)
     if item.kind == "checkbox":
         flag({name: value}, name)
     elif item.kind == "number":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import (
     Code,
     Context,
@@ -53,7 +54,7 @@ class LocalInterpreter(Interpreter):
             self._stops[context.key] = stop
         try:
             if context.recovering:
-                return _text_result("The interpreter was restarted. Run this paragraph again.")
+                return _text_result(_("The interpreter was restarted. Run this paragraph again."))
             paragraphs = self.server.paragraphs(context.note_id, context.user)
             note = read_note(paragraphs, interpreter_names(context.note_id))
             own = next((item for item in note if item.paragraph_id == context.paragraph_id), None)

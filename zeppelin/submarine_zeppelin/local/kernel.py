@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.local.kernel_process import KernelProcess, complete
 
 T = TypeVar("T")
@@ -93,7 +94,7 @@ class Kernel:
 
     def _start(self) -> bool:
         if self._closed:
-            raise KernelDiedError("The session has ended.", "Run the paragraph again.")
+            raise KernelDiedError(_("The session has ended."), _("Run the paragraph again."))
         if self._process.alive:
             return False
         self._process.end()
@@ -171,8 +172,8 @@ class Kernel:
             pass
         if not self.running:
             raise KernelDiedError(
-                "The Python process of this note has ended, and its variables are lost.",
-                "Run the paragraphs again; the next run starts a new process.",
+                _("The Python process of this note has ended, and its variables are lost."),
+                _("Run the paragraphs again; the next run starts a new process."),
             )
         return None
 

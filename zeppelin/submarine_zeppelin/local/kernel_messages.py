@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_zeppelin.display import OutputBuffer, terminal_html
 from submarine_zeppelin.interface import DEFAULT_LIMIT, Kind
 from submarine_zeppelin.local.kernel import Kernel
@@ -93,7 +94,7 @@ class ExecutionOutput:
         text = "\n".join(str(line) for line in lines) if isinstance(lines, list) else ""
         named = _COLOURS.sub("", self._session.replace_numbers(text))
         places = re.findall(rf"{re.escape(self._name)}, line (\d{{1,9}})", named)
-        where = f" in line {places[-1]}" if self._name and places else ""
+        where = _(" in line {places}").format(places=places[-1]) if self._name and places else ""
         return f"{one_line(str(reply.get('ename')), 100)}{where}"
 
     def _display(self, kind: str, content: Mapping[str, Any]) -> None:
@@ -124,7 +125,12 @@ def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
         messages = [(Kind.TABLE, table["table"])]
         if table.get("rows") != table.get("shown"):
             messages.append(
-                (Kind.TEXT, f"The first {table.get('shown'):,} of {table.get('rows'):,} rows.")
+                (
+                    Kind.TEXT,
+                    _("The first {shown:,} of {rows:,} rows.").format(
+                        shown=table.get("shown"), rows=table.get("rows")
+                    ),
+                )
             )
         return messages
     if isinstance(data.get("image/png"), str):

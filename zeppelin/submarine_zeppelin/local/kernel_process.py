@@ -16,6 +16,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE
+from submarine_runtime.translation import _
 
 #: Timeouts of the start and the shutdown of a kernel in seconds.
 START_TIMEOUT, SHUTDOWN_TIMEOUT = 120.0, 1.0
@@ -62,8 +63,8 @@ class KernelProcess:
         python, argv = self._python, ["-m", "ipykernel_launcher", "-f", "{connection_file}"]
         if shutil.which(python) is None:
             raise UsageError(
-                f"There is no Python at {python[:200]} (zeppelin.python).",
-                "Correct the setting zeppelin.python of the interpreter, or leave it empty.",
+                _("There is no Python at {python} (zeppelin.python).").format(python=python[:200]),
+                _("Correct the setting zeppelin.python of the interpreter, or leave it empty."),
             )
 
         class SingleKernelSpecManager(KernelSpecManager):
@@ -102,17 +103,19 @@ class KernelProcess:
             reason = self._last_output()
             self.end()
             raise UsageError(
-                f"{self._python} does not start as a kernel: {reason}",
-                "Install ipykernel in it, or leave the setting zeppelin.python empty.",
+                _("{python} does not start as a kernel: {reason}").format(
+                    python=self._python, reason=reason
+                ),
+                _("Install ipykernel in it, or leave the setting zeppelin.python empty."),
             ) from None
 
     def _last_output(self) -> str:
         """Return the last line that the process has printed."""
         if self.directory is None:
-            return "there is no output."
+            return _("there is no output.")
         data = (self.directory / "kernel.log").read_bytes()[-2000:]
         lines = data.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1][:300] if lines else "there is no output."
+        return lines[-1][:300] if lines else _("there is no output.")
 
     def signal(self, number: int) -> None:
         """Send a signal to the process and its child processes."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.program import PROGRAM, merge_cells, package_files
+from submarine_runtime.translation import _
 from submarine_zeppelin.display import OutputBuffer
 from submarine_zeppelin.interface import (
     Code,
@@ -32,9 +33,9 @@ from submarine_zeppelin.local.kernel_messages import ExecutionOutput, PythonSess
 from submarine_zeppelin.notes import Paragraph, collect_cells, record_exception
 
 _MAX_COMPLETIONS = 100
-_EXITED = (
-    "The Python process of this note has exited as requested, and its variables are lost. The next "
-    "paragraph starts a new process.\n"
+_EXITED = _(
+    "The Python process of this note has exited as requested, and its variables are lost. The "
+    "next paragraph starts a new process.\n"
 )
 
 
@@ -90,7 +91,9 @@ class PythonInterpreter(LocalInterpreter):
 
     def _describe_collected(self, own: Paragraph | None) -> str:
         file = own.file if own is not None else PROGRAM
-        return f"This paragraph is part of {file or PROGRAM} and was not run here."
+        return _("This paragraph is part of {file} and was not run here.").format(
+            file=file or PROGRAM
+        )
 
     def _run(
         self,
@@ -104,7 +107,7 @@ class PythonInterpreter(LocalInterpreter):
         session = self._session(context.note_id)
         while not session.lock.acquire(timeout=0.1):
             if stop.is_set():
-                return Result(Code.ERROR, (Message(Kind.TEXT, "Stopped before the start."),))
+                return Result(Code.ERROR, (Message(Kind.TEXT, _("Stopped before the start.")),))
         try:
             if session.kernel.start():
                 session.paragraph_names.clear()
@@ -169,8 +172,12 @@ def align_lines(text: str) -> str:
 def _name(own: Paragraph | None, context: Context) -> str:
     if own is not None:
         title = f' "{own.title}"' if own.title else ""
-        return f"Paragraph {own.number}{title}"
-    return f'Paragraph "{context.title}"' if context.title else "This paragraph"
+        return _("Paragraph {number}{title}").format(number=own.number, title=title)
+    return (
+        _('Paragraph "{title}"').format(title=context.title)
+        if context.title
+        else _("This paragraph")
+    )
 
 
 def _reload_code(modules: list[str]) -> str:

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 
+from submarine_runtime.translation import _
 from submarine_zeppelin.display import OutputBuffer
 from submarine_zeppelin.interface import (
     Code,
@@ -48,7 +49,7 @@ class ShellInterpreter(LocalInterpreter):
         own: Paragraph | None,
         stop: threading.Event,
     ) -> Result:
-        name = f"Paragraph {own.number}" if own is not None else "Paragraph"
+        name = _("Paragraph {number}").format(number=own.number) if own is not None else "Paragraph"
         buffer = OutputBuffer(output, output_limit(self.properties))
         limit = settings.number(self.properties, "shell.command.timeout.millisecs") / 1000
         deadline = time.monotonic() + limit if limit else None
@@ -58,14 +59,20 @@ class ShellInterpreter(LocalInterpreter):
                 buffer.write(chunk)
                 buffer.refresh()
                 if stop.is_set():
-                    reason = reason or "Stopped."
+                    reason = reason or _("Stopped.")
                 elif deadline is not None and time.monotonic() > deadline:
-                    reason = reason or f"Ended after {limit:g} s (shell.command.timeout.millisecs)."
+                    reason = reason or _(
+                        "Ended after {limit:g} s (shell.command.timeout.millisecs)."
+                    ).format(limit=limit)
                 if reason:
                     script.terminate()
             code = script.code
         if not reason and code:
-            reason = f"Exit code {code}." if code > 0 else f"Ended by signal {-code}."
+            reason = (
+                _("Exit code {code}.").format(code=code)
+                if code > 0
+                else _("Ended by signal {code}.").format(code=-code)
+            )
         if reason:
             buffer.write(f"{reason}\n")
         return Result(Code.ERROR if reason else Code.SUCCESS, buffer.messages())
@@ -73,9 +80,11 @@ class ShellInterpreter(LocalInterpreter):
     def _describe_collected(self, own: Paragraph | None) -> str:
         file = own.file if own is not None else ""
         if file:
-            return f"This paragraph is the file {file} of the program and was not run here."
-        hint = "Give it a title such as prepare.sh to make it a file of the program."
-        return f"This paragraph was not run here. {hint}"
+            return _(
+                "This paragraph is the file {file} of the program and was not run here."
+            ).format(file=file)
+        hint = _("Give it a title such as prepare.sh to make it a file of the program.")
+        return _("This paragraph was not run here. {hint}").format(hint=hint)
 
 
 class _Script:

@@ -18,6 +18,7 @@ from concurrent.futures import Future, TimeoutError as NotYet
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_runtime.values import archive, decoder, encoder
 from submarine_zeppelin.local.kernel_messages import PythonSession
 
@@ -47,8 +48,8 @@ def pack_session_values(session_id: str, note_id: str, names: Sequence[str]) -> 
         session = _sessions.get((session_id, note_id))
     if session is None or not session.kernel.running:
         raise UsageError(
-            "--with packs variables of the note's Python session, which has not started.",
-            "Run the %submarine.python paragraphs that define them first.",
+            _("--with packs variables of the note's Python session, which has not started."),
+            _("Run the %submarine.python paragraphs that define them first."),
         )
     stopped = threading.Event()
     future: Future[bytes] = Future()
@@ -105,7 +106,9 @@ def _fetch(session: PythonSession, names: Sequence[str], stopped: threading.Even
             return target.read_bytes()
         except (OSError, ValueError):
             reason = f"{reply.get('ename')}: {reply.get('evalue')}"[:300]
-            raise UsageError(f"--with could not be packed in the note's Python: {reason}") from None
+            raise UsageError(
+                _("--with could not be packed in the note's Python: {reason}").format(reason=reason)
+            ) from None
 
 
 def _check_report(report: dict[str, object]) -> None:
@@ -113,12 +116,19 @@ def _check_report(report: dict[str, object]) -> None:
     if isinstance(missing, str):
         words = [word for word in own if isinstance(word, str)] if isinstance(own, list) else []
         close = difflib.get_close_matches(missing, words, 1)
-        hint = f"Did you mean {close[0]}?" if close else "Run the paragraph that defines it first."
+        hint = (
+            _("Did you mean {close}?").format(close=close[0])
+            if close
+            else _("Run the paragraph that defines it first.")
+        )
         raise UsageError(
-            f"--with names {missing}, which the note's Python session does not define.", hint
+            _("--with names {missing}, which the note's Python session does not define.").format(
+                missing=missing
+            ),
+            hint,
         )
     if isinstance(message := report.get("wrong"), str):
-        raise UsageError(f"--with cannot pack this value: {message}")
+        raise UsageError(_("--with cannot pack this value: {message}").format(message=message))
 
 
 @functools.cache

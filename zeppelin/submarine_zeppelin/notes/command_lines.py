@@ -8,6 +8,7 @@ import shlex
 from submarine_jobs.commands import CellBody
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import cell_verbs
+from submarine_runtime.translation import _
 
 #: Start of a text that does not consist of commands: YAML, or the first of several job files.
 _BODY_START = re.compile(r"\s*(?:[\w.]+\s*[:=]|[-{\[]|#\s*[\w.-]+\.job\s*$)")
@@ -67,7 +68,9 @@ def split_words(line: str) -> list[str]:
     try:
         return shlex.split(line)
     except ValueError:
-        raise UsageError(f"A closing quotation mark is missing in {line[:80]!r}.") from None
+        raise UsageError(
+            _("A closing quotation mark is missing in {line!r}.").format(line=line[:80])
+        ) from None
 
 
 def normalize_newlines(text: str) -> str:

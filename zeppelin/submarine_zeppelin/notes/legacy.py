@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import Context, properties as settings
 
 DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
@@ -22,10 +23,10 @@ TENSORBOARD_RUN, TENSORBOARD_STOP = "TENSORBOARD_RUN", "TENSORBOARD_STOP"
 #: Actions in the list of the form, with their labels.
 ACTIONS = {
     "SHOW": "Show",
-    JOB_RUN: "Run the job",
-    JOB_STOP: "Stop the job",
-    TENSORBOARD_RUN: "Start TensorBoard",
-    TENSORBOARD_STOP: "Stop TensorBoard",
+    JOB_RUN: _("Run the job"),
+    JOB_STOP: _("Stop the job"),
+    TENSORBOARD_RUN: _("Start TensorBoard"),
+    TENSORBOARD_STOP: _("Stop TensorBoard"),
 }
 _WORDS = {
     **{word: word for word in (DASHBOARD, USAGE, CLEAN, *list(ACTIONS)[1:])},
@@ -95,13 +96,13 @@ class FormFields:
         }
         forms = {
             "command": _select("command", "Command", ACTIONS),
-            "checkpoint_path": _box("checkpoint_path", "Checkpoint path (from the settings)"),
-            "input_path": _box("input_path", "Input path (%input_path%)"),
-            "worker_launch_cmd": _box("worker_launch_cmd", "Worker launch command"),
+            "checkpoint_path": _box("checkpoint_path", _("Checkpoint path (from the settings)")),
+            "input_path": _box("input_path", _("Input path (%input_path%)")),
+            "worker_launch_cmd": _box("worker_launch_cmd", _("Worker launch command")),
         }
         if distributed:
             params["ps_launch_cmd"] = self.ps_launch_cmd
-            forms["ps_launch_cmd"] = _box("ps_launch_cmd", "PS launch command")
+            forms["ps_launch_cmd"] = _box("ps_launch_cmd", _("PS launch command"))
         params["clean_checkpoint"] = []
         forms["clean_checkpoint"] = {
             "type": "CheckBox",
@@ -110,7 +111,7 @@ class FormFields:
             "defaultValue": [],
             "hidden": False,
             "options": [
-                {"value": "true", "displayName": "Clean the checkpoint path before the run"}
+                {"value": "true", "displayName": _("Clean the checkpoint path before the run")}
             ],
         }
         return {"params": params, "forms": forms}
@@ -148,9 +149,11 @@ def check_cleanable(path: str) -> None:
     parts = [part for part in posixpath.normpath(urlsplit(path).path).split("/") if part]
     if len(parts) <= MAX_SHALLOW_PARTS or ".." in parts:
         raise UsageError(
-            f"The checkpoint path {path[:200]} is not cleaned: it has {len(parts)} parts and needs "
-            f"at least {MAX_SHALLOW_PARTS + 1}, so that no other files are removed.",
-            "Set tf.checkpoint.path to a deeper directory, or clear the checkbox.",
+            _(
+                "The checkpoint path {path} is not cleaned: it has {count} parts and needs at "
+                "least {max_shallow_parts}, so that no other files are removed."
+            ).format(path=path[:200], count=len(parts), max_shallow_parts=MAX_SHALLOW_PARTS + 1),
+            _("Set tf.checkpoint.path to a deeper directory, or clear the checkbox."),
         )
 
 
@@ -158,8 +161,8 @@ def run_words(properties: Mapping[str, str], fields: FormFields, context: Contex
     """Return the command line of ``run`` for the form and the settings."""
     if not fields.worker_launch_cmd:
         raise UsageError(
-            "The form has no worker launch command.",
-            "Enter one, such as python main.py; main.py consists of the note's paragraphs.",
+            _("The form has no worker launch command."),
+            _("Enter one, such as python main.py; main.py consists of the note's paragraphs."),
         )
     words = ["run", f"--name={job_name(context)}"]
     for option, value in (

@@ -24,6 +24,7 @@ from submarine_jobs.program import (
     check_file_name,
 )
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import NoteParagraph, ParagraphKey
 
 #: Prefix of a paragraph's number in a cell's label; ``wording`` replaces it in messages.
@@ -177,14 +178,19 @@ class Paragraph:
         if self.entry == "sh" and title.endswith(".sh"):
             if not _SHELL_FILE.fullmatch(title) or len(title) > 200:
                 raise self._title_error(
-                    "its title is not a valid file name.",
-                    "Use letters, digits, _ and -, such as prepare.sh.",
+                    _("its title is not a valid file name."),
+                    _("Use letters, digits, _ and -, such as prepare.sh."),
                 )
             return title
         return ""
 
     def _title_error(self, message: str, fix: str) -> UsageError:
-        return UsageError(f"Paragraph {self.number}, {one_line(self.title, 80)!r}: {message}", fix)
+        return UsageError(
+            _("Paragraph {number}, {title!r}: {message}").format(
+                number=self.number, title=one_line(self.title, 80), message=message
+            ),
+            fix,
+        )
 
 
 def read_note(paragraphs: Iterable[NoteParagraph], names: InterpreterNames) -> list[Paragraph]:
@@ -219,8 +225,17 @@ def check_options(entry: str, options: Iterable[str], where: str = "") -> None:
     for word in options:
         near = difflib.get_close_matches(word.partition("=")[0].lower(), OPTIONS, 1)
         if word and word not in OPTIONS and (near or "=" not in word):
-            hint = f"Did you mean ({near[0]})?" if near else f"Use ({') or ('.join(OPTIONS)})."
-            raise UsageError(f"{where}%submarine.{entry} has no option ({word[:40]}).", hint)
+            hint = (
+                _("Did you mean ({near})?").format(near=near[0])
+                if near
+                else _("Use ({options}).").format(options=") or (".join(OPTIONS))
+            )
+            raise UsageError(
+                _("{where}%submarine.{entry} has no option ({word}).").format(
+                    where=where, entry=entry, word=word[:40]
+                ),
+                hint,
+            )
 
 
 def collect_cells(note: Sequence[Paragraph]) -> CellCollection:
@@ -235,7 +250,11 @@ def collect_cells(note: Sequence[Paragraph]) -> CellCollection:
     collection = CellCollection()
     for item in note:
         if item.entry == "python":
-            check_options(item.entry, sorted(item.options), f"Paragraph {item.number}: ")
+            check_options(
+                item.entry,
+                sorted(item.options),
+                _("Paragraph {number}: ").format(number=item.number),
+            )
         if item.entry == "python" and not item.local and item.body.strip():
             collection.add(
                 Cell(

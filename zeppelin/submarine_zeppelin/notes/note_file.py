@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import NoteParagraph
 from submarine_zeppelin.notes.note import GROUP, InterpreterNames, Paragraph, read_note
 
@@ -34,10 +35,19 @@ def read_note_file(path: Path) -> NoteFile:
     """
     try:
         if path.stat().st_size > _MAX_SIZE:
-            raise UsageError(f"{path} is larger than {_MAX_SIZE >> 20} MiB.", "Clear its outputs.")
+            raise UsageError(
+                _("{path} is larger than {max_size} MiB.").format(
+                    path=path, max_size=_MAX_SIZE >> 20
+                ),
+                _("Clear its outputs."),
+            )
         document = json.loads(path.read_bytes())
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise UsageError(
+            _("{path} cannot be read: {strerror}.").format(
+                path=path, strerror=error.strerror or error
+            )
+        ) from None
     except (ValueError, RecursionError):
         raise _format_error(path) from None
     listed = document.get("paragraphs") if isinstance(document, dict) else None
@@ -60,7 +70,10 @@ def read_note_file(path: Path) -> NoteFile:
 
 
 def _format_error(path: Path) -> UsageError:
-    return UsageError(f"{path} is not a Zeppelin note.", "Use a .zpln file, or export the note.")
+    return UsageError(
+        _("{path} is not a Zeppelin note.").format(path=path),
+        _("Use a .zpln file, or export the note."),
+    )
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_zeppelin.notes.notebook_export import ExportedNotebook
 
 _UNFIT = re.compile(r"[^\w.-]+")
@@ -44,7 +45,11 @@ def write_notebook(exported: ExportedNotebook, folder: Path, stem: str) -> Path:
             _write(folder / name, data)
     except OSError as error:
         where = error.filename or folder
-        raise UsageError(f"{where} cannot be written: {error.strerror or error}.") from None
+        raise UsageError(
+            _("{where} cannot be written: {strerror}.").format(
+                where=where, strerror=error.strerror or error
+            )
+        ) from None
     return path
 
 

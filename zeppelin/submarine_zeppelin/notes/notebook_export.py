@@ -16,6 +16,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import MAGIC, ONLY_TAG, PROGRAM, cell_verbs
+from submarine_runtime.translation import _
 from submarine_zeppelin.notes import legacy
 from submarine_zeppelin.notes.command_lines import parse_cell_verb, split_commands
 from submarine_zeppelin.notes.note import Paragraph, shell_files
@@ -90,8 +91,8 @@ def check_replaceable(path: Path) -> None:
         ours = False
     if not ours:
         raise UsageError(
-            f"{path} exists and was not exported from a note.",
-            "Use another file with -o, or overwrite it with --force.",
+            _("{path} exists and was not exported from a note.").format(path=path),
+            _("Use another file with -o, or overwrite it with --force."),
         )
 
 
@@ -148,15 +149,21 @@ def _commands(body: str, files: Sequence[str]) -> str:
 def _left_out(paragraph: Paragraph) -> str:
     words = paragraph.body.split(maxsplit=1)
     if paragraph.entry == "sh":
-        reason = "it is a file of the program and is exported as a file"
+        reason = _("it is a file of the program and is exported as a file")
     elif paragraph.entry == "submarine" and words and words[0] in cell_verbs():
-        reason = "it defines a workflow"
+        reason = _("it defines a workflow")
     elif paragraph.entry == "submarine":
-        reason = "its form works in Zeppelin only"
+        reason = _("its form works in Zeppelin only")
     else:
-        reason = f"it belongs to %{paragraph.name}" if paragraph.name else "it has no interpreter"
+        reason = (
+            _("it belongs to %{paragraph}").format(paragraph=paragraph.name)
+            if paragraph.name
+            else _("it has no interpreter")
+        )
     title = f" {paragraph.title!r}" if paragraph.title else ""
-    return f"Paragraph {paragraph.number}{title} is not exported: {reason}."
+    return _("Paragraph {number}{title} is not exported: {reason}.").format(
+        number=paragraph.number, title=title, reason=reason
+    )
 
 
 def _cell(
@@ -187,7 +194,7 @@ def _document(cells: list[dict[str, Any]], note_id: str) -> dict[str, Any]:
     return {
         "cells": cells,
         "metadata": {
-            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "kernelspec": {"display_name": _("Python 3"), "language": "python", "name": "python3"},
             "language_info": {"name": "python"},
             "submarine": {"note": note_id},
         },

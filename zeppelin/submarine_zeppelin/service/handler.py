@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from submarine_runtime.translation import _
 from submarine_zeppelin.execution import (
     UNKNOWN,
     Execution,
@@ -117,7 +118,7 @@ class Handler:
             message = str(error)
         except Exception:
             log.exception("a paragraph could not be run")
-            message = "Internal error in Submarine. See the interpreter's log."
+            message = _("Internal error in Submarine. See the interpreter's log.")
         return wire_result(Result(Code.ERROR, (Message(Kind.TEXT, message + "\n"),)), wire)
 
     def result_sent(self, *, delivered: bool) -> None:
@@ -180,7 +181,9 @@ class Handler:
 
     angularObjectAdd = angularObjectRemove = angularRegistryPush = angularObjectUpdate
 
-    def loadApplication(self, *_: Any) -> Any:
-        return protocol.RemoteApplicationResult(success=False, msg="Submarine has no applications.")
+    def loadApplication(self, *_unused: Any) -> Any:
+        return protocol.RemoteApplicationResult(
+            success=False, msg=_("Submarine has no applications.")
+        )
 
     unloadApplication = runApplication = loadApplication

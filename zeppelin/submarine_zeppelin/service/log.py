@@ -15,6 +15,8 @@ from collections.abc import Mapping
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from submarine_runtime.translation import _
+
 _SECRET_NAME = re.compile(
     r"pass|secret|token|credential|private|access.?key|keytab|signing|salt", re.I
 )
@@ -79,7 +81,12 @@ def set_up_logging(group: str, mask: SecretsMask) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
             handler = RotatingFileHandler(path, maxBytes=_SIZE, backupCount=_OLD, delay=True)
         except OSError as error:
-            print(f"Submarine logs to standard error: {path}: {error.strerror}", file=sys.stderr)
+            print(
+                _("Submarine logs to standard error: {path}: {strerror}").format(
+                    path=path, strerror=error.strerror
+                ),
+                file=sys.stderr,
+            )
     handler.setFormatter(_Formatter(mask))
     root = logging.getLogger()
     root.handlers = [handler]

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 
 from submarine_jobs.client import started_jobs
 from submarine_jobs.concurrency import use_subprocesses
+from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import release_drivers
 from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter
 from submarine_zeppelin.interface import (
@@ -180,11 +181,18 @@ def main(words: Sequence[str] | None = None) -> int:
     except OSError as error:
         ports = arguments.ports
         allowed = f"{ports.start}:{ports.stop - 1}" if ports else "any"
-        print(f"Submarine cannot listen ({error}; ports: {allowed}).", file=sys.stderr)
+        print(
+            _("Submarine cannot listen ({error}; ports: {allowed}).").format(
+                error=error, allowed=allowed
+            ),
+            file=sys.stderr,
+        )
         return 1
     except (ServerUnavailableError, EventRefusedError) as error:
         print(
-            f"The registration with Zeppelin's server at {address} failed: {error}.",
+            _("The registration with Zeppelin's server at {address} failed: {error}.").format(
+                address=address, error=error
+            ),
             file=sys.stderr,
         )
         return 1

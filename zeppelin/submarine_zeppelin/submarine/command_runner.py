@@ -13,6 +13,7 @@ from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import properties as settings
 from submarine_zeppelin.notes import (
     TERMINAL_VERBS,
@@ -92,8 +93,11 @@ class CommandRunner:
             return self._tensorboards.show(words[1:], self._frontend)
         if words[:1] == ["clear"] and not asks:
             self._frontend.say(
-                "There is nothing to clear: the program consists of the note's current paragraphs. "
-                "To remove a paragraph from it, delete the paragraph or change its interpreter."
+                _(
+                    "There is nothing to clear: the program consists of the note's current "
+                    "paragraphs. To remove a paragraph from it, delete the paragraph or change "
+                    "its interpreter."
+                )
             )
             return True
         if words[:1] == ["workflow"]:
@@ -111,7 +115,7 @@ class CommandRunner:
             self._frontend.page.set_step("")
         succeeded = show_outcome(outcome, self._frontend)
         if succeeded and words[:1] == ["logs"] and self._frontend.page.empty:
-            self._frontend.say("This log is still empty.")
+            self._frontend.say(_("This log is still empty."))
         if outcome.exit_code == INTERRUPTED:
             self._stop_runs(words)
         return succeeded
@@ -168,6 +172,6 @@ def _check_permitted(words: Sequence[str]) -> None:
     # These verbs change Zeppelin's machine or account.
     if (verb in TERMINAL_VERBS and verb in plugins()) or "--stop-driver" in words:
         raise UsageError(
-            f"{verb} is only available in a terminal on this machine.",
-            f"Run submarine {verb} there.",
+            _("{verb} is only available in a terminal on this machine.").format(verb=verb),
+            _("Run submarine {verb} there.").format(verb=verb),
         )

@@ -8,13 +8,14 @@ from typing import Any
 from submarine_jobs.client import Job
 from submarine_jobs.errors import JobNotFoundError, UsageError
 from submarine_jobs.text import escape_html_line
+from submarine_runtime.translation import _
 from submarine_zeppelin.interface import properties as settings
 from submarine_zeppelin.notes import legacy
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 
 Forms = Mapping[str, Any] | None
-_USAGE = """\
+_USAGE = _("""\
 Commands of Zeppelin's former Submarine interpreter, one per line:
   dashboard           show a form with fields and a list of actions
   JOB_RUN, JOB_STOP   run the job of the form; stop it
@@ -24,7 +25,7 @@ Options of the Submarine command line are supported by their names:
   run tf-job-001 --num_workers 2 --worker_resources memory=8G,vcores=2,gpu=1 \\
       --input_path hdfs://default/data --worker_launch_cmd "python main.py %input_path%"
 
-"""
+""")
 #: Zeppelin's style sheets remove the triangle, which shows that the element can be opened.
 _SUMMARY = "display:list-item;cursor:pointer;opacity:.72"
 
@@ -90,8 +91,10 @@ class Dashboard:
             self._frontend.show(self._job(legacy.job_name(self._frontend.context)))
         except JobNotFoundError:
             self._frontend.page.add_text(
-                "The form has not run a job of this note yet. Complete it, choose "
-                f"{legacy.ACTIONS[legacy.JOB_RUN]!r} in its list, and run this paragraph."
+                _(
+                    "The form has not run a job of this note yet. Complete it, choose "
+                    "{actions!r} in its list, and run this paragraph."
+                ).format(actions=legacy.ACTIONS[legacy.JOB_RUN])
             )
         rows = "".join(
             f'<tr><td style="padding-right:16px">{escape_html_line(item.name)}</td><td>'
@@ -110,14 +113,14 @@ class Dashboard:
     def _stop(self, name: str) -> bool:
         job = self._running(name)
         if job is None:
-            self._frontend.page.add_text(f"No job {name} is running.")
+            self._frontend.page.add_text(_("No job {name} is running.").format(name=name))
             return True
         return self._execute(["cancel", job.id])
 
     def _job(self, name: str) -> Job:
         found = self._frontend.session(self._frontend.config()).job(name)
         if found.name != name:
-            raise JobNotFoundError(f"There is no job {name}.", "")
+            raise JobNotFoundError(_("There is no job {name}.").format(name=name), "")
         return found
 
     def _running(self, name: str) -> Job | None:
@@ -131,23 +134,27 @@ class Dashboard:
         path = legacy.checkpoint_path(self._frontend.properties, self._frontend.context)
         if not path:
             raise UsageError(
-                "There is no checkpoint path to clean.",
-                "Set tf.checkpoint.path, or clear the checkbox.",
+                _("There is no checkpoint path to clean."),
+                _("Set tf.checkpoint.path, or clear the checkbox."),
             )
         legacy.check_cleanable(path)
         if self._running(legacy.job_name(self._frontend.context)) is not None:
             raise UsageError(
-                f"{path[:200]} is not cleaned, because the job that writes there is running.",
-                "Stop the job first.",
+                _("{path} is not cleaned, because the job that writes there is running.").format(
+                    path=path[:200]
+                ),
+                _("Stop the job first."),
             )
-        storage, _ = self._frontend.session(self._frontend.config()).backend().job_root()
+        storage, _unused = self._frontend.session(self._frontend.config()).backend().job_root()
         place = storage.path_of(path)
         if place is None:
             raise UsageError(
-                f"{path[:200]} is not in {storage.prefix}, so it cannot be cleaned from here."
+                _("{path} is not in {prefix}, so it cannot be cleaned from here.").format(
+                    path=path[:200], prefix=storage.prefix
+                )
             )
         storage.delete(place, recursive=True)
-        self._frontend.page.add_text(f"Cleaned {path}.")
+        self._frontend.page.add_text(_("Cleaned {path}.").format(path=path))
 
     def _clean(self) -> bool:
         config = self._frontend.config()
@@ -157,6 +164,6 @@ class Dashboard:
             if row.user == self._frontend.context.user:
                 index.mark_final(row.job_id)
         self._frontend.page.add_text(
-            "Cleared the form. Jobs continue; `%submarine list` shows them."
+            _("Cleared the form. Jobs continue; `%submarine list` shows them.")
         )
         return True

@@ -20,6 +20,7 @@ from submarine_jobs.model import JobSpec, fill_spec, with_extra_roles
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
 from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import child_environment, paragraph_config, shared_session
 from submarine_zeppelin.display import CardUpdater, JobCard, Page
 from submarine_zeppelin.interface import Context, ParagraphGoneError, ParagraphKey
@@ -39,7 +40,7 @@ from submarine_zeppelin.notes import (
 from submarine_zeppelin.submarine.job_index import ORIGIN, RUN, ParagraphJob, ParagraphJobIndex
 
 log = logging.getLogger(__name__)
-_NO_PROGRAM = (
+_NO_PROGRAM = _(
     "raise SystemExit('This note has no %submarine.python paragraph. Use --worker_launch_cmd.')"
 )
 #: MIME type that describes a workflow run in a display.
@@ -231,8 +232,10 @@ class ZeppelinFrontend(Frontend):
         self.submitting = None
         for job_id in ParagraphJobIndex.active_jobs(session.store, self.context.key):
             if job_id not in before:
-                self.page.add_text(f"{job_id} was being submitted and is cancelled.")
-                session.job(job_id).cancel("stopped in Zeppelin")
+                self.page.add_text(
+                    _("{job_id} was being submitted and is cancelled.").format(job_id=job_id)
+                )
+                session.job(job_id).cancel(_("stopped in Zeppelin"))
 
     def index_row(self, job: Job) -> ParagraphJob:
         """Return the row of the job in the index."""
@@ -269,8 +272,10 @@ class ParagraphSession(Session):
             found = self._find_active(spec, index)
             if found is not None:
                 self._frontend.say(
-                    f"{found.id} of this paragraph is the same job and has not ended, so no job "
-                    "was submitted. Cancel it first to submit the job again."
+                    _(
+                        "{id} of this paragraph is the same job and has not ended, so no job "
+                        "was submitted. Cancel it first to submit the job again."
+                    ).format(id=found.id)
                 )
                 self._frontend.page.started = True
                 return found

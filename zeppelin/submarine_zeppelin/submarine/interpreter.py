@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.grammar import complete_below
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_zeppelin.display import CardUpdater, Page
 from submarine_zeppelin.interface import (
     Code,
@@ -82,7 +83,7 @@ class SubmarineInterpreter(Interpreter):
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
-            page.add_text("Stopped.")
+            page.add_text(_("Stopped."))
             succeeded = False
         except SubmarineError as error:
             page.add_text(error_text(error))
@@ -201,7 +202,7 @@ class SubmarineInterpreter(Interpreter):
                 frontend.watch(job)
         if not jobs:
             page.add_text(
-                "The interpreter was restarted during this run, which had started no job."
+                _("The interpreter was restarted during this run, which had started no job.")
             )
             return Result(Code.ERROR, page.messages())
         page.show()

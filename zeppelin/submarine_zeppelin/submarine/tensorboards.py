@@ -12,6 +12,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
 from submarine_jobs.tensorboards import MAX_JOBS, Board
 from submarine_jobs.text import escape_html, web_link
+from submarine_runtime.translation import _
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 
 #: Maximum number of TensorBoards. The oldest is stopped for a new one.
@@ -30,7 +31,7 @@ class LocalTensorBoards:
         names = [word for word in words if not word.startswith("-")]
         if len(names) != len(words):
             raise UsageError(
-                "tensorboard has no options in a paragraph.", "Use tensorboard JOB ..."
+                _("tensorboard has no options in a paragraph."), _("Use tensorboard JOB ...")
             )
         session = frontend.session(frontend.config())
         jobs = {job.id: job for job in map(session.job, names or ["last"])}
@@ -41,14 +42,21 @@ class LocalTensorBoards:
                 rest.append(job)
             else:
                 frontend.page.add_html(
-                    _link(f"TensorBoard of {job.id}", url, "in the job's containers")
+                    _link(
+                        _("TensorBoard of {id}").format(id=job.id),
+                        url,
+                        _("in the job's containers"),
+                    )
                 )
         if len(rest) > MAX_JOBS:
-            raise UsageError(f"A TensorBoard shows at most {MAX_JOBS} jobs.", "Name fewer jobs.")
+            raise UsageError(
+                _("A TensorBoard shows at most {max_jobs} jobs.").format(max_jobs=MAX_JOBS),
+                _("Name fewer jobs."),
+            )
         if rest:
             board = self._board(rest)
-            where = "only on Zeppelin's machine; from other machines through an SSH tunnel"
-            title = f"TensorBoard of {', '.join(job.id for job in rest)}"
+            where = _("only on Zeppelin's machine; from other machines through an SSH tunnel")
+            title = _("TensorBoard of {rest}").format(rest=", ".join(job.id for job in rest))
             frontend.page.add_html(_link(title, board.process.url, where))
             for notice in board.notices():
                 frontend.page.add_text(notice)

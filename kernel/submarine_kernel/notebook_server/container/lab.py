@@ -11,6 +11,8 @@ import time
 from datetime import datetime
 from typing import Any
 
+from submarine_runtime.translation import _
+
 from .application import Application, StartError
 
 
@@ -24,8 +26,11 @@ class Lab(Application):
         """Write the configuration with the token to a private file."""
         if importlib.util.find_spec("jupyterlab") is None:
             raise StartError(
-                f"there is no JupyterLab for {sys.executable} in the container. Install it there "
-                "(pip install jupyterlab), or choose an environment that has it with --python-env."
+                _(
+                    "there is no JupyterLab for {executable} in the container. Install it "
+                    "there (pip install jupyterlab), or choose an environment that has it with "
+                    "--python-env."
+                ).format(executable=sys.executable)
             )
         # Jupyter writes files that contain the token, one of them readable by all users.
         self.container.private_directory("jupyter")

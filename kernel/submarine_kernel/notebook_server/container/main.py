@@ -12,6 +12,8 @@ import sys
 import time
 from typing import Any
 
+from submarine_runtime.translation import _
+
 from .application import Application, StartError, newest_change
 from .environment import ContainerEnvironment
 from .lab import Lab
@@ -36,7 +38,7 @@ def main() -> None:
     parser.add_argument("--zeppelin-home", default="")
     options = parser.parse_args()
 
-    def stop(*_: Any) -> None:
+    def stop(*_unused: Any) -> None:
         raise _Terminated
 
     signal.signal(signal.SIGTERM, stop)
@@ -49,7 +51,7 @@ def main() -> None:
     except StartError as error:
         sys.exit(f"submarine: {error}")
     except _Terminated:
-        print(f"{app.label} was stopped.", flush=True)
+        print(_("{label} was stopped.").format(label=app.label), flush=True)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         app.stop()
@@ -60,16 +62,29 @@ def _serve(app: Application, container: ContainerEnvironment, idle: float) -> No
     deadline = time.monotonic() + START_SECONDS
     while not app.answers():
         if not app.running():
-            raise StartError(f"{app.label} ended before it was ready; its log has the reason.")
+            raise StartError(
+                _("{label} ended before it was ready; its log has the reason.").format(
+                    label=app.label
+                )
+            )
         if time.monotonic() > deadline:
-            raise StartError(f"{app.label} was not ready after {START_SECONDS:g} s.")
+            raise StartError(
+                _("{label} was not ready after {start_seconds:g} s.").format(
+                    label=app.label, start_seconds=START_SECONDS
+                )
+            )
         time.sleep(0.2)
     try:
         TlsListener(container.listen, container.port, container.tls(), app.port)
     except OSError as error:
-        raise StartError(f"port {container.port} is taken: {error}.") from error
+        raise StartError(
+            _("port {port} is taken: {error}.").format(port=container.port, error=error)
+        ) from error
     container.declare_tunnel(app.port)
-    print(f"{app.label} is ready on port {container.port}.", flush=True)
+    print(
+        _("{label} is ready on port {port}.").format(label=app.label, port=container.port),
+        flush=True,
+    )
     _wait(app, container, idle)
 
 
@@ -85,9 +100,16 @@ def _wait(app: Application, container: ContainerEnvironment, idle: float) -> Non
         due = time.monotonic() + pause
         used = max(began, app.last_used(), newest_change(container.notebooks))
         if time.time() - used >= idle:
-            print(f"{app.label} was not used for {idle:g} s: it ends.", flush=True)
+            print(
+                _("{label} was not used for {idle:g} s: it ends.").format(
+                    label=app.label, idle=idle
+                ),
+                flush=True,
+            )
             return
     code = app.process.wait() if app.process is not None else 0
-    print(f"{app.label} has ended with exit code {code}.", flush=True)
+    print(
+        _("{label} has ended with exit code {code}.").format(label=app.label, code=code), flush=True
+    )
     if code:
         sys.exit(1)
