@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line, printable
+from submarine_runtime.translation import _
 
 MASK = "***"
 _WORDS = (
@@ -152,13 +153,19 @@ def words_of(command: str) -> list[str]:
     try:
         words = shlex.split(command)
     except ValueError as exc:
-        raise UsageError(f"--notify: `{one_line(command, 80)}` cannot be parsed: {exc}.") from None
+        raise UsageError(
+            _("--notify: `{command}` cannot be parsed: {error}.").format(
+                command=one_line(command, 80), error=exc
+            )
+        ) from None
     if not words:
-        raise UsageError("--notify requires a command, such as --notify ./tell.sh.")
+        raise UsageError(_("--notify requires a command, such as --notify ./tell.sh."))
     if shutil.which(words[0]) is None:
         raise UsageError(
-            f"--notify: `{one_line(words[0], 80)}` is not an executable program.",
-            "Give its path, or a name on the PATH.",
+            _("--notify: `{words}` is not an executable program.").format(
+                words=one_line(words[0], 80)
+            ),
+            _("Give its path, or a name on the PATH."),
         )
     return words
 
@@ -198,9 +205,13 @@ def notify(
     except UsageError as exc:
         trouble = exc.message
     except OSError as exc:
-        trouble = f"it cannot be started: {exc.strerror or exc}"
+        trouble = _("it cannot be started: {strerror}").format(strerror=exc.strerror or exc)
     if trouble:
-        say(f"The notifier `{one_line(mask(command), 80)}` failed: {trouble.rstrip('.')}.")
+        say(
+            _("The notifier `{command}` failed: {trouble}.").format(
+                command=one_line(mask(command), 80), trouble=trouble.rstrip(".")
+            )
+        )
     return not trouble
 
 
@@ -226,13 +237,17 @@ def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], 
                 break
             except subprocess.TimeoutExpired:
                 if left <= 0:
-                    return f"it was stopped after {limit():.12g} s"
+                    return _("it was stopped after {limit:.12g} s").format(limit=limit())
     finally:
         if process.poll() is None:
             with suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    return f"it ended with code {process.returncode}" if process.returncode else ""
+    return (
+        _("it ended with code {returncode}").format(returncode=process.returncode)
+        if process.returncode
+        else ""
+    )
 
 
 def _last_words(output: IO[bytes]) -> str:

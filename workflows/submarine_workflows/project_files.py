@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model import Kind, Workflow, split_command
 
 MAX_FILE = 32 << 20
@@ -65,12 +66,18 @@ class Carried:
             return
         if "${" in path:
             raise UsageError(
-                f"The notebook `{path}` is unknown before the node runs, so it cannot be included.",
-                "Name the file, or a URL that the executor can read.",
+                _(
+                    "The notebook `{path}` is unknown before the node runs, so it cannot be "
+                    "included."
+                ).format(path=path),
+                _("Name the file, or a URL that the executor can read."),
             )
-        file = self._inside(path, "The notebook")
+        file = self._inside(path, _("The notebook"))
         if file.suffix != NOTEBOOK:
-            raise UsageError(f"{path} is not a notebook.", f"A notebook's name ends in {NOTEBOOK}.")
+            raise UsageError(
+                _("{path} is not a notebook.").format(path=path),
+                _("A notebook's name ends in {notebook}.").format(notebook=NOTEBOOK),
+            )
         self._add(file)
 
     def words(self, words: Iterable[str]) -> None:
@@ -93,10 +100,12 @@ class Carried:
         except (ValueError, NotImplementedError):
             found = []
         if not found:
-            raise UsageError(f"No file in {self._root} matches `{pattern}`.")
+            raise UsageError(
+                _("No file in {root} matches `{pattern}`.").format(root=self._root, pattern=pattern)
+            )
         for file in found:
             if not any(part in _SKIPPED for part in file.parts):
-                self._add(self._inside(str(file.relative_to(self._root)), "The file"))
+                self._add(self._inside(str(file.relative_to(self._root)), _("The file")))
 
     def everything(self) -> None:
         """Add the whole folder except hidden files, as for a project in Azkaban's own format."""
@@ -106,7 +115,7 @@ class Carried:
             if not hidden and file.is_file():
                 name = "/".join(parts)
                 _refuse_key(name, file)
-                self._take(name, self._read(self._inside(name, "The file")))
+                self._take(name, self._read(self._inside(name, _("The file"))))
 
     def _add(self, file: Path) -> None:
         name = file.relative_to(self._root).as_posix()
@@ -129,33 +138,45 @@ class Carried:
         self._size += len(content)
         if self._size > MAX_ALL or len(self.files) > MAX_FILES:
             raise UsageError(
-                f"The project would have more than {MAX_ALL >> 20} MiB or {MAX_FILES} files.",
-                "Store data on HDFS or elsewhere, and name it under `needs:`.",
+                _("The project would have more than {max_all} MiB or {max_files} files.").format(
+                    max_all=MAX_ALL >> 20, max_files=MAX_FILES
+                ),
+                _("Store data on HDFS or elsewhere, and name it under `needs:`."),
             )
 
     def _read(self, file: Path) -> bytes:
         try:
             if file.stat().st_size > MAX_FILE:
                 raise UsageError(
-                    f"{file} is larger than {MAX_FILE >> 20} MiB.",
-                    "Store it on HDFS or elsewhere, and read it from there.",
+                    _("{file} is larger than {max_file} MiB.").format(
+                        file=file, max_file=MAX_FILE >> 20
+                    ),
+                    _("Store it on HDFS or elsewhere, and read it from there."),
                 )
             return file.read_bytes()
         except OSError as exc:
-            raise UsageError(f"{file} cannot be read: {exc.strerror}.") from None
+            raise UsageError(
+                _("{file} cannot be read: {strerror}.").format(file=file, strerror=exc.strerror)
+            ) from None
 
     def _inside(self, path: str, what: str) -> Path:
         pure = PurePosixPath(path)
         if pure.is_absolute():
             raise UsageError(
-                f"{what} {path} has an absolute path.",
-                "Use a path relative to the workflow file, so that the file can be included.",
+                _("{what} {path} has an absolute path.").format(what=what, path=path),
+                _("Use a path relative to the workflow file, so that the file can be included."),
             )
         file = (self._root / path).resolve()
         if not file.is_relative_to(self._root):
-            raise UsageError(f"{what} {path} is outside the workflow's folder {self._root}.")
+            raise UsageError(
+                _("{what} {path} is outside the workflow's folder {root}.").format(
+                    what=what, path=path, root=self._root
+                )
+            )
         if not file.is_file():
-            raise UsageError(f"{what} {path} is not in {self._root}.")
+            raise UsageError(
+                _("{what} {path} is not in {root}.").format(what=what, path=path, root=self._root)
+            )
         return file
 
     def _named(self, directory: Path, word: str) -> Path | None:
@@ -181,25 +202,29 @@ class Carried:
     def _module(self, directory: Path, module: str) -> None:
         """Add a module beside a file, or the whole package that contains it."""
         dots = len(module) - len(module.lstrip("."))
-        for _ in range(dots - 1):
+        for _unused in range(dots - 1):
             directory = directory.parent
         first = module.lstrip(".").split(".")[0]
         if not first or not directory.is_relative_to(self._root):
             return
         if (directory / f"{first}.py").is_file():
-            self._add(self._inside(_relative(directory / f"{first}.py", self._root), "The module"))
+            self._add(
+                self._inside(_relative(directory / f"{first}.py", self._root), _("The module"))
+            )
         package = directory / first
         if package.is_dir() and any(package.glob("*.py")):
             for file in sorted(package.rglob("*.py")):
                 if not any(part in _SKIPPED for part in file.parts):
-                    self._add(self._inside(_relative(file, self._root), "The module"))
+                    self._add(self._inside(_relative(file, self._root), _("The module")))
 
 
 def _refuse_key(name: str, file: Path) -> None:
     if _KEYS.match(file.name):
         raise UsageError(
-            f"{name} looks like a credential, and all users of the project could read it.",
-            "Store it on the executor's host, and name its path.",
+            _("{name} looks like a credential, and all users of the project could read it.").format(
+                name=name
+            ),
+            _("Store it on the executor's host, and name its path."),
         )
 
 
@@ -227,7 +252,8 @@ def _bare(name: str, content: bytes) -> tuple[bytes, list[str]]:
         code = [cell for cell in cells if cell.get("cell_type") == "code"]
     except (ValueError, KeyError, TypeError, AttributeError):
         raise UsageError(
-            f"{name} is not a notebook.", "A notebook of format 4 is JSON with a list `cells`."
+            _("{name} is not a notebook.").format(name=name),
+            _("A notebook of format 4 is JSON with a list `cells`."),
         ) from None
     lines: list[str] = []
     for cell in code:
@@ -269,7 +295,7 @@ def carry(
         If a file is missing, too large, a credential, or outside ``root``.
     """
     carried = Carried(root)
-    for _, node in workflow.walk():
+    for _unused, node in workflow.walk():
         if node.kind is Kind.NOTEBOOK:
             carried.notebook(node.notebook)
         elif node.kind is Kind.CELLS:

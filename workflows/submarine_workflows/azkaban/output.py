@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from submarine_jobs.text import duration, one_line
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api import Execution, NodeSeen, PastExecution
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.submission import Submitted, run_url
@@ -13,26 +14,42 @@ from submarine_workflows.azkaban.submission import Submitted, run_url
 
 def submitted_text(done: Submitted, command: str) -> str:
     """Return what a submit did, with ids and URLs."""
-    made = "Created the project and uploaded" if done.created else "Uploaded"
-    version = f"version {one_line(done.version)} of {done.project}"
-    lines = [f"{made} {one_line(done.flow)} as {version}: {done.url}"]
+    made = _("Created the project and uploaded") if done.created else "Uploaded"
+    version = _("version {version} of {project}").format(
+        version=one_line(done.version), project=done.project
+    )
+    lines = [
+        _("{made} {flow} as {version}: {url}").format(
+            made=made, flow=one_line(done.flow), version=version, url=done.url
+        )
+    ]
     if done.warning:
-        lines.append(f"Azkaban warns: {done.warning}")
+        lines.append(_("Azkaban warns: {warning}").format(warning=done.warning))
     if done.schedule_id is not None:
-        following = f", next at {one_line(done.next_run)}" if done.next_run else ""
+        following = (
+            _(", next at {next_run}").format(next_run=one_line(done.next_run))
+            if done.next_run
+            else ""
+        )
         lines.append(
-            f"Scheduled as {done.schedule_id}: `{done.cron}` in the server's time zone{following}."
+            _("Scheduled as {schedule_id}: `{cron}` in the server's time zone{following}.").format(
+                schedule_id=done.schedule_id, cron=done.cron, following=following
+            )
         )
     if done.run:
-        lines.append(f"Running as {done.run}: {done.run_url}")
+        lines.append(_("Running as {run}: {run_url}").format(run=done.run, run_url=done.run_url))
         if done.message:
-            lines.append(f"Azkaban says: {done.message}")
-        lines.append(f"Show it with `{command} workflow status {done.run}`.")
+            lines.append(_("Azkaban says: {message}").format(message=done.message))
+        lines.append(
+            _("Show it with `{command} workflow status {run}`.").format(
+                command=command, run=done.run
+            )
+        )
     elif done.triggered:
-        lines.append("Nothing was started; the `trigger:` of the flow schedules it.")
+        lines.append(_("Nothing was started; the `trigger:` of the flow schedules it."))
     elif done.schedule_id is None:
         lines.append(
-            "Nothing was started or scheduled: use --run to start it, --schedule to schedule it."
+            _("Nothing was started or scheduled: use --run to start it, --schedule to schedule it.")
         )
     return "\n".join(lines)
 
@@ -45,7 +62,7 @@ def status_text(execution: Execution, url: str) -> str:
     nodes = list(execution.walk())
     wide = min(max((len(node.path) for node in nodes), default=0), 60)
     for node in nodes:
-        again = f"attempt {node.attempt + 1}" if node.attempt else ""
+        again = _("attempt {attempt}").format(attempt=node.attempt + 1) if node.attempt else ""
         rest = "  ".join(word for word in (_took(node.started, node.ended), again) if word)
         lines.append(f"  {one_line(node.path):<{wide}}  {node.status:<16}  {rest}".rstrip())
     return "\n".join(lines)
@@ -54,7 +71,7 @@ def status_text(execution: Execution, url: str) -> str:
 def history_text(name: str, found: list[PastExecution], url: str) -> str:
     """Return one line per past execution."""
     if not found:
-        return f"Azkaban has no execution of {name}."
+        return _("Azkaban has no execution of {name}.").format(name=name)
     lines = []
     for one in found:
         when = _moment(one.started or one.submitted)
@@ -102,7 +119,11 @@ def _node_json(node: NodeSeen) -> dict[str, Any]:
 def _took(started: float | None, ended: float | None) -> str:
     if started is None:
         return ""
-    return f"since {_moment(started)}" if ended is None else duration(ended - started)
+    return (
+        _("since {started}").format(started=_moment(started))
+        if ended is None
+        else duration(ended - started)
+    )
 
 
 def _moment(seconds: float | None) -> str:

@@ -6,6 +6,7 @@ The module has no dependencies, so that commands can check an id before loading 
 from __future__ import annotations
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 RUN_PREFIX = "azkaban:"
 #: Azkaban uses 32 bits.
@@ -28,6 +29,7 @@ def execution_id(run: str) -> int:
     text = run.removeprefix(RUN_PREFIX)
     if not (text.isascii() and text.isdigit()) or len(text) > 10 or int(text) > _LARGEST:
         raise UsageError(
-            f"{run} is not the id of an Azkaban run.", f"Such an id is {RUN_PREFIX}1234."
+            _("{run} is not the id of an Azkaban run.").format(run=run),
+            _("Such an id is {run_prefix}1234.").format(run_prefix=RUN_PREFIX),
         )
     return int(text)

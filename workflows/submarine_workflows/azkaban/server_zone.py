@@ -10,10 +10,11 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model import Schedule, read_schedule, read_timezone
 
 _DAYS = 366 * 3
-_NAMED = 'Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".'
+_NAMED = _('Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".')
 
 
 def for_server(schedule: str, wanted: str, servers: str) -> str:
@@ -38,8 +39,10 @@ def for_server(schedule: str, wanted: str, servers: str) -> str:
         return read.quartz
     if not servers:
         raise UsageError(
-            f"The workflow's schedule is in {wanted}, and Azkaban uses that of its server, "
-            "which is not configured.",
+            _(
+                "The workflow's schedule is in {wanted}, and Azkaban uses that of its server, "
+                "which is not configured."
+            ).format(wanted=wanted),
             _NAMED,
         )
     shift = _difference(read_timezone(wanted), read_timezone(servers))
@@ -48,14 +51,16 @@ def for_server(schedule: str, wanted: str, servers: str) -> str:
     moved = _moved(read, shift) if shift is not None else None
     if moved is None:
         why = (
-            "the two time zones change their clocks on different days"
+            _("the two time zones change their clocks on different days")
             if shift is None
-            else "it would be on different days there"
+            else _("it would be on different days there")
         )
         raise UsageError(
-            f"The schedule `{schedule}` in {wanted} cannot be expressed in {servers}, the zone of "
-            f"Azkaban's server: {why}.",
-            "Write it in the time zone of the server, and omit `timezone:`.",
+            _(
+                "The schedule `{schedule}` in {wanted} cannot be expressed in {servers}, the "
+                "zone of Azkaban's server: {why}."
+            ).format(schedule=schedule, wanted=wanted, servers=servers, why=why),
+            _("Write it in the time zone of the server, and omit `timezone:`."),
         )
     return moved
 

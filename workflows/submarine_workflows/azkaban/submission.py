@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api import (
     Azkaban,
     AzkabanError,
@@ -117,8 +118,10 @@ def submit(
     cron = _cron(file, workflow, settings) if wishes.schedule else ""
     if len(made.flows) != 1 and (wishes.run or wishes.schedule):
         raise UsageError(
-            f"{file} has {len(made.flows)} flows: {', '.join(made.flows[:10])}.",
-            "Upload it without --run and --schedule, and start them one by one.",
+            _("{file} has {count} flows: {flows}.").format(
+                file=file, count=len(made.flows), flows=", ".join(made.flows[:10])
+            ),
+            _("Upload it without --run and --schedule, and start them one by one."),
         )
     created = _project(azkaban, name, workflow, made, replace=wishes.replace)
     packed = made.to_zip()
@@ -163,10 +166,15 @@ def start(
             raise exc from None
         found = ", ".join(f"{RUN_PREFIX}{one}" for one in running)
         raise UnsureError(
-            f"{exc.message} {flow} is running as {found}." if running
-            else f"{exc.message} No execution of {flow} is running.",
-            "The request was not repeated, so that it does not run twice.",
-        ) from None  # fmt: skip
+            _("{message} {flow} is running as {found}.").format(
+                message=exc.message, flow=flow, found=found
+            )
+            if running
+            else _("{message} No execution of {flow} is running.").format(
+                message=exc.message, flow=flow
+            ),
+            _("The request was not repeated, so that it does not run twice."),
+        ) from None
 
 
 def project_name(named: str, made: str) -> str:
@@ -180,22 +188,28 @@ def project_name(named: str, made: str) -> str:
     if named:
         if not _NAME.fullmatch(named):
             raise UsageError(
-                f"{named} is not a valid project name: use letters, digits, `-` and `_`, starting "
-                "with a letter."
+                _(
+                    "{named} is not a valid project name: use letters, digits, `-` and `_`, "
+                    "starting with a letter."
+                ).format(named=named)
             )
         if len(named) > _LONGEST:
             raise UsageError(
-                f"{named} is too long for a project name: it has {len(named)} characters, and "
-                f"Azkaban allows {_LONGEST}."
+                _(
+                    "{named} is too long for a project name: it has {count} characters, and "
+                    "Azkaban allows {longest}."
+                ).format(named=named, count=len(named), longest=_LONGEST)
             )
         return named
     fit = re.sub(r"[^a-zA-Z_0-9-]", "-", made)
     fit = fit if _NAME.fullmatch(fit) else f"flow-{fit}"
     if len(fit) > _LONGEST:
         raise UsageError(
-            f"The workflow's name {fit} is too long for a project: Azkaban allows {_LONGEST} "
-            "characters.",
-            "Give a shorter name with --project.",
+            _(
+                "The workflow's name {fit} is too long for a project: Azkaban allows {longest} "
+                "characters."
+            ).format(fit=fit, longest=_LONGEST),
+            _("Give a shorter name with --project."),
         )
     return fit
 
@@ -211,24 +225,31 @@ def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
     for name, value in parameters.items():
         used = f"${{{name}}}" in text
         if used and (why := unfit_value(value)) is not None:
-            raise UsageError(f"The value of the parameter {name} {why}.")
+            raise UsageError(
+                _("The value of the parameter {name} {why}.").format(name=name, why=why)
+            )
         if what := looks_secret(name, value):
             raise UsageError(
-                f"The parameter {name} looks like {what}, and Azkaban shows and logs every value.",
-                "Keep it in a file on the executor's host, and give its path.",
+                _(
+                    "The parameter {name} looks like {what}, and Azkaban shows and logs every "
+                    "value."
+                ).format(name=name, what=what),
+                _("Keep it in a file on the executor's host, and give its path."),
             )
 
 
 def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
     if has_trigger(file):
         raise UsageError(
-            f"{workflow.name} has a `trigger:`, by which Azkaban schedules it.",
-            "Omit --schedule or the trigger.",
+            _("{workflow} has a `trigger:`, by which Azkaban schedules it.").format(
+                workflow=workflow.name
+            ),
+            _("Omit --schedule or the trigger."),
         )
     if not workflow.schedule:
         raise UsageError(
-            f"{workflow.name} has no schedule.",
-            'Add one at the top, `schedule: "0 30 2 ? * *"`, or omit --schedule.',
+            _("{workflow} has no schedule.").format(workflow=workflow.name),
+            _('Add one at the top, `schedule: "0 30 2 ? * *"`, or omit --schedule.'),
         )
     return for_server(workflow.schedule, workflow.timezone, settings.timezone)
 
@@ -240,7 +261,9 @@ def _project(
     try:
         known = azkaban.flows(name).flows
     except NoProjectError as missing:
-        described = f"The workflow {workflow.name}, submitted by submarine"
+        described = _("The workflow {workflow}, submitted by submarine").format(
+            workflow=workflow.name
+        )
         if not azkaban.create(name, described):
             # The project exists but cannot be listed: report the error of the listing.
             raise AzkabanError(missing.message) from None
@@ -248,8 +271,9 @@ def _project(
     gone = sorted(set(known) - set(made.flows))
     if gone and not replace:
         raise UsageError(
-            f"This upload would remove flows of the project {name} and their schedules: "
-            f"{', '.join(gone[:10])}.",
-            "Use another project with --project, or confirm with --replace.",
+            _(
+                "This upload would remove flows of the project {name} and their schedules: {gone}."
+            ).format(name=name, gone=", ".join(gone[:10])),
+            _("Use another project with --project, or confirm with --replace."),
         )
     return False

@@ -13,6 +13,7 @@ from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
 from submarine_jobs.text import duration
+from submarine_runtime.translation import _
 from submarine_workflows.local import filler
 from submarine_workflows.locations import place_of, profile_in_force, without_password
 from submarine_workflows.model import parameters_in
@@ -77,20 +78,31 @@ def wait_for_data(
         except StorageError as exc:
             there, last = False, str(exc)
         except TimeoutError:
-            there, last = False, f"{shown} cannot be checked: there is no answer."
+            there, last = (
+                False,
+                _("{shown} cannot be checked: there is no answer.").format(shown=shown),
+            )
         if there:
             return time.monotonic() - began
         if last and last != trouble:
-            say(f"{last} The check is repeated.")
+            say(_("{last} The check is repeated.").format(last=last))
         elif trouble and not last:
-            say(f"{shown} can be checked again.")
+            say(_("{shown} can be checked again.").format(shown=shown))
         trouble = last
         left = timeout - (time.monotonic() - began)
         if left <= 0:
-            why = f" The last check failed: {last}" if last else ""
-            raise NotThereError(f"{shown} does not exist after {duration(timeout)}.{why}")
+            why = _(" The last check failed: {last}").format(last=last) if last else ""
+            raise NotThereError(
+                _("{shown} does not exist after {timeout}.{why}").format(
+                    shown=shown, timeout=duration(timeout), why=why
+                )
+            )
         if not told:
             told = True
-            say(f"Waiting for {shown}, at most {duration(timeout)} …")
+            say(
+                _("Waiting for {shown}, at most {timeout} …").format(
+                    shown=shown, timeout=duration(timeout)
+                )
+            )
         time.sleep(min(pause, left))
         pause = min(pause * 1.5, LONGEST)

@@ -11,6 +11,7 @@ import click
 
 from submarine_jobs.commands.grammar import Verb, option, parameters_option
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows.commands.arguments import WORKFLOW_FILE
 from submarine_workflows.runs import Concurrent, FailureAction
 
@@ -28,7 +29,7 @@ _TO = click.Choice(["azkaban"])
 @option("--to", "target", type=_TO, default="azkaban", help="Target scheduler [azkaban].")
 @option("--run", is_flag=True, help="Start it now.")
 @option("--schedule", is_flag=True, help="Run it by its `schedule:`.")
-@parameters_option("A flow parameter of this run, or of each scheduled run. Repeatable.")
+@parameters_option(_("A flow parameter of this run, or of each scheduled run. Repeatable."))
 @option("--project", default="", metavar="NAME", help="Azkaban's project [the workflow's name].")
 @option("--replace", is_flag=True, help="Remove flows of the project that are not in this file.")
 @option(

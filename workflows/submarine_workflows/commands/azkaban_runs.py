@@ -11,6 +11,7 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows import notebook
 from submarine_workflows.azkaban import (
     RUN_PREFIX,
@@ -108,7 +109,7 @@ def cancel(frontend: Frontend, run: str, url: str | None = None) -> Outcome:
     azkaban = connect(_settings(frontend, url), frontend)
     execid = execution_id(run)
     azkaban.cancel(execid)
-    text = f"Azkaban kills {run}: {run_url(azkaban.url, execid)}"
+    text = _("Azkaban kills {run}: {run_url}").format(run=run, run_url=run_url(azkaban.url, execid))
     return Outcome(text, value={"run": run, "cancelled": True})
 
 
@@ -143,13 +144,18 @@ def unschedule(
     try:
         known = azkaban.flows(where)
     except NoProjectError as exc:
-        raise UsageError(f"{exc.message}", "Give its project with --project.") from None
+        raise UsageError(f"{exc.message}", _("Give its project with --project.")) from None
     found = azkaban.scheduled(known.project_id, flow)
     if found is None:
-        return Outcome(f"{flow} of {where} has no schedule.", value={"removed": None})
+        return Outcome(
+            _("{flow} of {where} has no schedule.").format(flow=flow, where=where),
+            value={"removed": None},
+        )
     said = azkaban.unschedule(found.schedule_id)
     return Outcome(
-        f"Removed schedule {found.schedule_id} (`{found.cron}`) of {flow}. Azkaban says: {said}",
+        _("Removed schedule {schedule_id} (`{cron}`) of {flow}. Azkaban says: {said}").format(
+            schedule_id=found.schedule_id, cron=found.cron, flow=flow, said=said
+        ),
         value={"removed": found.schedule_id},
     )
 

@@ -18,6 +18,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project import VERB, with_values as replaced
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.export import TARGETS, Export, Wishes
@@ -95,7 +96,7 @@ def export(
 def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
     """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 if it does not."""
     true = condition_holds(condition, outputs)
-    text = f"{condition}: {'holds' if true else 'does not hold'}."
+    text = f"{condition}: {'holds' if true else _('does not hold')}."
     return Outcome(text, value={"holds": true}, exit_code=0 if true else JOB_FAILED)
 
 
@@ -120,7 +121,9 @@ def _words(program: str) -> tuple[str, ...]:
     try:
         words = tuple(shlex.split(program))
     except ValueError as exc:
-        raise UsageError(f"--program {program!r} cannot be parsed: {exc}.") from None
+        raise UsageError(
+            _("--program {program!r} cannot be parsed: {error}.").format(program=program, error=exc)
+        ) from None
     return words
 
 
@@ -130,15 +133,18 @@ def _written(made: Export, place: Path | None) -> Outcome:
     if place is None:
         if len(made.files) > 1:
             raise UsageError(
-                f"The export has {len(made.files)} files.", "Give a folder: -o FOLDER."
+                _("The export has {count} files.").format(count=len(made.files)),
+                _("Give a folder: -o FOLDER."),
             )
         (data,) = made.files.values()
         return Outcome(data.decode().rstrip("\n"), value={"text": data.decode()})
     alone = len(made.files) == 1 and not place.is_dir()
     if not alone and (place.is_file() or place.suffix == ".py"):
         raise UsageError(
-            f"The export has {len(made.files)} files, and {place} is not a folder.",
-            "Give a folder: -o FOLDER.",
+            _("The export has {count} files, and {place} is not a folder.").format(
+                count=len(made.files), place=place
+            ),
+            _("Give a folder: -o FOLDER."),
         )
     for name, data in made.files.items():
         _write(place if alone else place / PurePosixPath(name), data)
@@ -155,7 +161,9 @@ def _write(path: Path, data: bytes) -> None:
         os.chmod(file.name, 0o644)
         os.replace(file.name, path)
     except OSError as exc:
-        raise UsageError(f"{path} cannot be written: {exc.strerror}.") from None
+        raise UsageError(
+            _("{path} cannot be written: {strerror}.").format(path=path, strerror=exc.strerror)
+        ) from None
 
 
 def condition_holds(condition: str, outputs: Iterable[str]) -> bool:
@@ -183,7 +191,8 @@ def _output(text: str) -> tuple[str, dict[str, object]]:
     node, sign, value = text.partition("=")
     if not sign or not node or len(value) > _MAX_OUTPUT:
         raise UsageError(
-            f"--output {text[:60]!r} is not an output of a node.", 'Write NODE={"name": value}.'
+            _("--output {text!r} is not an output of a node.").format(text=text[:60]),
+            _('Write NODE={"name": value}.'),
         )
     if not value.strip():
         return node, {}
@@ -193,7 +202,9 @@ def _output(text: str) -> tuple[str, dict[str, object]]:
         found = None
     if not isinstance(found, dict):
         raise UsageError(
-            f"The output of {node} is not a JSON object: {value[:60]!r}.",
-            "A node writes it to $JOB_OUTPUT_PROP_FILE.",
+            _("The output of {node} is not a JSON object: {value!r}.").format(
+                node=node, value=value[:60]
+            ),
+            _("A node writes it to $JOB_OUTPUT_PROP_FILE."),
         )
     return node, found

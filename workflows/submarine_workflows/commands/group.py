@@ -9,6 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
+from submarine_runtime.translation import _, ngettext
 from submarine_workflows import display, local, model
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.commands.azkaban import submit, unschedule
@@ -18,25 +19,25 @@ from submarine_workflows.commands.runs import VERBS
 #: Commands by section, with one line of help each.
 SECTIONS = {
     "Files": {
-        "check": "Check it and show when it runs next.",
-        "graph": "Show or draw its nodes in order.",
-        "export": "Write it for Airflow, cron or Azkaban.",
+        "check": _("Check it and show when it runs next."),
+        "graph": _("Show or draw its nodes in order."),
+        "export": _("Write it for Airflow, cron or Azkaban."),
     },
     "Runs": {
-        "run": "Run it here, or resume a failed run.",
-        "status": "Show a run and the status of its nodes.",
-        "logs": "Print or follow the output of nodes.",
-        "cancel": "End a run and the jobs of its nodes.",
-        "history": "List runs and missed runs.",
+        "run": _("Run it here, or resume a failed run."),
+        "status": _("Show a run and the status of its nodes."),
+        "logs": _("Print or follow the output of nodes."),
+        "cancel": _("End a run and the jobs of its nodes."),
+        "history": _("List runs and missed runs."),
     },
     "Azkaban": {
-        "submit": "Upload it, and start or schedule it there.",
-        "unschedule": "Remove its schedule.",
+        "submit": _("Upload it, and start or schedule it there."),
+        "unschedule": _("Remove its schedule."),
     },
     "Used by nodes": {
-        "await": "Wait for data: a path, hdfs:// or another URL.",
-        "holds": "Evaluate a condition on outputs of nodes.",
-        "with-values": "Run a command with values from the environment.",
+        "await": _("Wait for data: a path, hdfs:// or another URL."),
+        "holds": _("Evaluate a condition on outputs of nodes."),
+        "with-values": _("Run a command with values from the environment."),
     },
 }
 
@@ -53,12 +54,16 @@ def check(file: Path) -> Outcome:
     found = load_workflow(file)
     nodes = sum(1 for _ in found.walk())
     runs = [moment.isoformat() for moment in model.next_runs(found)]
-    text = f"{found.name}: {nodes} node{'s' if nodes != 1 else ''}"
+    text = ngettext("{found}: {nodes} node", "{found}: {nodes} nodes", nodes).format(
+        found=found.name, nodes=nodes
+    )
     folder = file if file.is_dir() else file.parent
     notices = local.missing_notebooks(found, folder) if file.suffix != ".zip" else []
-    text += "." if notices else ", no problems."
+    text += "." if notices else _(", no problems.")
     if runs:
-        text += f" Next runs by its schedule `{found.schedule}`: {', '.join(runs)}."
+        text += _(" Next runs by its schedule `{schedule}`: {runs}.").format(
+            schedule=found.schedule, runs=", ".join(runs)
+        )
     value = {
         **{"name": found.name, "nodes": nodes, "schedule": found.schedule, "next": runs},
         "notices": notices,
@@ -77,12 +82,16 @@ def graph(file: Path, target: Path | None) -> Outcome:
         try:
             target.write_text(picture, encoding="utf-8")
         except OSError as exc:
-            raise UsageError(f"{target} cannot be written: {exc.strerror}.") from None
+            raise UsageError(
+                _("{target} cannot be written: {strerror}.").format(
+                    target=target, strerror=exc.strerror
+                )
+            ) from None
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
     shown = display.of_workflow(found, display.Caption(model.next_runs(found)))
     del shown["text/plain"]
     told = (
-        [display.as_text(found), f"The drawing is in {target}."]
+        [display.as_text(found), _("The drawing is in {target}.").format(target=target)]
         if target
         else [display.as_text(found)]
     )

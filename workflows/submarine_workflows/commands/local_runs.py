@@ -8,6 +8,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows.local import GRACE
 from submarine_workflows.model import zone_of
 from submarine_workflows.runs import (
@@ -35,21 +36,25 @@ def cancel_run(run: RunFolder, frontend: Frontend) -> Outcome:
     """Request the end of a run and wait for it."""
     view = view_of(run)
     if not view.alive:
-        text = f"{run.run} has already ended: {view.status}."
+        text = _("{run} has already ended: {status}.").format(run=run.run, status=view.status)
         if is_held(run.keeper_lock):
-            text += " Its remaining processes are being stopped."
+            text += _(" Its remaining processes are being stopped.")
         return Outcome(text, value=view.to_json())
     try:
         run.cancel.touch(mode=0o600)
     except OSError as exc:
-        raise UsageError(f"{run.path} cannot be written: {exc.strerror}.") from None
-    frontend.say(f"Stopping {run.run} …")
+        raise UsageError(
+            _("{path} cannot be written: {strerror}.").format(path=run.path, strerror=exc.strerror)
+        ) from None
+    frontend.say(_("Stopping {run} …").format(run=run.run))
     deadline = time.monotonic() + PATIENCE
     while run.alive and time.monotonic() < deadline:
         time.sleep(0.2)
     view = view_of(run)
     if view.alive:
-        text = f"{run.run} has received the request to end and is still {view.status}."
+        text = _("{run} has received the request to end and is still {status}.").format(
+            run=run.run, status=view.status
+        )
         return Outcome(text, value=view.to_json(), exit_code=JOB_FAILED)
     return Outcome(head_of(view, time.time()), value=view.to_json())
 
@@ -69,7 +74,7 @@ def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
         "missed": {key: [m.isoformat() for m in what.times] for key, what in absent.items()},
     }
     if not found:
-        return Outcome("No workflow has been run here.", value=value)
+        return Outcome(_("No workflow has been run here."), value=value)
     rows = history_rows(views, now)
     told = [missed_sentence(key, what) for key, what in absent.items()]
     return Outcome("\n".join([history_text(rows), *told]), html=history_html(rows), value=value)

@@ -17,6 +17,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
+from submarine_runtime.translation import _
 from submarine_workflows import local, notebook
 from submarine_workflows.commands.arguments import (
     complete_files,
@@ -45,7 +46,7 @@ from submarine_workflows.runs import Concurrent, FailureAction
 @click.argument("file", required=False, shell_complete=complete_files)
 @click.argument("nodes", nargs=-1, metavar="[NODE]...", shell_complete=complete_nodes_of_file)
 @parameters_option(
-    "Value of ${NAME}; overrides the workflow's `config:`, not a node's. Repeatable.", "What"
+    _("Value of ${NAME}; overrides the workflow's `config:`, not a node's. Repeatable."), "What"
 )
 @option(
     "--disable", multiple=True, metavar="NODE", heading="What", help="Skip this node. Repeatable."
@@ -75,7 +76,7 @@ from submarine_workflows.runs import Concurrent, FailureAction
 )
 @option(
     "--max-parallel",
-    type=ParsedType("number", lambda text: parse_count(text, "The number of nodes", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, _("The number of nodes"), 1)),
     default=None,
     metavar="N",
     heading="How",
@@ -152,7 +153,7 @@ def run(
     if resume is not None and file is None and resume.endswith((".flow", ".yaml", ".yml", ".zip")):
         file, resume = resume, ""
     if file is None and resume is None:
-        raise UsageError("No workflow is given.", "Name its file: nightly.flow.")
+        raise UsageError(_("No workflow is given."), _("Name its file: nightly.flow."))
     if rest["notify"]:
         notifiers_words(rest["notify"])
     options = local.RunOptions(
@@ -174,5 +175,5 @@ def run(
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)
     if path is None:
-        raise RefusedError("No workflow is given.")
+        raise RefusedError(_("No workflow is given."))
     return session.start(path, nodes, disable, scheduled, time.time)

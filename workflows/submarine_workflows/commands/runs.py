@@ -20,6 +20,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import Profile, parse_count
 from submarine_jobs.text import duration
+from submarine_runtime.translation import _
 from submarine_workflows import notebook
 from submarine_workflows.azkaban import is_azkabans
 from submarine_workflows.commands.arguments import (
@@ -33,7 +34,7 @@ from submarine_workflows.model import NEED_TIMEOUT
 
 
 def _count(text: str) -> int:
-    return parse_count(text, "The number of lines", 0)
+    return parse_count(text, _("The number of lines"), 0)
 
 
 @click.command("status", cls=Verb, example=("workflow status", "workflow status nightly"))
@@ -64,7 +65,7 @@ def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
 @option("--follow", "-f", is_flag=True, heading="What", help="Continue until it has ended.")
 @option(
     "--attempt",
-    type=ParsedType("number", lambda text: parse_count(text, "The attempt", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, _("The attempt"), 1)),
     metavar="N",
     heading="What",
     help="An earlier attempt of NODE, counted from 1 [the newest].",
@@ -94,7 +95,7 @@ def logs(
 
     frontend = ctx.find_object(Frontend) or Frontend()
     if attempt is not None and (node is None or follow):
-        raise UsageError("--attempt requires a NODE and excludes --follow.")
+        raise UsageError(_("--attempt requires a NODE and excludes --follow."))
     as_json = bool(ctx.meta[AS_JSON])
     if is_azkabans(run):
         # cost: requests, which only Azkaban's runs need.
@@ -162,7 +163,7 @@ def history(
 )
 @click.argument("url")
 @duration_option("--timeout", heading="How", help="Give up after that time, exit code 124 [6h].")
-@parameters_option("Value of {NAME}; repeatable.", "What")
+@parameters_option(_("Value of {NAME}; repeatable."), "What")
 @profile_option
 @click.pass_obj
 def await_(
@@ -188,7 +189,10 @@ def await_(
 
     took = wait_for_data(target, limit, frontend.say, whose)
     shown = without_password(target)
-    return Outcome(f"{shown} exists after {duration(took)}.", value={"url": shown, "took": took})
+    return Outcome(
+        _("{shown} exists after {took}.").format(shown=shown, took=duration(took)),
+        value={"url": shown, "took": took},
+    )
 
 
 VERBS = (run, status, logs, cancel, history, await_)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from submarine_jobs.text import escape_html_line
+from submarine_runtime.translation import _
 from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, lay_out
 from submarine_workflows.model import Kind, Node, Workflow
 
@@ -25,9 +26,11 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.CELLS: lambda node: "cells " + ", ".join(node.cells),
     Kind.COMMAND: lambda node: node.config.get("command", ""),
     Kind.NOOP: lambda node: (
-        f"waits for {', '.join(need.url for need in node.needs)}" if node.needs else "nothing"
+        _("waits for {needs}").format(needs=", ".join(need.url for need in node.needs))
+        if node.needs
+        else "nothing"
     ),
-    Kind.FLOW: lambda node: f"flow of {len(node.nodes)}",
+    Kind.FLOW: lambda node: _("flow of {count}").format(count=len(node.nodes)),
     Kind.OTHER: lambda node: node.type,
 }
 _GOOD, _BAD, _BUSY, _WAITS, _OVER = "#1a7f37", "#c62828", "#0b6bcb", "#9a6700", "#6b7280"
@@ -70,8 +73,12 @@ def as_text(workflow: Workflow) -> str:
     lines = []
     for column in columns(workflow.nodes):
         for node in column:
-            after = f"  after {', '.join(node.depends_on)}" if node.depends_on else ""
-            when = f"  if {node.condition}" if node.condition else ""
+            after = (
+                _("  after {depends_on}").format(depends_on=", ".join(node.depends_on))
+                if node.depends_on
+                else ""
+            )
+            when = _("  if {condition}").format(condition=node.condition) if node.condition else ""
             lines.append(f"{node.name:<20} {words_of(node)}{after}{when}".rstrip())
     return "\n".join(lines)
 
@@ -102,7 +109,11 @@ def as_svg(
         _box(known[name], corner, states.get(name, ""), words.get(name, ""))
         for name, corner in layout.corners.items()
     ]
-    label = escape_html_line(f"Workflow {workflow.name}: {len(workflow.nodes)} nodes")
+    label = escape_html_line(
+        _("Workflow {workflow}: {count} nodes").format(
+            workflow=workflow.name, count=len(workflow.nodes)
+        )
+    )
     width, height = layout.width, layout.height
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{label}" '
@@ -161,7 +172,7 @@ def _title(node: Node, name: str, line: str) -> str:
     """Return the tooltip with the text that does not fit into the box."""
     does = words_of(node)
     parts = [] if (name, line) == (node.name, does) else [f"{node.name}: {does}"]
-    parts += [f"if {node.condition}"] if node.condition else []
+    parts += [_("if {condition}").format(condition=node.condition)] if node.condition else []
     return f"<title>{escape_html_line(', '.join(parts))}</title>. " if parts else ""
 
 

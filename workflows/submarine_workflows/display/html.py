@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from submarine_jobs.text import escape_html, escape_html_line, timestamp, web_link
+from submarine_runtime.translation import _
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, MAX_EDGES, as_svg
 from submarine_workflows.display.states import Caption, RunState, Step
 from submarine_workflows.display.text import (
@@ -54,7 +55,7 @@ def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: floa
     style, said = _BADGE.format(colour=colour), escape_html_line(status_words(run.status), 30)
     badge = f'<strong style="{style}">{said}</strong>'
     about = (time_taken(run.started, run.ended, now), progress(run))
-    seen = "" if run.ended else f" &nbsp;as of {timestamp(now)}"
+    seen = "" if run.ended else _(" &nbsp;as of {now}").format(now=timestamp(now))
     head = (
         f"<div>{_title(workflow)} &nbsp;{badge} "
         f'<span style="{_QUIET}">{escape_html_line(", ".join(filter(None, about)))}{seen}'

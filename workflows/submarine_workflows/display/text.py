@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from submarine_jobs.text import duration, printable
+from submarine_runtime.translation import _, ngettext
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, SIGNS, columns, words_of
 from submarine_workflows.display.states import Caption, NodeState, RunState, Step
 from submarine_workflows.model import Node, Workflow
@@ -24,7 +25,7 @@ def workflow_text(workflow: Workflow, caption: Caption) -> str:
 def run_text(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
     """Return a run of a workflow at ``now``."""
     took = time_taken(run.started, run.ended, now)
-    after = f" after {took}" if took else ""
+    after = _(" after {took}").format(took=took) if took else ""
     return _text(
         [
             f"{workflow.name}  {run.run}  {run.status}{after}{progress(run, ', ')}",
@@ -39,7 +40,7 @@ def node_words(node: NodeState, now: float) -> str:
     """Return ``running 12 s, try 2``."""
     said = status_words(node.status).lower()
     took = time_taken(node.started, node.ended, now)
-    again = f", try {node.attempt + 1}" if node.attempt else ""
+    again = _(", try {attempt}").format(attempt=node.attempt + 1) if node.attempt else ""
     return f"{said} {took}{again}" if took else f"{said}{again}"
 
 
@@ -57,7 +58,11 @@ def failures(run: RunState) -> Sequence[tuple[str, str]]:
 def progress(run: RunState, before: str = "") -> str:
     """Return ``2 of 5 nodes`` for an active run."""
     over = sum(node.ended is not None for node in run.nodes.values())
-    return f"{before}{over} of {len(run.nodes)} nodes" if run.nodes and run.ended is None else ""
+    return (
+        _("{before}{over} of {count} nodes").format(before=before, over=over, count=len(run.nodes))
+        if run.nodes and run.ended is None
+        else ""
+    )
 
 
 def time_taken(started: float | None, ended: float | None, now: float) -> str:
@@ -70,7 +75,7 @@ def time_taken(started: float | None, ended: float | None, now: float) -> str:
 def number_of_nodes(workflow: Workflow) -> str:
     """Return ``3 nodes``, including nodes of embedded flows."""
     number = sum(1 for _ in workflow.walk())
-    return f"{number} node{'s' if number != 1 else ''}"
+    return ngettext("{number} node", "{number} nodes", number).format(number=number)
 
 
 def schedule_words(workflow: Workflow, upcoming: Sequence[datetime]) -> str:
@@ -78,7 +83,11 @@ def schedule_words(workflow: Workflow, upcoming: Sequence[datetime]) -> str:
     if not workflow.schedule:
         return ""
     zone = f" {workflow.timezone}" if workflow.timezone else ""
-    first = f", next {upcoming[0]:%a %d %b %H:%M}" if upcoming else ", no further run"
+    first = (
+        _(", next {upcoming:%a %d %b %H:%M}").format(upcoming=upcoming[0])
+        if upcoming
+        else _(", no further run")
+    )
     return f"{workflow.schedule}{zone}{first}"
 
 
@@ -100,8 +109,14 @@ def _lines(workflow: Workflow, run: RunState | None, now: float = 0.0) -> list[s
 
 
 def _after(node: Node) -> str:
-    after = f"  after {', '.join(node.depends_on)}" if node.depends_on else ""
-    return after + (f"  if {node.condition}" if node.condition else "")
+    after = (
+        _("  after {depends_on}").format(depends_on=", ".join(node.depends_on))
+        if node.depends_on
+        else ""
+    )
+    return after + (
+        _("  if {condition}").format(condition=node.condition) if node.condition else ""
+    )
 
 
 def _steps(steps: Sequence[Step]) -> list[str]:

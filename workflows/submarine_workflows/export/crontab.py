@@ -18,6 +18,7 @@ from types import MappingProxyType
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_workflows.model import Workflow, no_option, read_schedule, read_timezone
 
 
@@ -45,8 +46,8 @@ def crontab_of(
     """
     if not workflow.schedule:
         raise UsageError(
-            f"{workflow.name} has no schedule, which cron requires.",
-            'Add one, such as `schedule: "0 30 2 ? * *"`.',
+            _("{workflow} has no schedule, which cron requires.").format(workflow=workflow.name),
+            _('Add one, such as `schedule: "0 30 2 ? * *"`.'),
         )
     fields = five_fields(workflow.schedule)
     words = [*program, "workflow", "run", no_option(file.name), "--scheduled"]
@@ -63,9 +64,10 @@ def crontab_of(
     for line in lines:
         if not line.isprintable():
             raise UsageError(
-                "A crontab line cannot contain line breaks or control characters: "
-                f"{one_line(line, 80)}",
-                "Rename the workflow, file, folder or command that contains one.",
+                _("A crontab line cannot contain line breaks or control characters: {line}").format(
+                    line=one_line(line, 80)
+                ),
+                _("Rename the workflow, file, folder or command that contains one."),
             )
     return "\n".join(lines) + "\n"
 
@@ -91,7 +93,9 @@ def five_fields(schedule: str) -> str:
     fields = read_schedule(schedule).crontab
     if not fields:
         raise UsageError(
-            f"`{schedule}` cannot be expressed in the five fields of cron and Airflow.",
-            "Use second 0, no year, and neither L nor #.",
+            _("`{schedule}` cannot be expressed in the five fields of cron and Airflow.").format(
+                schedule=schedule
+            ),
+            _("Use second 0, no year, and neither L nor #."),
         )
     return fields

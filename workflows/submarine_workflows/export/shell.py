@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 #: A parameter; an output of another node contains a colon.
 PARAMETER = re.compile(r"\$\{([^{}:$]+)\}")
@@ -33,16 +34,19 @@ def expand(text: str, values: Mapping[str, str], keep: Callable[[str], bool]) ->
             return f"${{{name}}}"
         if name not in values:
             raise UsageError(
-                f"`${{{name}}}` has no value.", f"Write `{name}: ...` under `config:` of the flow."
+                _("`${{{name}}}` has no value.").format(name=name),
+                _("Write `{name}: ...` under `config:` of the flow.").format(name=name),
             )
         return values[name]
 
-    for _ in range(_DEEPEST):
+    for _unused in range(_DEEPEST):
         found = PARAMETER.sub(value_of, text)
         if found == text:
             return text
         text = found
-    raise UsageError(f"The parameters in `{text[:80]}` refer to each other in a cycle.")
+    raise UsageError(
+        _("The parameters in `{text}` refer to each other in a cycle.").format(text=text[:80])
+    )
 
 
 def line_of(words: Iterable[str], variable: Callable[[str], str]) -> str:

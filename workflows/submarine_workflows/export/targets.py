@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import Workflow
 
 _PROGRAM = "submarine"
@@ -80,7 +81,7 @@ def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
     files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
     return Export(
         files,
-        "Airflow loads it from its DAG folder (`airflow config get-value core dags_folder`).",
+        _("Airflow loads it from its DAG folder (`airflow config get-value core dags_folder`)."),
     )
 
 
@@ -91,7 +92,7 @@ def _cron(workflow: Workflow, wishes: Wishes) -> Export:
     program = wishes.program or (_here(),)
     options = {"--notify": wishes.notify, "--outputs": wishes.outputs}
     text = crontab_of(workflow, wishes.file.resolve(), program, options)
-    return Export({f"{workflow.name}.cron": text.encode()}, "Add these lines with `crontab -e`.")
+    return Export({f"{workflow.name}.cron": text.encode()}, _("Add these lines with `crontab -e`."))
 
 
 def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
@@ -99,10 +100,10 @@ def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
     from submarine_workflows.azkaban.project import executor_setting, project_of
 
     setting = executor_setting(wishes.outputs, " ".join(wishes.program))
-    _, made = project_of(wishes.file, setting, extra=tuple(wishes.also))
+    _unused, made = project_of(wishes.file, setting, extra=tuple(wishes.also))
     return Export(
         {f"{made.name}.zip": made.to_zip()},
-        "Upload it on the page of a project, or with `submarine workflow submit`.",
+        _("Upload it on the page of a project, or with `submarine workflow submit`."),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import sibling_hint
+from submarine_runtime.translation import _
 from submarine_workflows.formats.flow1 import MAX_BYTES, read_jobs
 from submarine_workflows.formats.flow2 import read_workflow
 from submarine_workflows.model import Workflow
@@ -41,18 +42,21 @@ def open_workflow(path: Path) -> Workflow:
         return read_workflow(_text(path), path.stem, path.name)
     elif not path.exists() and not path.suffix:
         raise UsageError(
-            f"There is no workflow or file {path}.",
-            "Run a cell `%%submarine workflow NAME` to create one, or name a .flow file.",
+            _("There is no workflow or file {path}.").format(path=path),
+            _("Run a cell `%%submarine workflow NAME` to create one, or name a .flow file."),
         )
     else:
         raise UsageError(
-            f"{path} is not a workflow.",
-            "Give a .flow or .yaml file, a folder with .job files, or an Azkaban project's zip.",
+            _("{path} is not a workflow.").format(path=path),
+            _("Give a .flow or .yaml file, a folder with .job files, or an Azkaban project's zip."),
         )
     flows = sorted(name for name in texts if name.endswith(".flow"))
     if len(flows) > 1:
         raise UsageError(
-            f"{path} has {len(flows)} flows: {', '.join(flows[:10])}.", "Name one of these files."
+            _("{path} has {count} flows: {flows}.").format(
+                path=path, count=len(flows), flows=", ".join(flows[:10])
+            ),
+            _("Name one of these files."),
         )
     if flows:
         return read_workflow(texts[flows[0]], PurePosixPath(flows[0]).stem, flows[0])
@@ -64,15 +68,21 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as exc:
-        why = exc.strerror if isinstance(exc, OSError) else "it is not UTF-8 text"
+        why = exc.strerror if isinstance(exc, OSError) else _("it is not UTF-8 text")
         hint = sibling_hint(path) if isinstance(exc, FileNotFoundError) else ""
-        raise UsageError(f"{path} cannot be read: {why}.", hint) from None
+        raise UsageError(
+            _("{path} cannot be read: {why}.").format(path=path, why=why), hint
+        ) from None
 
 
 def _of_folder(path: Path) -> Iterator[tuple[str, str]]:
     for number, file in enumerate(sorted(path.rglob("*"))):
         if number >= MAX_FILES:
-            raise UsageError(f"{path} has more than {MAX_FILES} files: name the workflow file.")
+            raise UsageError(
+                _("{path} has more than {max_files} files: name the workflow file.").format(
+                    path=path, max_files=MAX_FILES
+                )
+            )
         if file.suffix in (*_JOBS, ".flow") and file.is_file():
             yield file.relative_to(path).as_posix(), _text(file)
 
@@ -90,4 +100,6 @@ def _of_zip(path: Path) -> Iterator[tuple[str, str]]:
     except (OSError, zipfile.BadZipFile, UnicodeDecodeError, RuntimeError) as exc:
         why = (exc.strerror if isinstance(exc, OSError) else None) or exc
         hint = sibling_hint(path) if isinstance(exc, FileNotFoundError) else ""
-        raise UsageError(f"{path} cannot be read: {why}.", hint) from None
+        raise UsageError(
+            _("{path} cannot be read: {why}.").format(path=path, why=why), hint
+        ) from None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import Kind, Node, Problem, Workflow, WorkflowError
 
 MAX_BYTES = 1 << 20
@@ -85,7 +86,13 @@ def read_jobs(files: Mapping[str, str], name: str) -> Workflow:
     config: dict[str, str] = {}
     for file, text in sorted(files.items()):
         if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-            problems.append(Problem(0, f"The file is larger than {MAX_BYTES >> 20} MiB.", file))
+            problems.append(
+                Problem(
+                    0,
+                    _("The file is larger than {max_bytes} MiB.").format(max_bytes=MAX_BYTES >> 20),
+                    file,
+                )
+            )
             continue
         found = read_properties(text)
         if file.endswith(".properties"):
@@ -93,7 +100,9 @@ def read_jobs(files: Mapping[str, str], name: str) -> Workflow:
         elif file.endswith(".job"):
             nodes.append(_node(file, found, problems))
     if not nodes and not problems:
-        problems.append(Problem(0, "There is no .job file; Flow 1.0 has one for each node.", name))
+        problems.append(
+            Problem(0, _("There is no .job file; Flow 1.0 has one for each node."), name)
+        )
     if problems:
         raise WorkflowError(problems)
     return Workflow(name, tuple(nodes), config)
@@ -103,7 +112,9 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
     values = {key: value for key, (value, _) in found.items()}
     kind = values.pop("type", "").strip()
     if not kind:
-        problems.append(Problem(0, "A job file needs a line `type=`, such as type=command.", file))
+        problems.append(
+            Problem(0, _("A job file needs a line `type=`, such as type=command."), file)
+        )
     wants = values.pop("dependencies", "")
     condition = values.pop("condition", "").strip()
     depends = tuple(part.strip() for part in wants.split(",") if part.strip())
@@ -111,8 +122,10 @@ def _node(file: str, found: Mapping[str, tuple[str, int]], problems: list[Proble
         problems.append(
             Problem(
                 found["type"][1],
-                "Embedded flows (type=flow, flow.name=...) are not supported in job files: put "
-                "the nodes under `nodes:` of a .flow file.",
+                _(
+                    "Embedded flows (type=flow, flow.name=...) are not supported in job files: "
+                    "put the nodes under `nodes:` of a .flow file."
+                ),
                 file,
             )
         )

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import parse_duration
+from submarine_runtime.translation import _
 from submarine_workflows.formats.marked_yaml import Value, load
 from submarine_workflows.model import (
     NEED_TIMEOUT,
@@ -73,7 +74,7 @@ class _FlowReader:
         cron = trigger if schedule is None or schedule.data == "" else schedule
         nodes = self._nodes(keys.get("nodes"))
         if not nodes and not self.problems:
-            self._add(root.line, "A workflow needs `nodes:`, a list of at least one step.")
+            self._add(root.line, _("A workflow needs `nodes:`, a list of at least one step."))
         return Workflow(
             self._text(keys.get("name")) or name,
             nodes,
@@ -96,7 +97,8 @@ class _FlowReader:
         kind = self._text(schedule.data.get("type"))
         if kind not in ("", "cron"):
             self._add(
-                schedule.line, f"The schedule of a trigger must have type cron, not `{kind}`."
+                schedule.line,
+                _("The schedule of a trigger must have type cron, not `{kind}`.").format(kind=kind),
             )
         return schedule.data.get("value")
 
@@ -107,8 +109,8 @@ class _FlowReader:
         keys = self._keys(value, (*AZKABANS, *OURS), "A node")
         name = self._text(keys.get("name"))
         if not name:
-            self._add(value.line, "A node needs a `name:`.")
-        kind = self._kind(keys, name or "this node", value.line)
+            self._add(value.line, _("A node needs a `name:`."))
+        kind = self._kind(keys, name or _("this node"), value.line)
         return Node(
             name,
             kind,
@@ -131,13 +133,23 @@ class _FlowReader:
         word = self._text(keys.get("type"))
         does = [key for key in ("notebook", "cells", "nodes") if key in keys]
         if len(does) > 1:
-            self._add(line, f"`{name}` has both `{does[0]}:` and `{does[1]}:`; use one of them.")
+            self._add(
+                line,
+                _("`{name}` has both `{does}:` and `{does_2}:`; use one of them.").format(
+                    name=name, does=does[0], does_2=does[1]
+                ),
+            )
         if word:
             return _KINDS.get(word, Kind.OTHER)
         if does:
             return {"notebook": Kind.NOTEBOOK, "cells": Kind.CELLS, "nodes": Kind.FLOW}[does[0]]
         if all(key in (*AZKABANS, *OURS) for key in keys):  # else a key may be misspelt
-            self._add(line, f"`{name}` has nothing to run: add `notebook:`, `cells:` or `type:`.")
+            self._add(
+                line,
+                _("`{name}` has nothing to run: add `notebook:`, `cells:` or `type:`.").format(
+                    name=name
+                ),
+            )
         return Kind.NOOP
 
     def _needs(self, value: Value | None) -> Iterable[Need]:
@@ -151,7 +163,9 @@ class _FlowReader:
             keys = self._keys(item, ("path", "timeout"), "`needs:`")
             path, limit = self._text(keys.get("path")), self._text(keys.get("timeout"))
             if not path:
-                self._add(item.line, "`needs:` requires a `path:`, such as hdfs:///data/_SUCCESS.")
+                self._add(
+                    item.line, _("`needs:` requires a `path:`, such as hdfs:///data/_SUCCESS.")
+                )
             yield Need(path, self._seconds(limit, item.line), item.line)
 
     def _seconds(self, text: str, line: int) -> float:
@@ -167,14 +181,24 @@ class _FlowReader:
         found = self._map(value, "`config:`")
         for key, item in found.items():
             if not isinstance(item.data, str):
-                self._add(item.line, f"`{key}` under `config:` must be text, not {item.what}.")
+                self._add(
+                    item.line,
+                    _("`{key}` under `config:` must be text, not {what}.").format(
+                        key=key, what=item.what
+                    ),
+                )
         return {key: item.data for key, item in found.items() if isinstance(item.data, str)}
 
     def _scalars(self, value: Value | None, what: str) -> dict[str, Scalar]:
         found = self._map(value, what)
         for key, item in found.items():
             if not isinstance(item.data, str):
-                self._add(item.line, f"`{key}` under {what} must be one value, not {item.what}.")
+                self._add(
+                    item.line,
+                    _("`{key}` under {what} must be one value, not {item_what}.").format(
+                        key=key, what=what, item_what=item.what
+                    ),
+                )
         return {key: item.scalar for key, item in found.items() if isinstance(item.data, str)}
 
     def _names(self, value: Value | None, what: str) -> tuple[str, ...]:
@@ -185,7 +209,12 @@ class _FlowReader:
             if isinstance(item.data, str) and item.data:
                 names.append(item.data)
             else:
-                self._add(item.line, f"{what} must be a list of names, not of {item.what}.")
+                self._add(
+                    item.line,
+                    _("{what} must be a list of names, not of {item_what}.").format(
+                        what=what, item_what=item.what
+                    ),
+                )
         return tuple(names)
 
     def _text(self, value: Value | None) -> str:
@@ -193,7 +222,7 @@ class _FlowReader:
             return ""
         if isinstance(value.data, str):
             return value.data.strip()
-        self._add(value.line, f"One value is expected here, not {value.what}.")
+        self._add(value.line, _("One value is expected here, not {what}.").format(what=value.what))
         return ""
 
     def _list(self, value: Value | None, what: str) -> list[Value]:
@@ -202,7 +231,10 @@ class _FlowReader:
         if isinstance(value.data, list):
             return value.data
         self._add(
-            value.line, f"{what} must be a list with a dash before each item, not {value.what}."
+            value.line,
+            _("{what} must be a list with a dash before each item, not {value_what}.").format(
+                what=what, value_what=value.what
+            ),
         )
         return []
 
@@ -211,7 +243,12 @@ class _FlowReader:
             return {}
         if isinstance(value.data, dict):
             return value.data
-        self._add(value.line, f"{what} must be a map of `key: value`, not {value.what}.")
+        self._add(
+            value.line,
+            _("{what} must be a map of `key: value`, not {value_what}.").format(
+                what=what, value_what=value.what
+            ),
+        )
         return {}
 
     def _keys(self, value: Value, known: Iterable[str], what: str) -> dict[str, Value]:
@@ -219,8 +256,15 @@ class _FlowReader:
         for key, item in found.items():
             if key not in known:
                 near = get_close_matches(key, list(known), 1)
-                right = f"did you mean `{near[0]}`?" if near else f"it has: {', '.join(known)}."
-                self._add(item.line, f"{what} has no `{key}:`; {right}")
+                right = (
+                    _("did you mean `{near}`?").format(near=near[0])
+                    if near
+                    else _("it has: {known}.").format(known=", ".join(known))
+                )
+                self._add(
+                    item.line,
+                    _("{what} has no `{key}:`; {right}").format(what=what, key=key, right=right),
+                )
         return found
 
     def _add(self, line: int, sentence: str) -> None:

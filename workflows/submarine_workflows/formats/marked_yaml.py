@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import Problem, WorkflowError
 
 #: PyYAML may be built without libyaml, which is ten times faster.
@@ -48,13 +49,23 @@ def load(text: str, file: str = "") -> Value:
         If it is not YAML, contains several documents or a duplicate key, or is too large.
     """
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        raise WorkflowError([Problem(0, f"The text is larger than {MAX_BYTES >> 20} MiB.", file)])
+        raise WorkflowError(
+            [
+                Problem(
+                    0,
+                    _("The text is larger than {max_bytes} MiB.").format(max_bytes=MAX_BYTES >> 20),
+                    file,
+                )
+            ]
+        )
     try:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as exc:
         raise WorkflowError([_broken(exc, text, file)]) from None
     except (RecursionError, ValueError) as exc:
-        raise WorkflowError([Problem(0, f"This is not valid YAML: {exc}.", file)]) from None
+        raise WorkflowError(
+            [Problem(0, _("This is not valid YAML: {error}.").format(error=exc), file)]
+        ) from None
     if root is None:
         return Value({}, 1)
     return _MarkReader(file).read(root, 0)
@@ -64,8 +75,10 @@ def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
     said = getattr(exc, "problem", None) or str(exc)
     if mark is not None and "cannot start any token" in said and _stands_on_tab(mark, text):
-        said = "the line is indented with a tab, and YAML requires spaces"
-    return Problem(mark.line + 1 if mark else 0, f"This is not valid YAML: {said}.", file)
+        said = _("the line is indented with a tab, and YAML requires spaces")
+    return Problem(
+        mark.line + 1 if mark else 0, _("This is not valid YAML: {said}.").format(said=said), file
+    )
 
 
 def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
@@ -83,7 +96,7 @@ class _MarkReader:
         line = node.start_mark.line + 1
         self._count += 1
         if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            raise self._wrong(line, "The text expands to more values than a workflow may have.")
+            raise self._wrong(line, _("The text expands to more values than a workflow may have."))
         if isinstance(node, yaml.MappingNode):
             return Value(self._map(node, depth), line)
         if isinstance(node, yaml.SequenceNode):
@@ -95,10 +108,15 @@ class _MarkReader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise self._wrong(line, "A key must be text.")
+                raise self._wrong(line, _("A key must be text."))
             if key.value in found:
                 first = found[key.value].line
-                raise self._wrong(line, f"`{key.value}` is defined twice, first in line {first}.")
+                raise self._wrong(
+                    line,
+                    _("`{key}` is defined twice, first in line {first}.").format(
+                        key=key.value, first=first
+                    ),
+                )
             found[key.value] = self.read(value, depth + 1)
         return found
 

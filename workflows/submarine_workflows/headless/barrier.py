@@ -14,6 +14,7 @@ from nbformat import NotebookNode
 from papermill.log import logger
 
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.headless.document import add_error, code_cells, last_executed
 
 MIME_TYPE = "application/vnd.submarine.barrier.v1+json"
@@ -81,7 +82,7 @@ def show_failures(notebook: NotebookNode, jobs: JobsEnd) -> None:
             notebook,
             cell,
             str(item.get("ename") or "JobFailedError")[:200],
-            str(item.get("evalue") or item.get("job_id") or "A job failed.")[:4000],
+            str(item.get("evalue") or item.get("job_id") or _("A job failed."))[:4000],
             [str(line)[:10_000] for line in lines] if isinstance(lines, list) else [],
         )
 

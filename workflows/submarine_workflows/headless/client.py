@@ -18,6 +18,7 @@ from nbformat.v4 import output_from_msg
 from papermill.clientwrap import PapermillNotebookClient
 
 from submarine_jobs.display import MIME_TYPE as CARD
+from submarine_runtime.translation import _
 
 #: Messages that threads of a finished cell may still send.
 _LATE = frozenset({"stream", "display_data", "update_display_data"})
@@ -230,7 +231,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
                 message = await ensure_async(self.kc.shell_channel.get_msg(timeout=_SHELL_WAIT))
             except Empty:
                 if not await ensure_async(self.kc.is_alive()):
-                    raise DeadKernelError("Kernel died") from None
+                    raise DeadKernelError(_("Kernel died")) from None
                 continue
             if message["parent_header"].get("msg_id") == sent:
                 content: dict[str, Any] = message["content"]

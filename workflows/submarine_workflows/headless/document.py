@@ -30,6 +30,7 @@ from submarine_jobs.program import (
     tags_of_metadata,
 )
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.locations import Place, place_of
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
@@ -58,7 +59,9 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
         raw = json.loads(data)
         version = (int(raw["nbformat"]), int(raw.get("nbformat_minor", 0)))
     except (ValueError, TypeError, KeyError, RecursionError):
-        raise NotebookError(f"{shown} is not a notebook.", "Save it from Jupyter again.") from None
+        raise NotebookError(
+            _("{shown} is not a notebook.").format(shown=shown), _("Save it from Jupyter again.")
+        ) from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -71,7 +74,8 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
         _settle_metadata(document)
     except Exception:  # any error of nbformat means an invalid document
         raise NotebookError(
-            f"{shown} is not a notebook that nbformat can read.", "Save it from Jupyter again."
+            _("{shown} is not a notebook that nbformat can read.").format(shown=shown),
+            _("Save it from Jupyter again."),
         ) from None
     return document, version >= (4, 5) and all(cell.get("id") for cell in raw["cells"])
 
@@ -181,9 +185,15 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
                 {tag for cell in code_cells(notebook) for tag in tags_of_metadata(cell.metadata)}
             )
             raise UsageError(
-                f"The notebook has no code cell called {printable(name, 80)!r}.",
-                "A name is a cell's id, a tag, a title, or a heading above it"
-                + (f"; available tags: {', '.join(map(printable, usual[:10]))}." if usual else "."),
+                _("The notebook has no code cell called {name!r}.").format(
+                    name=printable(name, 80)
+                ),
+                _("A name is a cell's id, a tag, a title, or a heading above it")
+                + (
+                    _("; available tags: {map}.").format(map=", ".join(map(printable, usual[:10])))
+                    if usual
+                    else "."
+                ),
             )
         chosen |= found
     notebook.cells = [
@@ -304,8 +314,8 @@ def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]
     for name in found:
         if not name.isidentifier():
             raise UsageError(
-                f"{printable(name, 60)!r} is not a valid parameter name.",
-                "It becomes a variable of the notebook: letters, digits and _.",
+                _("{name!r} is not a valid parameter name.").format(name=printable(name, 60)),
+                _("It becomes a variable of the notebook: letters, digits and _."),
             )
     return found
 
@@ -330,12 +340,15 @@ def _of_file(file: str) -> Mapping[str, Any]:
         found = yaml.load(place_of(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark is not None else ""
-        raise UsageError(f"{printable(file, 200)}{line} is not valid YAML.") from None
+        line = _(", line {line}").format(line=mark.line + 1) if mark is not None else ""
+        raise UsageError(
+            _("{file}{line} is not valid YAML.").format(file=printable(file, 200), line=line)
+        ) from None
     found = {} if found is None else found
     if not isinstance(found, dict) or not all(isinstance(name, str) for name in found):
         raise UsageError(
-            f"{printable(file, 200)} contains no parameters.", "Write NAME: VALUE on each line."
+            _("{file} contains no parameters.").format(file=printable(file, 200)),
+            _("Write NAME: VALUE on each line."),
         )
     return found
 
@@ -359,16 +372,25 @@ def inject(
     for name in parameters:
         if known and name not in known:
             close = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {printable(close[0], 60)}?" if close else "it is set anyway."
-            warn(f"warning: The notebook has no parameter {name}; {hint}")
+            hint = (
+                _("did you mean {close}?").format(close=printable(close[0], 60))
+                if close
+                else _("it is set anyway.")
+            )
+            warn(
+                _("warning: The notebook has no parameter {name}; {hint}").format(
+                    name=name, hint=hint
+                )
+            )
     try:
         changed: NotebookNode = parameterize_notebook(
             notebook, parameters, kernel_name=kernel, language=language, engine_name="submarine"
         )
     except PapermillException as error:
         raise UsageError(
-            f"Parameters cannot be written for the kernel {printable(kernel, 60)}: "
-            f"{printable(str(error), 200)}.",
-            "Leave out -p and -f, or set them in the notebook.",
+            _("Parameters cannot be written for the kernel {kernel}: {error}.").format(
+                kernel=printable(kernel, 60), error=printable(str(error), 200)
+            ),
+            _("Leave out -p and -f, or set them in the notebook."),
         ) from None
     return changed

@@ -11,6 +11,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.document import add_error, last_executed, mark_failed
 from submarine_workflows.headless.failures import ENDED
@@ -74,8 +75,8 @@ class Ending:
         """Return the reason for the record of a cancelled job."""
         stop = self.stop
         if stop is None:
-            return "a cell of its notebook failed"
-        return f"its notebook was stopped: {stop.why.rstrip('.')}"
+            return _("a cell of its notebook failed")
+        return _("its notebook was stopped: {why}").format(why=stop.why.rstrip("."))
 
     def tell(self, notebook: NotebookNode) -> None:
         """Add errors to the document that the cells do not contain."""
@@ -83,7 +84,7 @@ class Ending:
         barrier.show_failures(notebook, self.jobs)
         cell = last_executed(notebook)
         if stop is not None and cell is not None:
-            jobs = "Its jobs continue." if self.jobs.detached else ""
+            jobs = _("Its jobs continue.") if self.jobs.detached else ""
             said = f"{stop.why} {jobs}".strip()
             add_error(notebook, cell, ENDED, said, [f"{ENDED}: {said}"])
         elif isinstance(self.error, SubmarineError) and cell is not None:

@@ -23,6 +23,7 @@ from papermill.log import logger
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import settle_parameters, steady_ids
 from submarine_workflows.headless.ending import Ending
@@ -60,7 +61,7 @@ class Announcer:
             return
         self._said[job_id] = (application, ended)
         # A separate word: Azkaban searches for words that begin with `application_`.
-        where = f" as {application}" if application else ""
+        where = _(" as {application}").format(application=application) if application else ""
         self._say(f"{job_id}{where}: {state}")
 
 

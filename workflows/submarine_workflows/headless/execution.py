@@ -22,6 +22,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import format_duration
 from submarine_jobs.text import printable
 from submarine_kernel.remote import SocketDirectory
+from submarine_runtime.translation import _
 from submarine_workflows.headless import barrier
 from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed
@@ -109,12 +110,14 @@ class Execution:
         number = self._traps.received
         if number is None:
             return
-        self._end_by(f"The run was stopped by {number.name}.", 128 + number)
+        self._end_by(_("The run was stopped by {number}.").format(number=number.name), 128 + number)
         if self._traps.count > 1:
             self._hurry.set()
 
     def _timed_out(self, limit: float) -> None:
-        self._end_by(f"The run took longer than {format_duration(limit)}.", TIMED_OUT)
+        self._end_by(
+            _("The run took longer than {limit}.").format(limit=format_duration(limit)), TIMED_OUT
+        )
 
     def _end_by(self, why: str, exit_code: int) -> None:
         if self._ending.stop is None:
@@ -212,8 +215,10 @@ class Execution:
         if reply.get("status") != "ok" and self._ending.error is None:
             said = f"{reply.get('ename')}: {reply.get('evalue')}"
             self._ending.error = SubmarineError(
-                f"The kernel did not report how its jobs ended: {printable(said, 300)}.",
-                "`submarine list` shows them.",
+                _("The kernel did not report how its jobs ended: {said}.").format(
+                    said=printable(said, 300)
+                ),
+                _("`submarine list` shows them."),
             )
 
     async def _shut_down(self) -> None:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 
 MAX_MESSAGE = 1000
 #: Name of the error below the last cell of a run that was stopped.
@@ -36,7 +37,9 @@ def why_failed(output: Path, code: int, said: str = "") -> str:
             for shown in cell.get("outputs") or ():
                 if shown.get("output_type") == "error":
                     number = cell.get("execution_count") or " "
-                    words = f"Cell [{number}]: {shown['ename']}: {shown['evalue']}"
+                    words = _("Cell [{number}]: {ename}: {evalue}").format(
+                        number=number, ename=shown["ename"], evalue=shown["evalue"]
+                    )
                     if shown["ename"] == ENDED:  # the error of the cell itself is a consequence
                         found = words
                     found = found or words
@@ -47,5 +50,7 @@ def why_failed(output: Path, code: int, said: str = "") -> str:
     if said:
         return printable(_COLOURS.sub("", said), MAX_MESSAGE)
     if code < 0:
-        return f"The notebook's run was killed by signal {-code}."
-    return f"The notebook's run ended with exit code {code}; the server's log has more."
+        return _("The notebook's run was killed by signal {code}.").format(code=-code)
+    return _("The notebook's run ended with exit code {code}; the server's log has more.").format(
+        code=code
+    )

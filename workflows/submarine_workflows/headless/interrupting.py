@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from nbclient.exceptions import DeadKernelError
 
+from submarine_runtime.translation import _
 from submarine_workflows.headless.client import HeadlessClient
 
 T = TypeVar("T")
@@ -91,7 +92,7 @@ class Interrupter:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, DeadKernelError):
             await task
-        raise DeadKernelError("The kernel did not react to an interrupt.")
+        raise DeadKernelError(_("The kernel did not react to an interrupt."))
 
 
 async def _first(

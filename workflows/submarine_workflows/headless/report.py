@@ -23,6 +23,7 @@ from submarine_jobs import errors
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
 from submarine_jobs.model import format_duration
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.headless.document import INJECTED, code_cells
 from submarine_workflows.headless.ending import Ending, is_success
 from submarine_workflows.headless.failure_notice import job_log, tell
@@ -39,7 +40,7 @@ KERNEL_DIED = 138
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_LINES = 40
 _UNKNOWN = re.compile(r"magic function `%+submarine` not found")
-_NOT_LOADED = (
+_NOT_LOADED = _(
     "%submarine is not loaded. Add %load_ext submarine_magics in a cell before it, or use the "
     "kernel of `submarine kernel install` (--kernel submarine)."
 )
@@ -104,8 +105,10 @@ class Report:
         elif self._ending.unrun:
             cells = "cell" if self._ending.unrun == 1 else "cells"
             frontend.say(
-                f"{printable(self._source, 200)}: a cell called sys.exit(), so the last "
-                f"{self._ending.unrun} code {cells} did not run."
+                _(
+                    "{source}: a cell called sys.exit(), so the last {unrun} code {cells} did "
+                    "not run."
+                ).format(source=printable(self._source, 200), unrun=self._ending.unrun, cells=cells)
             )
         took = format_duration(max(round(self._seconds), 1))
         text = f"{printable(self._target, 1000)}    {self._how(code)} {took}"
@@ -139,16 +142,20 @@ class Report:
         ending = self._ending
         if ending.stop is not None:
             going = ", ".join(ending.jobs.detached[:5])
-            return ending.stop.why + (f" These jobs continue: {going}." if going else "")
+            return ending.stop.why + (
+                _(" These jobs continue: {going}.").format(going=going) if going else ""
+            )
         if isinstance(ending.error, DeadKernelError):
-            return "The kernel died, possibly because it ran out of memory."
+            return _("The kernel died, possibly because it ran out of memory.")
         if self._errors:
             first = self._errors[0]
             what = f"{first.ename}: {first.evalue}" if first.evalue else first.ename
-            return f"Cell {first.cell} failed: {printable(' '.join(what.split()), 500)}"
+            return _("Cell {cell} failed: {what}").format(
+                cell=first.cell, what=printable(" ".join(what.split()), 500)
+            )
         if isinstance(ending.error, CellExecutionError):  # some errors have no output
             said = " ".join(_COLOURS.sub("", str(ending.error)).split())
-            return "A cell failed: " + (
+            return _("A cell failed: ") + (
                 _NOT_LOADED if _UNKNOWN.search(said) else printable(said[-500:], 500)
             )
         return "" if ending.error is None else printable(str(ending.error), 500)
@@ -192,17 +199,23 @@ class Report:
             return ""
         if returned.missing:
             which = ", ".join(printable(name, 60) for name in returned.missing)
-            return f"The notebook has no variable {which} at its end (--return)."
+            return _("The notebook has no variable {which} at its end (--return).").format(
+                which=which
+            )
         if returned.unfit:
             which = ", ".join(printable(name, 60) for name in returned.unfit)
-            return f"The value of {which} cannot be encoded as JSON (--return)."
+            return _("The value of {which} cannot be encoded as JSON (--return).").format(
+                which=which
+            )
         if not place:
             return ""
         plain = {name: _plain(value) for name, value in returned.values.items()}
         try:
             write_by_rename(Path(place), json.dumps(plain, sort_keys=True).encode())
         except OSError as error:
-            return f"{OUTPUTS} names {place}, which cannot be written: {error.strerror or error}."
+            return _("{outputs} names {place}, which cannot be written: {strerror}.").format(
+                outputs=OUTPUTS, place=place, strerror=error.strerror or error
+            )
         return ""
 
     def _tell(self, frontend: Frontend, request: NotebookRun, reason: str) -> None:
@@ -220,10 +233,10 @@ class Report:
 
     def _how(self, code: int) -> str:
         if self._ending.unsaved is not None:
-            return "was not saved there; the run ended after"
+            return _("was not saved there; the run ended after")
         if self._ending.stop is not None:
-            return "ended after"
-        return "executed in" if code == SUCCESS else "failed after"
+            return _("ended after")
+        return _("executed in") if code == SUCCESS else _("failed after")
 
 
 def _errors(notebook: NotebookNode) -> Any:

@@ -17,6 +17,7 @@ from submarine_jobs.frontends import Outcome
 from submarine_jobs.model import WorkflowOrigin, format_duration
 from submarine_jobs.text import printable
 from submarine_magics.commands import default_words
+from submarine_runtime.translation import _
 from submarine_workflows.headless.document import (
     add_run_cell,
     inject,
@@ -95,7 +96,9 @@ class _Run:
         kernel = self._kernel(document)
         document = self._prepared(document, kernel, source, target)
         self._frontend.say(
-            f"Executing {printable(source.url, 200)}; the output is {_shown(target)}."
+            _("Executing {url}; the output is {target}.").format(
+                url=printable(source.url, 200), target=_shown(target)
+            )
         )
         return self._execute(document, kernel, settings, source, target)
 
@@ -135,8 +138,8 @@ class _Run:
         target = place_of(wanted, self._profile)
         if _same(source, target):
             raise UsageError(
-                f"The output would overwrite {printable(source.url, 200)}.",
-                "Give another name with -o.",
+                _("The output would overwrite {url}.").format(url=printable(source.url, 200)),
+                _("Give another name with -o."),
             )
         if isinstance(target, LocalPlace) and WorkflowOrigin.from_environment().run:
             # In a workflow each run may have a new output folder.
@@ -163,7 +166,7 @@ class _Run:
         known = sorted(KernelSpecManager().find_kernel_specs())
         if name not in known:
             raise UsageError(
-                f"There is no kernel named {printable(str(name), 80)!r}.",
+                _("There is no kernel named {name!r}.").format(name=printable(str(name), 80)),
                 _way_to(str(name), known),
             )
         return str(name)
@@ -205,7 +208,7 @@ class _Run:
         count = len(document.cells)
 
         def began(index: int) -> None:
-            text = f"cell {index + 1} of {count}"
+            text = _("cell {index} of {count}").format(index=index + 1, count=count)
             if self._request.verbose:
                 self._frontend.say(text)
             self._frontend.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
@@ -243,9 +246,13 @@ def _way_to(name: str, known: list[str]) -> str:
     """Return a hint how to install or choose a kernel."""
     install = "submarine kernel install --user"
     if not known:
-        return f"Install one: {install}."
-    choose = f"There are {', '.join(known[:10])}: choose one with --kernel"
-    return f"{choose}, or install it: {install}." if name == "submarine" else f"{choose}."
+        return _("Install one: {install}.").format(install=install)
+    choose = _("There are {known}: choose one with --kernel").format(known=", ".join(known[:10]))
+    return (
+        _("{choose}, or install it: {install}.").format(choose=choose, install=install)
+        if name == "submarine"
+        else f"{choose}."
+    )
 
 
 def _same(source: Place, target: Place) -> bool:

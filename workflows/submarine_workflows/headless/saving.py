@@ -24,6 +24,7 @@ from papermill.log import logger
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import default_state_dir
+from submarine_runtime.translation import _
 from submarine_workflows.locations import Place, write_by_rename
 
 #: Seconds between a change and its save.
@@ -130,7 +131,7 @@ def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> N
     except SubmarineError as error:
         if kept is None:
             raise
-        raise type(error)(error.message, f"It is in {kept}.") from None
+        raise type(error)(error.message, _("It is in {kept}.").format(kept=kept)) from None
     if kept is not None:
         kept.unlink(missing_ok=True)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import Headless, format_duration, parse_duration
+from submarine_runtime.translation import _
 
 #: Prefix of variables for papermill, which has no options for engines.
 PREFIX = "SUBMARINE_RUN_"
@@ -52,13 +53,17 @@ class Settings:
     def __post_init__(self) -> None:
         if self.on_interrupt not in (None, *CHOICES):
             raise UsageError(
-                f"{self.on_interrupt!r} is not a valid action for the jobs of an interrupted run.",
-                "Use cancel or detach.",
+                _(
+                    "{on_interrupt!r} is not a valid action for the jobs of an interrupted run."
+                ).format(on_interrupt=self.on_interrupt),
+                _("Use cancel or detach."),
             )
         if len(self.run_id) > _MAX_RUN_ID or not self.run_id.isprintable():
             raise UsageError(
-                f"{self.run_id[:40]!r} is not a valid run id.",
-                f"Use 1 to {_MAX_RUN_ID} printable characters, for example nightly-2026-11-22.",
+                _("{run_id!r} is not a valid run id.").format(run_id=self.run_id[:40]),
+                _(
+                    "Use 1 to {max_run_id} printable characters, for example nightly-2026-11-22."
+                ).format(max_run_id=_MAX_RUN_ID),
             )
 
     @property
@@ -71,10 +76,10 @@ class Settings:
         """A warning about questionable settings; empty if there are none."""
         if self.lease is None or self.lease >= SHORT_LEASE:
             return ""
-        return (
-            f"warning: With a lease of {format_duration(self.lease)}, jobs may end while this "
-            "machine is only busy; use a minute or more."
-        )
+        return _(
+            "warning: With a lease of {lease}, jobs may end while this machine is only busy; "
+            "use a minute or more."
+        ).format(lease=format_duration(self.lease))
 
     def headless(self) -> Headless:
         """Return the settings for the kernel."""

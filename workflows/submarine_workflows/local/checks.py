@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model import (
     Kind,
     Node,
@@ -27,7 +28,7 @@ def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
     """Return a sentence for each node whose notebook is a path that does not exist in ``base``."""
     runs = [(node, node.notebook) for _, node in workflow.walk() if node.kind is Kind.NOTEBOOK]
     return [
-        f"`{node.name}` runs {name}, which does not exist yet."
+        _("`{node}` runs {name}, which does not exist yet.").format(node=node.name, name=name)
         for node, name in runs
         if _is_path(name) and not (base / name).is_file()
     ]
@@ -50,7 +51,9 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
     try:
         FailureAction.declared(workflow.config)
     except ValueError as exc:
-        problems.append(Problem(0, f"`failure.action`: {exc}.", workflow.file))
+        problems.append(
+            Problem(0, _("`failure.action`: {error}.").format(error=exc), workflow.file)
+        )
     for flows, node in workflow.walk():
         try:
             commands_of(workflow, node, flows, setting)
@@ -59,7 +62,9 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
             continue
         name = _notebook(workflow, node, setting)
         if base is not None and name and not (base / name).is_file():
-            sentence = f"`{node.name}` runs {name}, which does not exist in {base}."
+            sentence = _("`{node}` runs {name}, which does not exist in {base}.").format(
+                node=node.name, name=name, base=base
+            )
             problems.append(Problem(node.line, sentence, workflow.file))
     if problems:
         raise WorkflowError(problems)
@@ -97,8 +102,15 @@ def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str])
     for name in (*only, *without):
         if name not in paths:
             near = get_close_matches(name, paths, 1)
-            right = f"Did you mean {near[0]}?" if near else f"It has: {', '.join(paths[:20])}."
-            raise UsageError(f"{workflow.name} has no node {name[:80]}.", right)
+            right = (
+                _("Did you mean {near}?").format(near=near[0])
+                if near
+                else _("It has: {paths}.").format(paths=", ".join(paths[:20]))
+            )
+            raise UsageError(
+                _("{workflow} has no node {name}.").format(workflow=workflow.name, name=name[:80]),
+                right,
+            )
     found = set(without)
     if only:
         kept = {path for path in paths if any(_about(path, name) for name in only)}

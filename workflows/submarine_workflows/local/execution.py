@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError, UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import flow_parameters
@@ -87,8 +88,13 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
             alive = [run for run in runs.of(name) if run.alive]
             if alive and options.concurrent is Concurrent.SKIP:
                 raise RefusedError(
-                    f"{name} is already running as {alive[0].run}; this run was skipped.",
-                    "`--concurrent pipeline` follows it node by node, `ignore` runs in parallel.",
+                    _("{name} is already running as {run}; this run was skipped.").format(
+                        name=name, run=alive[0].run
+                    ),
+                    _(
+                        "`--concurrent pipeline` follows it node by node, `ignore` runs in "
+                        "parallel."
+                    ),
                 )
             runs.prune(name)
             run = runs.new(name)
@@ -96,7 +102,7 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
         earlier = None
         if alive and options.concurrent is Concurrent.PIPELINE:
             earlier = Predecessor(alive[0])
-            say(f"Following the active run {earlier.run}.")
+            say(_("Following the active run {run}.").format(run=earlier.run))
         if source.archive is not None:
             source = replace(source, base=unpack(source.archive, run.path / "project"))
         say(f"{run.run}: {run.path}")
@@ -122,13 +128,15 @@ def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say)
         _hold(run, stack)
         view = view_of(run)
         if view.starts and view.status is Status.SUCCEEDED:
-            raise RefusedError(f"{run.run} has succeeded; there is nothing to resume.")
+            raise RefusedError(
+                _("{run} has succeeded; there is nothing to resume.").format(run=run.run)
+            )
         base = Path(str(view.options.get("base", ".")))
         source = source or Source(view.workflow, base, view.source)
         # This process holds its lock, so it appears to be active.
         lost = view.starts and view.ended is None
         stood = Status.EXECUTION_STOPPED if lost else view.status
-        say(f"{run.run}: resuming, it was {stood}.")
+        say(_("{run}: resuming, it was {stood}.").format(run=run.run, stood=stood))
         run.cancel.unlink(missing_ok=True)
         return _go(source, _kept(view, options), run, say, stack, view, None, False)
 
@@ -157,7 +165,9 @@ def _entry(runs: Runs, name: str) -> Iterator[None]:
     make_private(folder)
     with held(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
         if not got:
-            raise RefusedError(f"Another run of {name} is being started; try again.")
+            raise RefusedError(
+                _("Another run of {name} is being started; try again.").format(name=name)
+            )
         yield
 
 
@@ -165,7 +175,8 @@ def _hold(run: RunFolder, stack: ExitStack) -> None:
     lock = Lock(run.runner_lock)
     if not lock.take():
         raise RefusedError(
-            f"{run.run} is running.", f"`submarine workflow status {run.run}` shows its state."
+            _("{run} is running.").format(run=run.run),
+            _("`submarine workflow status {run}` shows its state.").format(run=run.run),
         )
     stack.callback(lock.release)
 
@@ -225,15 +236,19 @@ def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
     """Start the keeper shell, after the one of an earlier attempt has ended its processes."""
     lock = Lock(run.keeper_lock)
     if not lock.take(0.0):
-        say("Stopping processes of the previous attempt …")
+        say(_("Stopping processes of the previous attempt …"))
         if not lock.take(GRACE + 30.0):
-            raise RefusedError(f"Processes of the previous attempt of {run.run} are still running.")
+            raise RefusedError(
+                _("Processes of the previous attempt of {run} are still running.").format(
+                    run=run.run
+                )
+            )
     try:
         keeper = Keeper(lock.file)
     finally:
         lock.release()  # now held by the shell
 
-    def let_go(kind: type[BaseException] | None, *_: object) -> None:
+    def let_go(kind: type[BaseException] | None, *_unused: object) -> None:
         # After an unexpected error nodes may still run: the shell ends them.
         keeper.release(done=kind is None)
 
@@ -248,7 +263,7 @@ def reason_of(status: Status, runner: Runner) -> str:
     told = [f"`{path}`: {why}" for path, why in list(runner.failures.items())[:10]]
     if runner.stopped:
         told.insert(0, runner.stopped)
-    return " ".join(told) or "The condition of one of its last nodes did not hold."
+    return " ".join(told) or _("The condition of one of its last nodes did not hold.")
 
 
 def present_user() -> str:
@@ -272,7 +287,11 @@ def unpack(archive: Path, folder: Path) -> Path:
         with zipfile.ZipFile(archive) as found:
             infos = [info for info in found.infolist() if not info.is_dir()]
             if len(infos) > MAX_ARCHIVE_FILES:
-                raise UsageError(f"{archive} has more than {MAX_ARCHIVE_FILES} files.")
+                raise UsageError(
+                    _("{archive} has more than {max_archive_files} files.").format(
+                        archive=archive, max_archive_files=MAX_ARCHIVE_FILES
+                    )
+                )
             for info in infos:
                 target = folder / _inside(archive, info.filename)
                 target.parent.mkdir(parents=True, exist_ok=True)
@@ -282,13 +301,17 @@ def unpack(archive: Path, folder: Path) -> Path:
                         left -= len(data)
                         if left < 0:
                             raise UsageError(
-                                f"{archive} contains more than {MAX_ARCHIVE_BYTES >> 20} MiB."
+                                _("{archive} contains more than {max_archive_bytes} MiB.").format(
+                                    archive=archive, max_archive_bytes=MAX_ARCHIVE_BYTES >> 20
+                                )
                             )
                         file.write(data)
                 # Scripts are started by path.
                 target.chmod(0o700 if info.external_attr >> 16 & 0o100 else 0o600)
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, EOFError) as exc:
-        raise UsageError(f"{archive} cannot be unpacked: {exc}.") from None
+        raise UsageError(
+            _("{archive} cannot be unpacked: {error}.").format(archive=archive, error=exc)
+        ) from None
     return folder
 
 
@@ -296,6 +319,8 @@ def _inside(archive: Path, name: str) -> PurePosixPath:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.parts or "\\" in name:
         raise UsageError(
-            f"{archive} contains the path {name[:80]!r}, which is outside the project."
+            _("{archive} contains the path {name!r}, which is outside the project.").format(
+                archive=archive, name=name[:80]
+            )
         )
     return path

@@ -20,6 +20,7 @@ from io import FileIO
 from pathlib import Path
 
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.model import data_waited_for, is_notebook
 
@@ -97,27 +98,42 @@ class NodeProcess:
         try:
             end = self._all()
         except OSError as exc:
-            end = End(126, f"It cannot be started: {exc.strerror or exc}.")
+            end = End(
+                126, _("It cannot be started: {strerror}.").format(strerror=exc.strerror or exc)
+            )
         except Exception as exc:  # the end must be reported in any case
-            end = End(126, f"It cannot be started: {type(exc).__name__}: {exc}.")
+            end = End(
+                126,
+                _("It cannot be started: {name}: {error}.").format(
+                    name=type(exc).__name__, error=exc
+                ),
+            )
         self.ended(end)
 
     def _all(self) -> End:
         if not self.work.folder.is_dir():
-            return End(126, f"Its working directory {self.work.folder} does not exist.")
+            return End(
+                126,
+                _("Its working directory {folder} does not exist.").format(folder=self.work.folder),
+            )
         with FileIO(self.work.log, "a") as log:
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {shlex.join(words)}")
                 began, whole = time.monotonic(), log.tell()
                 code = self._one(words, log)
                 if code is None:
-                    return End(143, "It was stopped.", stopped=True)
-                _say(log, f"(code {code} after {time.monotonic() - began:.1f} s)")
+                    return End(143, _("It was stopped."), stopped=True)
+                _say(
+                    log,
+                    _("(code {code} after {monotonic:.1f} s)").format(
+                        code=code, monotonic=time.monotonic() - began
+                    ),
+                )
                 if self._stopped:
-                    return End(code or 143, "It was stopped.", stopped=True)
+                    return End(code or 143, _("It was stopped."), stopped=True)
                 if code:
                     late = data_waited_for(words) if code == _LATE else ""
-                    said = f"{late} did not appear in time." if late else ""
+                    said = _("{late} did not appear in time.").format(late=late) if late else ""
                     last = _notebook_failure(self.work.log, whole) if is_notebook(words) else ""
                     return End(code, said or _reason(code, number, len(self.work.commands), last))
         return End(0)
@@ -125,7 +141,7 @@ class NodeProcess:
     def _one(self, words: Sequence[str], log: FileIO) -> int | None:
         """Return the exit code of one command; None if the attempt was stopped before."""
         if not words:
-            raise OSError(0, "its command is empty")
+            raise OSError(0, _("its command is empty"))
         reader, writer = os.pipe()
         try:
             with self._lock:
@@ -197,12 +213,20 @@ def _notebook_failure(log: Path, since: int) -> str:
 
 
 def _reason(code: int, number: int, count: int, failure: str = "") -> str:
-    which = f"Command {number} of {count}" if count > 1 else "Its command"
+    which = (
+        _("Command {number} of {count}").format(number=number, count=count)
+        if count > 1
+        else _("Its command")
+    )
     if code == 127:
-        return f"{which} was not found."
+        return _("{which} was not found.").format(which=which)
     if code > 128:
         with suppress(ValueError):
-            return f"{which} was ended by {signal.Signals(code - 128).name}."
+            return _("{which} was ended by {signals}.").format(
+                which=which, signals=signal.Signals(code - 128).name
+            )
     if failure:
-        return f"{which} ended with code {code}. {failure}"
-    return f"{which} ended with code {code}."
+        return _("{which} ended with code {code}. {failure}").format(
+            which=which, code=code, failure=failure
+        )
+    return _("{which} ended with code {code}.").format(which=which, code=code)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.local.progress import Step
 
 _PARAMETER = re.compile(r"\$\{([a-zA-Z_.0-9]+)\}")
@@ -90,11 +91,15 @@ def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
             name = match.group(1)
             if name in seen or len(seen) > _DEEPEST:
                 circle = " -> ".join((*seen, name)[:10])
-                raise UsageError(f"The parameter ${{{name}}} refers to itself: {circle}.")
+                raise UsageError(
+                    _("The parameter ${{{name}}} refers to itself: {circle}.").format(
+                        name=name, circle=circle
+                    )
+                )
             if name not in properties:
                 raise UsageError(
-                    f"${{{name}}} has no value.",
-                    f"Give it with `-p {name} VALUE`, or under `config:`.",
+                    _("${{{name}}} has no value.").format(name=name),
+                    _("Give it with `-p {name} VALUE`, or under `config:`.").format(name=name),
                 )
             if name not in known:
                 known[name] = fill(properties[name], (*seen, name))
@@ -102,15 +107,19 @@ def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
 
         found = _PARAMETER.sub(one, text)
         if len(found) > _LONGEST:
-            raise UsageError(f"With its parameters filled in, `{text[:60]}` is too long.")
+            raise UsageError(
+                _("With its parameters filled in, `{text}` is too long.").format(text=text[:60])
+            )
         return found
 
     def whole(text: str) -> str:
         found = fill(text)
         if "$(" in found:
             raise UsageError(
-                f"`{found[:80]}` contains `$(`, which starts a JEXL expression in Azkaban.",
-                "JEXL is not supported here; for $() of a shell, use a script file.",
+                _("`{found}` contains `$(`, which starts a JEXL expression in Azkaban.").format(
+                    found=found[:80]
+                ),
+                _("JEXL is not supported here; for $() of a shell, use a script file."),
             )
         return found
 

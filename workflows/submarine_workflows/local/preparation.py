@@ -13,6 +13,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import HEADLESS_VARIABLE, WorkflowOrigin
+from submarine_runtime.translation import _
 from submarine_workflows.local.node_process import Work
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import as_properties, filler, properties_for
@@ -120,7 +121,11 @@ class Preparer:
             output.write_text("")
             properties.write_text(as_properties(values))
         except OSError as exc:
-            raise UsageError(f"{output.parent} cannot be written: {exc.strerror}.") from None
+            raise UsageError(
+                _("{parent} cannot be written: {strerror}.").format(
+                    parent=output.parent, strerror=exc.strerror
+                )
+            ) from None
         return {
             "JOB_OUTPUT_PROP_FILE": str(output),
             "JOB_PROP_FILE": str(properties),

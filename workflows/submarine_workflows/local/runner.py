@@ -17,6 +17,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import duration
+from submarine_runtime.translation import _, ngettext
 from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.local.node_process import End, NodeProcess
@@ -189,9 +190,11 @@ class Runner:
             self._on_signal(what)
         elif kind == "timeout":
             limit = duration(self._preparer.options.timeout)
-            self._stop(f"It was stopped after its time limit of {limit}.", TIMED_OUT)
+            self._stop(
+                _("It was stopped after its time limit of {limit}.").format(limit=limit), TIMED_OUT
+            )
         elif self._preparer.run.cancel.exists() and not self._progress.killed:
-            self._stop("It was cancelled.", 1)
+            self._stop(_("It was cancelled."), 1)
         if self._progress.killed:
             self._end_all()
         self._enqueue(self._progress.advance())
@@ -254,13 +257,25 @@ class Runner:
         elif tries < prepared.retries and not self._progress.killed:
             delay = prepared.backoff * (2**tries if prepared.exponential else 1)
             left = prepared.retries - tries
-            more = f"{left} more {'try' if left == 1 else 'tries'}, the next in {duration(delay)}."
-            self._say(f"{step.path}: attempt {tries + 1} failed. {end.reason} {more}")
+            more = ngettext(
+                "{left} more try, the next in {delay}.",
+                "{left} more tries, the next in {delay}.",
+                left,
+            ).format(left=left, delay=duration(delay))
+            self._say(
+                _("{path}: attempt {tries} failed. {reason} {more}").format(
+                    path=step.path, tries=tries + 1, reason=end.reason, more=more
+                )
+            )
             self._facts = {"attempt": running.attempt, "code": end.code, "reason": end.reason}
             self._progress.again(step)
             self._enqueue([step], delay, tries + 1)
             return
-        self._say(f"{step.path}: {status} after {took}{why}")
+        self._say(
+            _("{path}: {status} after {took}{why}").format(
+                path=step.path, status=status, took=took, why=why
+            )
+        )
         self._finish(step, status, end, outputs)
 
     def _finish(self, step: Step, status: Status, end: End, outputs: dict[str, str]) -> None:
@@ -274,17 +289,21 @@ class Runner:
         if self._progress.killed and self.stopped:
             if number == signal.SIGINT:
                 self._hard = True
-                self._say("Ended immediately: jobs of the nodes may continue.")
+                self._say(_("Ended immediately: jobs of the nodes may continue."))
                 self._end_all()
             return
-        self._stop(f"It was interrupted by {name}.", 128 + number)
+        self._stop(_("It was interrupted by {name}.").format(name=name), 128 + number)
         if number == signal.SIGINT:
-            self._say("A second Ctrl-C ends them immediately.")
+            self._say(_("A second Ctrl-C ends them immediately."))
 
     def _stop(self, why: str, code: int) -> None:
         self.stopped, self.exit_code = why, code
         count = len(self._running)
-        self._say(f"{why} Stopping {count} node{'s' if count != 1 else ''} …")
+        self._say(
+            ngettext(
+                "{why} Stopping {count} node …", "{why} Stopping {count} nodes …", count
+            ).format(why=why, count=count)
+        )
         self._progress.kill()
 
     def _end_all(self) -> None:

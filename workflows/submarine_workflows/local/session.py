@@ -13,6 +13,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.local import execution as starting
 from submarine_workflows.local.checks import check_here, disabled_by
@@ -124,7 +125,11 @@ class LocalSession:
         run = self._runs.find(name or (source.workflow.name if source else "last"))
         view = view_of(run)
         if source is not None and source.workflow.name != view.workflow.name:
-            raise UsageError(f"{run.run} is not a run of {source.workflow.name}.")
+            raise UsageError(
+                _("{run} is not a run of {workflow}.").format(
+                    run=run.run, workflow=source.workflow.name
+                )
+            )
         if source is not None and source.archive is not None:
             source = replace(source, base=run.path / "project", archive=None)
         workflow = source.workflow if source is not None else view.workflow
@@ -135,7 +140,7 @@ class LocalSession:
     def dry_run(self, path: Path | None, only: Sequence[str], without: Sequence[str]) -> Outcome:
         """Return the commands of every node with the known parameters, without running them."""
         if path is None:
-            raise UsageError("--dry-run requires the file of a workflow.")
+            raise UsageError(_("--dry-run requires the file of a workflow."))
         source = source_of(path, self._options.parameters)
         options = self._checked(source, only, without)
         setting = Setting(
@@ -149,7 +154,7 @@ class LocalSession:
             skipped = where in options.disabled
             commands = commands_of(source.workflow, node, flows, setting)
             value.append({"node": where, "skipped": skipped, "commands": commands})
-            lines.append(f"{where}: skipped" if skipped else f"{where}:")
+            lines.append(_("{where}: skipped").format(where=where) if skipped else f"{where}:")
             lines += [f"  {shlex.join(words)}" for words in commands if not skipped]
         return Outcome("\n".join(lines), value=value)
 
@@ -215,10 +220,21 @@ def end_of(ended: Ended, command: str, now: float) -> str:
     for path in list(ended.failures)[:3]:
         tail = log_tail(log_of(view, view.node(path)))
         if tail:
-            lines += [f"Last lines of the log of {path}:", *(f"  {row}" for row in tail)]
+            lines += [
+                _("Last lines of the log of {path}:").format(path=path),
+                *(f"  {row}" for row in tail),
+            ]
     if view.status is not Status.SUCCEEDED:
         failed = next(iter(ended.failures), "")
         named = f" {failed}" if failed else ""
-        lines.append(f"  {command} workflow logs {view.run}{named}")
-        lines.append(f"  {command} workflow run --resume {view.run}    resume it")
+        lines.append(
+            _("  {command} workflow logs {run}{named}").format(
+                command=command, run=view.run, named=named
+            )
+        )
+        lines.append(
+            _("  {command} workflow run --resume {run}    resume it").format(
+                command=command, run=view.run
+            )
+        )
     return "\n".join(lines)

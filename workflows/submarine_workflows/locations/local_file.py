@@ -9,6 +9,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.text import printable, sibling_hint
+from submarine_runtime.translation import _
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
 
 
@@ -28,8 +29,9 @@ class LocalPlace(Place):
             self.local.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(
-                f"{printable(str(self.local.parent), 200)} cannot be created: "
-                f"{error.strerror or error}."
+                _("{parent} cannot be created: {strerror}.").format(
+                    parent=printable(str(self.local.parent), 200), strerror=error.strerror or error
+                )
             ) from None
 
     def read(self) -> bytes:
@@ -40,7 +42,9 @@ class LocalPlace(Place):
                 return bounded(stream.read(MAX_BYTES + 1), self.url)
         except OSError as error:
             raise UsageError(
-                f"{printable(self.url, 200)} cannot be read: {error.strerror or error}.",
+                _("{url} cannot be read: {strerror}.").format(
+                    url=printable(self.url, 200), strerror=error.strerror or error
+                ),
                 sibling_hint(self.local) if isinstance(error, FileNotFoundError) else "",
             ) from None
 
@@ -52,7 +56,11 @@ class LocalPlace(Place):
         except (FileNotFoundError, NotADirectoryError):
             return False
         except (OSError, ValueError) as error:
-            raise StorageError(f"{printable(self.url, 200)} cannot be checked: {error}.") from None
+            raise StorageError(
+                _("{url} cannot be checked: {error}.").format(
+                    url=printable(self.url, 200), error=error
+                )
+            ) from None
         return True
 
     def write(self, data: bytes) -> None:
@@ -62,13 +70,17 @@ class LocalPlace(Place):
             write_by_rename(self.local, data)
         except FileNotFoundError:
             raise UsageError(
-                f"There is no folder {printable(str(self.local.parent), 200)} to write "
-                f"{printable(self.local.name, 100)} to.",
-                "Create it, or give another path with -o.",
+                _("There is no folder {parent} to write {local} to.").format(
+                    parent=printable(str(self.local.parent), 200),
+                    local=printable(self.local.name, 100),
+                ),
+                _("Create it, or give another path with -o."),
             ) from None
         except OSError as error:
             raise StorageError(
-                f"{printable(self.url, 200)} cannot be written: {error.strerror or error}."
+                _("{url} cannot be written: {strerror}.").format(
+                    url=printable(self.url, 200), strerror=error.strerror or error
+                )
             ) from None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 
 #: Front ends do not open larger notebooks either.
 MAX_BYTES = 256 * 1024 * 1024
@@ -63,7 +64,9 @@ def bounded(data: bytes, url: str) -> bytes:
     """Return ``data``, which was read from ``url``; UsageError if it exceeds the limit."""
     if len(data) > MAX_BYTES:
         raise UsageError(
-            f"{printable(url, 200)} is larger than {MAX_BYTES >> 20} MiB.",
-            "Clear its outputs and save it.",
+            _("{url} is larger than {max_bytes} MiB.").format(
+                url=printable(url, 200), max_bytes=MAX_BYTES >> 20
+            ),
+            _("Clear its outputs and save it."),
         )
     return data

@@ -6,6 +6,8 @@ handler needs a JVM and pyarrow.
 
 from __future__ import annotations
 
+from submarine_runtime.translation import _
+
 
 class SubmarineIO:
     """Papermill handler for all URLs that ``locations`` supports."""
@@ -32,7 +34,9 @@ class SubmarineIO:
         # cost: papermill imports this module at its start.
         from papermill.exceptions import PapermillException
 
-        raise PapermillException(f"{path}: listing is not supported, only reading and writing.")
+        raise PapermillException(
+            _("{path}: listing is not supported, only reading and writing.").format(path=path)
+        )
 
     @classmethod
     def pretty_path(cls, path: str) -> str:

@@ -15,6 +15,7 @@ from submarine_jobs import storage
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.locations.location import MAX_BYTES, Place, bounded, without_password
 
 if TYPE_CHECKING:
@@ -40,8 +41,8 @@ class HdfsPlace(Place):
         user = parts.netloc.rpartition("@")[0]
         if parts.path in ("", "/") or parts.query or parts.fragment or ":" in user:
             raise UsageError(
-                f"{printable(without_password(url), 200)} is not a file in HDFS.",
-                "Write hdfs:///user/me/x.ipynb, or hdfs://namenode:8020/user/me/x.ipynb.",
+                _("{url} is not a file in HDFS.").format(url=printable(without_password(url), 200)),
+                _("Write hdfs:///user/me/x.ipynb, or hdfs://namenode:8020/user/me/x.ipynb."),
             )
         self.url = url
         self._profile = profile
@@ -66,8 +67,12 @@ class HdfsPlace(Place):
         host = urlsplit(self.url).netloc.rpartition("@")[2]
         if not host:
             raise NoClusterError(
-                f"{printable(self.url, 200)} names no NameNode, and no cluster is configured.",
-                f"Write hdfs://namenode:8020/path. {NAME_CLUSTER}, or choose one with --profile.",
+                _("{url} names no NameNode, and no cluster is configured.").format(
+                    url=printable(self.url, 200)
+                ),
+                _(
+                    "Write hdfs://namenode:8020/path. {name_cluster}, or choose one with --profile."
+                ).format(name_cluster=NAME_CLUSTER),
             )
         conf_dir = conf.directory if conf else None
         other = storage.hdfs_storage(
@@ -93,7 +98,9 @@ class HdfsPlace(Place):
         try:
             return bounded(self._storage.read(self._path, 0, MAX_BYTES + 1), self.url)
         except FileNotFoundError:
-            raise UsageError(f"There is no file {printable(self.url, 200)}.") from None
+            raise UsageError(
+                _("There is no file {url}.").format(url=printable(self.url, 200))
+            ) from None
 
     def exists(self) -> bool:
         """See ``Place.exists``."""
@@ -105,7 +112,9 @@ class HdfsPlace(Place):
             self._storage.publish(self._path, data)
         except (FileNotFoundError, FileExistsError) as error:
             raise StorageError(
-                f"{printable(self.url, 200)} cannot be written: {printable(str(error), 200)}."
+                _("{url} cannot be written: {error}.").format(
+                    url=printable(self.url, 200), error=printable(str(error), 200)
+                )
             ) from None
 
 
@@ -122,13 +131,17 @@ class FsspecPlace(Place):
         scheme = url.partition("://")[0].partition("::")[0]
         if scheme not in registry and scheme not in known_implementations:
             raise UsageError(
-                f"{printable(self.url, 200)}: {scheme}:// is not supported.",
-                "Give a path, hdfs:// or a URL of fsspec (s3://, gs://, webhdfs://, ...).",
+                _("{url}: {scheme}:// is not supported.").format(
+                    url=printable(self.url, 200), scheme=scheme
+                ),
+                _("Give a path, hdfs:// or a URL of fsspec (s3://, gs://, webhdfs://, ...)."),
             )
         try:
             self._filesystem, self._path = fsspec.core.url_to_fs(url)
         except ImportError as error:
-            raise UsageError(f"{scheme}:// needs another package: {error}.") from None
+            raise UsageError(
+                _("{scheme}:// needs another package: {error}.").format(scheme=scheme, error=error)
+            ) from None
         except Exception as error:
             raise self._failed("opened", error) from None
 
@@ -137,7 +150,9 @@ class FsspecPlace(Place):
         try:
             data = self._filesystem.cat_file(self._path, 0, MAX_BYTES + 1)
         except FileNotFoundError:
-            raise UsageError(f"There is no file {printable(self.url, 200)}.") from None
+            raise UsageError(
+                _("There is no file {url}.").format(url=printable(self.url, 200))
+            ) from None
         except Exception as error:
             raise self._failed("read", error) from None
         return bounded(bytes(data), self.url)
@@ -164,4 +179,8 @@ class FsspecPlace(Place):
         # The message of a library may contain the URL with a password.
         said = printable(" ".join(str(error).replace(self._target, self.url).split()), 300)
         kind = type(error).__name__
-        return StorageError(f"{printable(self.url, 200)} cannot be {what}: {kind}: {said}.")
+        return StorageError(
+            _("{url} cannot be {what}: {kind}: {said}.").format(
+                url=printable(self.url, 200), what=what, kind=kind, said=said
+            )
+        )

@@ -12,6 +12,7 @@ from submarine_jobs import config, storage
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.locations.local_file import LocalPlace
 from submarine_workflows.locations.location import Place
 from submarine_workflows.locations.remote import FsspecPlace, HdfsPlace
@@ -63,7 +64,8 @@ def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Pl
         path = urlsplit(text).path
         if not path.startswith("/"):
             raise UsageError(
-                f"{printable(text, 200)} is not a file URL.", "Use file:///dir/x.ipynb."
+                _("{text} is not a file URL.").format(text=printable(text, 200)),
+                _("Use file:///dir/x.ipynb."),
             )
         return LocalPlace(Path(path))
     if scheme[1].lower() == "hdfs" or _is_own_hdfs(text, profile):

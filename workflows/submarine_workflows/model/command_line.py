@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from submarine_runtime.translation import _
+
 #: Words of these characters need no quotes; ``${}`` is quoted, because its value may contain
 #: spaces.
 _PLAIN = re.compile(r"[^\s'\"$]+")
@@ -46,9 +48,11 @@ def join_command(words: Iterable[str]) -> str:
 
 def _quoted(word: str) -> str:
     if not word:
-        raise ValueError("A command for Azkaban cannot contain an empty word.")
+        raise ValueError(_("A command for Azkaban cannot contain an empty word."))
     if "\n" in word or "\r" in word:
-        raise ValueError(f"A command for Azkaban cannot contain a line break: {word[:60]!r}.")
+        raise ValueError(
+            _("A command for Azkaban cannot contain a line break: {word!r}.").format(word=word[:60])
+        )
     if _PLAIN.fullmatch(word):
         return word
     return "".join(f'"{part}"' if part[0] == "'" else f"'{part}'" for part in _RUNS.findall(word))

@@ -11,6 +11,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from submarine_runtime.translation import _
+
 MACROS = (
     "all_success",
     "all_done",
@@ -84,16 +86,24 @@ def read_condition(text: str) -> Condition:
         If the text is not a condition.
     """
     if len(text) > MAX_LENGTH:
-        raise ConditionError(f"A condition has at most {MAX_LENGTH} characters.")
+        raise ConditionError(
+            _("A condition has at most {max_length} characters.").format(max_length=MAX_LENGTH)
+        )
     parser = _Parser(text)
     if not parser.tokens:
         return Condition(text, DEFAULT, (), _MACROS[DEFAULT])
     judge = parser.either()
     if parser.tokens:
-        raise ConditionError(f"Unexpected `{parser.tokens[0][1]}` in the condition `{text}`.")
+        raise ConditionError(
+            _("Unexpected `{tokens}` in the condition `{text}`.").format(
+                tokens=parser.tokens[0][1], text=text
+            )
+        )
     if len(parser.macros) > 1:
         raise ConditionError(
-            f"The condition `{text}` combines {' and '.join(parser.macros)}; use only one."
+            _("The condition `{text}` combines {macros}; use only one.").format(
+                text=text, macros=" and ".join(parser.macros)
+            )
         )
     if not parser.macros:  # Azkaban starts such a node when all its dependencies have succeeded
         parameters, base = judge, _MACROS[DEFAULT]
@@ -115,7 +125,9 @@ def tokens_of(text: str) -> list[tuple[str, str]]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise ConditionError(
-                f"`{text[at:].split()[0]}` is not valid in the condition `{text}`."
+                _("`{text}` is not valid in the condition `{text_2}`.").format(
+                    text=text[at:].split()[0], text_2=text
+                )
             )
         tokens.append((str(match.lastgroup), match.group(str(match.lastgroup))))
         at = match.end()
@@ -151,7 +163,7 @@ class _Parser:
     def one(self) -> Judge:
         self._depth += 1
         if self._depth > 100:
-            raise ConditionError(f"`{self._text}` is nested too deeply.")
+            raise ConditionError(_("`{text}` is nested too deeply.").format(text=self._text))
         try:
             if self._take("!"):
                 inner = self.one()
@@ -159,7 +171,9 @@ class _Parser:
             if self._take("("):
                 inner = self.either()
                 if not self._take(")"):
-                    raise ConditionError(f"A closing parenthesis is missing in `{self._text}`.")
+                    raise ConditionError(
+                        _("A closing parenthesis is missing in `{text}`.").format(text=self._text)
+                    )
                 return inner
             if self.tokens and self.tokens[0][0] == "word":
                 return self._macro(self.tokens.pop(0)[1])
@@ -169,7 +183,11 @@ class _Parser:
 
     def _macro(self, word: str) -> Judge:
         if word not in MACROS:
-            raise ConditionError(f"`{word}` is not a condition; use one of {', '.join(MACROS)}.")
+            raise ConditionError(
+                _("`{word}` is not a condition; use one of {macros}.").format(
+                    word=word, macros=", ".join(MACROS)
+                )
+            )
         self.macros.append(word)
         return _MACROS[word]
 
@@ -188,20 +206,26 @@ class _Parser:
     def _sign(self) -> str:
         if self.tokens and self.tokens[0][1] in _COMPARE:
             return self.tokens.pop(0)[1]
-        raise ConditionError(f"A comparison in `{self._text}` needs one of {' '.join(_COMPARE)}.")
+        raise ConditionError(
+            _("A comparison in `{text}` needs one of {compare}.").format(
+                text=self._text, compare=" ".join(_COMPARE)
+            )
+        )
 
     def _operand(self) -> Callable[[Facts], object]:
         if not self.tokens:
-            raise ConditionError(f"`{self._text}` is incomplete.")
+            raise ConditionError(_("`{text}` is incomplete.").format(text=self._text))
         kind, word = self.tokens.pop(0)
         if kind == "param":
-            node, _, name = word[2:-1].partition(":")
+            node, _unused, name = word[2:-1].partition(":")
             self.parameters.append((node, name))
             return lambda facts: facts.outputs.get(node, {}).get(name)
         if kind not in ("number", "text"):
             raise ConditionError(
-                f"`{self._text}` needs a number, quoted text or ${{node:parameter}} instead of "
-                f"`{word}`."
+                _(
+                    "`{text}` needs a number, quoted text or ${{node:parameter}} instead of "
+                    "`{word}`."
+                ).format(text=self._text, word=word)
             )
         value = word[1:-1] if kind == "text" else word
         return lambda facts: value

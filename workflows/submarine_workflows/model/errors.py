@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 MAX_TOLD = 20
 
@@ -29,7 +30,7 @@ class Problem:
     file: str = ""
 
     def __str__(self) -> str:
-        place = f"line {self.line}" if self.line else ""
+        place = _("line {line}").format(line=self.line) if self.line else ""
         if self.file:
             place = f"{self.file}, {place}" if place else self.file
         return f"{place}: {self.sentence}" if place else self.sentence
@@ -48,5 +49,5 @@ class WorkflowError(UsageError):
         self.problems = tuple(sorted(problems))
         told = [str(problem) for problem in self.problems[:MAX_TOLD]]
         if len(self.problems) > MAX_TOLD:
-            told.append(f"and {len(self.problems) - MAX_TOLD} more")
+            told.append(_("and {count} more").format(count=len(self.problems) - MAX_TOLD))
         super().__init__("\n".join(told))

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.locations import without_password
 from submarine_workflows.model.command_line import split_command
 from submarine_workflows.model.names import file_name
@@ -92,8 +93,10 @@ def commands_of(
         found.append([*where.program, "run", no_option(notebook), *words])
     elif node.kind is Kind.OTHER:
         raise UsageError(
-            f"`{node.name}` has type `{node.type}`, which only Azkaban runs.",
-            "Types that run anywhere: notebook, cells, command, noop, flow.",
+            _("`{node}` has type `{type}`, which only Azkaban runs.").format(
+                node=node.name, type=node.type
+            ),
+            _("Types that run anywhere: notebook, cells, command, noop, flow."),
         )
     return found
 
@@ -178,8 +181,10 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
     notebook = node.notebook if node.kind is Kind.NOTEBOOK else written_in
     if not notebook:
         raise UsageError(
-            f"`{node.name}` runs cells of the workflow's notebook, but the workflow has none.",
-            "Give the node a `notebook:`, or name the notebook with --notebook.",
+            _("`{node}` runs cells of the workflow's notebook, but the workflow has none.").format(
+                node=node.name
+            ),
+            _("Give the node a `notebook:`, or name the notebook with --notebook."),
         )
     path = path_of(node, flows)
     output = f"{file_name(path)}.ipynb"

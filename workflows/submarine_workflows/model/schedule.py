@@ -23,12 +23,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
 
+from submarine_runtime.translation import _
 from submarine_workflows.model.workflow import Workflow
 
 _DAYS = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
 _FIRST_YEAR, _LAST_YEAR = 1970, 2099
 _RANGE = re.compile(r"(\w+)-(\w+)(/\d+)?")
-_EXAMPLE = 'as in "0 30 2 ? * *": at 2:30 every day'
+_EXAMPLE = _('as in "0 30 2 ? * *": at 2:30 every day')
 _SHORTHANDS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -80,7 +81,7 @@ class Schedule:
             If ``moment`` has no time zone.
         """
         if moment.tzinfo is None:
-            raise ValueError("a schedule's times need a time zone")
+            raise ValueError(_("a schedule's times need a time zone"))
         later = timedelta(seconds=self._offset)
         for face in CronSim(self._fields, _moved(moment, -later)):
             if self._years is not None and face.year > max(self._years):
@@ -107,15 +108,21 @@ def read_schedule(text: str) -> Schedule:
         schedule = _of_quartz(text, words)
     else:
         raise ScheduleError(
-            f"`{text}` has {len(words)} fields; a schedule has six or seven (second, minute, hour, "
-            f"day, month, day of week, year), {_EXAMPLE}, or crontab's five."
+            _(
+                "`{text}` has {count} fields; a schedule has six or seven (second, minute, "
+                "hour, day, month, day of week, year), {example}, or crontab's five."
+            ).format(text=text, count=len(words), example=_EXAMPLE)
         )
     try:
         next(schedule.after(datetime.now(ZoneInfo("UTC"))))
     except CronSimError as exc:
-        raise ScheduleError(f"`{text}`: {_lower(str(exc))}; write it {_EXAMPLE}.") from None
+        raise ScheduleError(
+            _("`{text}`: {lower}; write it {example}.").format(
+                text=text, lower=_lower(str(exc)), example=_EXAMPLE
+            )
+        ) from None
     except StopIteration:
-        raise ScheduleError(f"`{text}` has no future run.") from None
+        raise ScheduleError(_("`{text}` has no future run.").format(text=text)) from None
     return schedule
 
 
@@ -131,7 +138,9 @@ def read_timezone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ScheduleError(
-            f"`{name}` is not a time zone; use a name such as Europe/Berlin or UTC."
+            _("`{name}` is not a time zone; use a name such as Europe/Berlin or UTC.").format(
+                name=name
+            )
         ) from None
 
 
@@ -145,8 +154,10 @@ def _of_crontab(text: str, words: list[str]) -> Schedule:
     if day != "*" and weekday != "*":
         # In crontab either day matches, which Quartz cannot express and is rarely intended.
         raise ScheduleError(
-            f"`{text}` has a day of the month and a day of the week, which schedulers combine "
-            "differently. Give one of them, and * for the other."
+            _(
+                "`{text}` has a day of the month and a day of the week, which schedulers "
+                "combine differently. Give one of them, and * for the other."
+            ).format(text=text)
         )
     days = "?" if weekday != "*" else day
     weekdays = "?" if weekday == "*" else _weekdays(text, weekday, to_quartz=True)
@@ -158,10 +169,16 @@ def _of_quartz(text: str, words: list[str]) -> Schedule:
     second, minute, hour, day, month, weekday = words[:6]
     if (day == "?") == (weekday == "?"):
         raise ScheduleError(
-            f"`{text}`: exactly one of day of month and day of week is `?`, {_EXAMPLE}."
+            _("`{text}`: exactly one of day of month and day of week is `?`, {example}.").format(
+                text=text, example=_EXAMPLE
+            )
         )
     if "W" in day:
-        raise ScheduleError(f"`{text}`: `{day}` (the nearest working day) is not supported.")
+        raise ScheduleError(
+            _("`{text}`: `{day}` (the nearest working day) is not supported.").format(
+                text=text, day=day
+            )
+        )
     fields = [minute, hour, day.replace("?", "*"), month, _weekdays(text, weekday)]
     years = _years(text, words[6]) if len(words) == 7 else None
     if second.isdigit() and int(second) < 60:
@@ -205,7 +222,7 @@ def _days_of_range(text: str, part: str, *, to_quartz: bool) -> str | None:
     length = (last - first) % 7 + 1
     step = int(match.group(3)[1:]) if match.group(3) else 1
     if not step:
-        raise ScheduleError(f"`{text}`: `{part}` has a step of 0.")
+        raise ScheduleError(_("`{text}`: `{part}` has a step of 0.").format(text=text, part=part))
     return ",".join(str((first - base + n) % 7 + base) for n in range(0, length, step))
 
 
@@ -224,7 +241,9 @@ def _one_day(text: str, part: str, *, to_quartz: bool = False) -> str:
         number = int(day) % 7 if to_quartz else int(day) - 1
     else:
         raise ScheduleError(
-            f"`{text}`: `{part}` is not a day of the week; use SUN to SAT, or 1 (Sunday) to 7."
+            _(
+                "`{text}`: `{part}` is not a day of the week; use SUN to SAT, or 1 (Sunday) to 7."
+            ).format(text=text, part=part)
         )
     return f"{number + 1 if to_quartz else number}{rest}"
 
@@ -236,7 +255,11 @@ def _years(text: str, field: str) -> frozenset[int] | None:
     for part in field.split(","):
         match = re.fullmatch(r"(\d{4}|\*)(?:-(\d{4}))?(?:/(\d{1,3}))?", part)
         if match is None or match.group(3) == "0":
-            raise ScheduleError(f"`{text}`: `{part}` is not a year; use 2027 or 2027-2030.")
+            raise ScheduleError(
+                _("`{text}`: `{part}` is not a year; use 2027 or 2027-2030.").format(
+                    text=text, part=part
+                )
+            )
         first = _FIRST_YEAR if match.group(1) == "*" else int(match.group(1))
         last = int(match.group(2)) if match.group(2) else first
         if match.group(3) and not match.group(2):
@@ -275,7 +298,7 @@ def machine_zone() -> tzinfo:
             continue
     found = datetime.now().astimezone().tzinfo
     if found is None:
-        raise RuntimeError("the machine has no time zone")
+        raise RuntimeError(_("the machine has no time zone"))
     return found
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model.workflow import Kind, Need, Node, Workflow
 
 
@@ -30,7 +31,7 @@ def from_json(found: Mapping[str, Any]) -> Workflow:
     try:
         return Workflow(**{**found, "nodes": tuple(_node(one) for one in found["nodes"])})
     except (TypeError, KeyError, AttributeError) as exc:
-        raise ValueError(f"this is no workflow: {exc}") from None
+        raise ValueError(_("this is no workflow: {error}").format(error=exc)) from None
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:
@@ -67,4 +68,8 @@ def write_workflow(path: Path, workflow: Workflow) -> None:
         temporary.write_text(json.dumps(to_json(workflow), ensure_ascii=True))
         temporary.replace(path)
     except OSError as exc:
-        raise UsageError(f"{path.parent} cannot be written: {exc.strerror}.") from None
+        raise UsageError(
+            _("{parent} cannot be written: {strerror}.").format(
+                parent=path.parent, strerror=exc.strerror
+            )
+        ) from None

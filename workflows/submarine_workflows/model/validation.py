@@ -14,6 +14,7 @@ from functools import lru_cache
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_workflows.model.conditions import ConditionError, read_condition
 from submarine_workflows.model.errors import Problem
 from submarine_workflows.model.names import is_workflow_name
@@ -38,7 +39,9 @@ def number_problem(name: str, text: str) -> str:
     text = text.strip()
     if text.isascii() and text.isdigit() and len(text) <= _LONGEST:
         return ""
-    return f"`{name}` under `config:` must be a whole number of at least 0, not `{text[:40]}`."
+    return _("`{name}` under `config:` must be a whole number of at least 0, not `{text}`.").format(
+        name=name, text=text[:40]
+    )
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ def check(workflow: Workflow, given: Iterable[str] = ()) -> list[Problem]:
     checker.name()
     checker.schedule()
     checker.common()
-    checker.level(workflow.nodes, "the workflow")
+    checker.level(workflow.nodes, _("the workflow"))
     for flows, node in workflow.walk():
         checker.node(flows, node)
         if node.kind is Kind.FLOW:
@@ -108,10 +111,10 @@ class _Checker:
     def name(self) -> None:
         """Check the name of the workflow."""
         if not is_workflow_name(self._workflow.name):
-            sentence = (
-                f"{one_line(self._workflow.name, 80)!r} is not a valid flow name; use 1 to 128 "
-                "printable characters without slashes."
-            )
+            sentence = _(
+                "{workflow!r} is not a valid flow name; use 1 to 128 printable characters "
+                "without slashes."
+            ).format(workflow=one_line(self._workflow.name, 80))
             self._add(0, sentence)
 
     def schedule(self) -> None:
@@ -129,7 +132,7 @@ class _Checker:
 
     def common(self) -> None:
         """Check the properties that apply to every node."""
-        for _, problem in _number_problems(self._workflow.config):
+        for _unused, problem in _number_problems(self._workflow.config):
             self._add(0, problem)
 
     def level(self, nodes: Sequence[Node], where: str) -> None:
@@ -138,8 +141,13 @@ class _Checker:
         for node in nodes:
             if node.name in known:
                 first = known[node.name].line
-                where_first = f", first in line {first}" if first else ""
-                self._add(node.line, f"`{node.name}` is defined twice{where_first}.")
+                where_first = _(", first in line {first}").format(first=first) if first else ""
+                self._add(
+                    node.line,
+                    _("`{node}` is defined twice{where_first}.").format(
+                        node=node.name, where_first=where_first
+                    ),
+                )
             known.setdefault(node.name, node)
         sound = True
         for node in nodes:
@@ -154,8 +162,14 @@ class _Checker:
 
     def _unknown(self, node: str, name: str, known: Iterable[str], where: str) -> str:
         near = get_close_matches(name, list(known), 1)
-        right = f"did you mean `{near[0]}`?" if near else f"{where} has: {', '.join(known)}."
-        return f"`{node}` depends on `{name}`, which does not exist; {right}"
+        right = (
+            _("did you mean `{near}`?").format(near=near[0])
+            if near
+            else _("{where} has: {known}.").format(where=where, known=", ".join(known))
+        )
+        return _("`{node}` depends on `{name}`, which does not exist; {right}").format(
+            node=node, name=name, right=right
+        )
 
     def _cycle(self, known: Mapping[str, Node]) -> None:
         """Sort by Kahn's algorithm. Remaining nodes contain a cycle, which is then followed."""
@@ -181,7 +195,7 @@ class _Checker:
         words = " -> ".join(f"`{name}`" for name in circle)
         self._add(
             min(known[name].line for name in circle),
-            f"These nodes depend on each other in a cycle: {words}.",
+            _("These nodes depend on each other in a cycle: {words}.").format(words=words),
         )
 
     def _conditions(self, known: Mapping[str, Node]) -> None:
@@ -193,32 +207,53 @@ class _Checker:
                 self._add(line, f"`{node.name}`: {exc}")
                 continue
             if node.condition and not node.depends_on:
-                self._add(line, f"`{node.name}` has a condition but no dependencies.")
+                self._add(
+                    line, _("`{node}` has a condition but no dependencies.").format(node=node.name)
+                )
             before = _ancestors(node, known) if condition.parameters else set()
             for other, parameter in condition.parameters:
                 if other not in before:
                     self._add(
                         line,
-                        f"`{node.name}` uses `{parameter}` of `{other}` without depending on it: "
-                        f"`{other}` may not have run yet.",
+                        _(
+                            "`{node}` uses `{parameter}` of `{other}` without depending on it: "
+                            "`{other}` may not have run yet."
+                        ).format(node=node.name, parameter=parameter, other=other),
                     )
 
     def node(self, flows: tuple[Node, ...], node: Node) -> None:
         """Check a single node."""
         if node.name == RESERVED or not _NAME.fullmatch(node.name):
-            said = "is reserved by Azkaban" if node.name == RESERVED else "is not a valid name"
+            said = (
+                _("is reserved by Azkaban") if node.name == RESERVED else _("is not a valid name")
+            )
             self._add(
                 node.line,
-                f"`{node.name}` {said}; use letters, digits, `.`, `_` and `-`.",
+                _("`{node}` {said}; use letters, digits, `.`, `_` and `-`.").format(
+                    node=node.name, said=said
+                ),
             )
         if node.kind is Kind.COMMAND and not node.config.get("command", "").strip():
-            self._add(node.line, f"`{node.name}` is a command but has no `command` under `config:`")
+            self._add(
+                node.line,
+                _("`{node}` is a command but has no `command` under `config:`").format(
+                    node=node.name
+                ),
+            )
         if node.kind is Kind.FLOW and not node.nodes:
-            self._add(node.line, f"`{node.name}` is a flow but has no `nodes:`.")
+            self._add(
+                node.line, _("`{node}` is a flow but has no `nodes:`.").format(node=node.name)
+            )
         if node.kind is Kind.NOTEBOOK and not node.notebook:
-            self._add(node.line, f"`{node.name}` is a notebook but has no `notebook:`.")
+            self._add(
+                node.line,
+                _("`{node}` is a notebook but has no `notebook:`.").format(node=node.name),
+            )
         if node.kind is Kind.CELLS and not node.cells:
-            self._add(node.line, f"`{node.name}` runs cells but has none under `cells:`.")
+            self._add(
+                node.line,
+                _("`{node}` runs cells but has none under `cells:`.").format(node=node.name),
+            )
         if node.job and (wrong := problem_of(node.job)):
             line = node.line_of(f"job.{wrong.option}", "job")
             self._add(line, f"`{node.name}`: {wrong.sentence}")
@@ -240,8 +275,10 @@ class _Checker:
                 continue
             self._add(
                 line,
-                f"`{node.name}` uses ${{{name}}}, which is not defined: add `{name}` to the "
-                "workflow's `config:`, where a run may override it.",
+                _(
+                    "`{node}` uses ${{{name}}}, which is not defined: add `{name}` to the "
+                    "workflow's `config:`, where a run may override it."
+                ).format(node=node.name, name=name),
             )
 
     def _is_output(self, flows: tuple[Node, ...], node: Node, name: str) -> bool:

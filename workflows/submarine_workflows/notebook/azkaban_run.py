@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban import RUN_PREFIX, run_url
 from submarine_workflows.azkaban.api import Azkaban, Execution, NodeSeen
 from submarine_workflows.display import NodeState, RunState, Step, of_run
@@ -80,8 +81,8 @@ def _node(node: NodeSeen) -> Node:
 def _next_steps(found: Execution, run: str, url: str, command: str) -> Sequence[Step]:
     own = f"{command} workflow"
     failed = next((node.path for node in found.walk() if node.status == "FAILED"), "")
-    steps = [Step(f"{own} logs {run} {failed}".rstrip(), "output of its commands")]
+    steps = [Step(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))]
     if not found.over:
-        steps.append(Step(f"{own} cancel {run}", "end it"))
-    steps.append(Step(f"{command} list --workflow-run {run}", "its jobs"))
-    return [*steps, Step(run_url(url, found.execid), "in Azkaban")]
+        steps.append(Step(f"{own} cancel {run}", _("end it")))
+    steps.append(Step(f"{command} list --workflow-run {run}", _("its jobs")))
+    return [*steps, Step(run_url(url, found.execid), _("in Azkaban"))]

@@ -16,6 +16,7 @@ from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_runtime.translation import _
 from submarine_workflows import headless
 from submarine_workflows.display import Caption, of_workflow
 from submarine_workflows.local import missing_notebooks
@@ -103,8 +104,10 @@ def workflow(
     frontend = ctx.find_object(Frontend) or Frontend()
     if run_now and target in ("airflow", "cron"):
         raise UsageError(
-            f"--run cannot be combined with --to {target}, which only writes files.",
-            "Omit --run, or run it here first with only --run.",
+            _("--run cannot be combined with --to {target}, which only writes files.").format(
+                target=target
+            ),
+            _("Omit --run, or run it here first with only --run."),
         )
     body = CellBody.of(ctx)
     notebook = notebook_of(frontend)
@@ -130,8 +133,10 @@ def _check_written_in(found: Workflow) -> None:
     cells = [node.name for _, node in found.walk() if node.kind is Kind.CELLS]
     if cells and not found.notebook:
         raise UsageError(
-            f"`{cells[0]}` runs cells of this notebook, whose path is unknown.",
-            "Save the notebook and run this cell again, or write `notebook: NAME.ipynb` in it.",
+            _("`{cells}` runs cells of this notebook, whose path is unknown.").format(
+                cells=cells[0]
+            ),
+            _("Save the notebook and run this cell again, or write `notebook: NAME.ipynb` in it."),
         )
 
 
@@ -139,7 +144,7 @@ def notices(found: Workflow, frontend: Frontend) -> list[str]:
     """Return missing notebooks, and cells that the saved notebook does not contain."""
     folder, own = folder_of(frontend), notebook_of(frontend)
     missing = missing_notebooks(found, folder)
-    for _, node in found.walk():
+    for _unused, node in found.walk():
         if node.kind is Kind.CELLS and own is not None and folder / found.notebook == own:
             missing += _unknown_cells(own, node)
     return missing[:_MAX_NOTICES]
@@ -157,21 +162,27 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     try:
         headless.select_cells(document, node.cells)
     except UsageError as error:
-        return [f"`{node.name}`: {error.message} The saved file {notebook.name} was searched."]
+        return [
+            _("`{node}`: {message} The saved file {notebook} was searched.").format(
+                node=node.name, message=error.message, notebook=notebook.name
+            )
+        ]
     return []
 
 
 def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: bool) -> Outcome:
     name = found.name
     where = os.path.relpath(path) if path is not None else ""
-    kept = f"Saved in {where}. `%submarine workflow run {name}` runs it here."
+    kept = _("Saved in {where}. `%submarine workflow run {name}` runs it here.").format(
+        where=where, name=name
+    )
     lines = [
         *told,
-        kept if path is not None else "Not saved in a file: this notebook runs unattended.",
+        kept if path is not None else _("Not saved in a file: this notebook runs unattended."),
     ]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
-        lines.append("Its schedule is not active yet: use `--to` azkaban, airflow or cron.")
+        lines.append(_("Its schedule is not active yet: use `--to` azkaban, airflow or cron."))
     bundle = of_workflow(found, Caption(upcoming, lines))
     value = {
         "name": name,

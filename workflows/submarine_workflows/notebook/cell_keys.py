@@ -4,38 +4,39 @@ from __future__ import annotations
 
 import re
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import MACROS
 
 ROOT = {
-    "nodes": "The steps: a list with one `- name:` for each.",
-    "config": "Flow parameters, used as ${name} in any node; a run may give other values.",
-    "schedule": "When it runs: Quartz's six or seven fields, 0 30 2 ? * *, or crontab's five.",
-    "timezone": "Time zone of the schedule, such as Europe/Berlin.",
-    "trigger": "Azkaban's form of a schedule: schedule: {type: cron, value: 0 30 2 ? * *}.",
-    "notebook": "The notebook that contains the workflow; a cell sets it automatically.",
+    "nodes": _("The steps: a list with one `- name:` for each."),
+    "config": _("Flow parameters, used as ${name} in any node; a run may give other values."),
+    "schedule": _("When it runs: Quartz's six or seven fields, 0 30 2 ? * *, or crontab's five."),
+    "timezone": _("Time zone of the schedule, such as Europe/Berlin."),
+    "trigger": _("Azkaban's form of a schedule: schedule: {type: cron, value: 0 30 2 ? * *}."),
+    "notebook": _("The notebook that contains the workflow; a cell sets it automatically."),
 }
 NODE = {
-    "name": "Name, unique among its neighbours.",
-    "notebook": "Notebook to run, relative to this one: features.ipynb.",
-    "cells": "Cells of this notebook to run, by id, tag or title: [summary].",
-    "params": 'Parameters of the notebook run, as papermill has them: {date: "${date}"}.',
-    "job": "Options of each %submarine run in it, by name: {worker: 2, gpu: 1}.",
-    "needs": "Data to wait for first: a URL, or {path: hdfs:///data/_SUCCESS, timeout: 6h}.",
-    "dependsOn": "Nodes that must have ended before it: [features].",
-    "condition": "When it runs after them: all_done, one_failed ..., ${train:accuracy} > 0.9.",
-    "type": "Azkaban's: command, noop, flow; optional with `notebook:` or `cells:`.",
-    "config": "Azkaban's properties: command, retries, retry.backoff, env.NAME, failure.emails.",
-    "nodes": "The steps of an embedded flow.",
-    "trigger": "Azkaban's form of a schedule.",
+    "name": _("Name, unique among its neighbours."),
+    "notebook": _("Notebook to run, relative to this one: features.ipynb."),
+    "cells": _("Cells of this notebook to run, by id, tag or title: [summary]."),
+    "params": _('Parameters of the notebook run, as papermill has them: {date: "${date}"}.'),
+    "job": _("Options of each %submarine run in it, by name: {worker: 2, gpu: 1}."),
+    "needs": _("Data to wait for first: a URL, or {path: hdfs:///data/_SUCCESS, timeout: 6h}."),
+    "dependsOn": _("Nodes that must have ended before it: [features]."),
+    "condition": _("When it runs after them: all_done, one_failed ..., ${train:accuracy} > 0.9."),
+    "type": _("Azkaban's: command, noop, flow; optional with `notebook:` or `cells:`."),
+    "config": _("Azkaban's properties: command, retries, retry.backoff, env.NAME, failure.emails."),
+    "nodes": _("The steps of an embedded flow."),
+    "trigger": _("Azkaban's form of a schedule."),
 }
 CONFIG = {
-    "command": "Program of a node of type command, without a shell.",
-    "retries": "Number of retries after a failure.",
-    "retry.backoff": "Milliseconds between retries.",
-    "working.dir": "Working directory of its command.",
-    "env.": "env.NAME: an environment variable of its command.",
-    "failure.emails": "Mail addresses that Azkaban notifies of a failure, separated by commas.",
-    "success.emails": "Mail addresses that Azkaban notifies of a success, separated by commas.",
+    "command": _("Program of a node of type command, without a shell."),
+    "retries": _("Number of retries after a failure."),
+    "retry.backoff": _("Milliseconds between retries."),
+    "working.dir": _("Working directory of its command."),
+    "env.": _("env.NAME: an environment variable of its command."),
+    "failure.emails": _("Mail addresses that Azkaban notifies of a failure, separated by commas."),
+    "success.emails": _("Mail addresses that Azkaban notifies of a success, separated by commas."),
 }
 _KEY = re.compile(r"(?P<indent>[ ]*)(?P<dash>(?:-[ ]+)*)(?P<word>[\w.-]*)\Z")
 _IN_BRACES = re.compile(r"[{,][ ]*(?P<word>[\w.-]*)\Z")
@@ -83,7 +84,7 @@ def explain(before: str) -> str | None:
             if word == key or (key.endswith(".") and word.startswith(key)):
                 return f"{key}:\n    {text}" if not key.endswith(".") else f"{key}NAME:\n    {text}"
     if word in MACROS:
-        return f"{word}\n    A condition: see `condition:`."
+        return _("{word}\n    A condition: see `condition:`.").format(word=word)
     return None
 
 

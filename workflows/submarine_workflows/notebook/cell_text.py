@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import yaml
 
 from submarine_jobs.commands import CellBody
+from submarine_runtime.translation import _
 from submarine_workflows.formats import read_jobs, read_workflow
 from submarine_workflows.model import Node, Problem, Workflow, WorkflowError, check
 
@@ -67,12 +68,22 @@ def _with_line(workflow: Workflow, body: CellBody, asked: WorkflowHeader) -> Wor
     """Merge the options of the first line; they must not contradict the text."""
     line = body.first_line - 1
     if workflow.name != asked.name:
-        raise _wrong(body, line, f"It is named `{asked.name}` here and `{workflow.name}` below.")
+        raise _wrong(
+            body,
+            line,
+            _("It is named `{asked}` here and `{workflow}` below.").format(
+                asked=asked.name, workflow=workflow.name
+            ),
+        )
     for word in ("schedule", "timezone"):
         here, below = getattr(asked, word), getattr(workflow, word)
         if here and below and here != below:
             raise _wrong(
-                body, line, f"--{word} is `{here}` and `{word}:` below is `{below}`; give one."
+                body,
+                line,
+                _("--{word} is `{here}` and `{word}:` below is `{below}`; give one.").format(
+                    word=word, here=here, below=below
+                ),
             )
     return replace(
         workflow,
@@ -159,7 +170,9 @@ def _of_jobs(jobs: list[_JobFile], name: str, cell: str) -> Workflow:
     problems = []
     for job in jobs:
         if job.name in places:
-            said = f"`{job.name}` is defined twice, first in line {places[job.name]}."
+            said = _("`{job}` is defined twice, first in line {places}.").format(
+                job=job.name, places=places[job.name]
+            )
             problems.append(Problem(job.line, said, cell))
         places.setdefault(job.name, job.line)
     if problems:

@@ -20,6 +20,7 @@ from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError, SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.local import PROGRAM
 from submarine_workflows.notebook.live_display import watcher
 from submarine_workflows.notebook.local_run import LocalRun, picture_of
@@ -83,8 +84,8 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
             while run.alive:
                 time.sleep(_PAUSE)
         except KeyboardInterrupt:
-            goes_on = (
-                f"{run.run} continues; `{frontend.command} workflow cancel {run.run}` ends it."
+            goes_on = _("{run} continues; `{command} workflow cancel {run}` ends it.").format(
+                run=run.run, command=frontend.command
             )
             return Outcome(goes_on, value=view.to_json(), exit_code=INTERRUPTED)
         view = view_of(run)
@@ -151,10 +152,15 @@ def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float)
         if code is not None or time.monotonic() > deadline:
             words = _words(said)
             if code is None:
-                words = words or "The runner did not start in time; `history` shows later starts."
+                words = words or _(
+                    "The runner did not start in time; `history` shows later starts."
+                )
             with suppress(OSError):
                 said.unlink()
-            raise RefusedError(words or f"The runner ended with code {code} and without output.")
+            raise RefusedError(
+                words
+                or _("The runner ended with code {code} and without output.").format(code=code)
+            )
         time.sleep(_PAUSE)
 
 

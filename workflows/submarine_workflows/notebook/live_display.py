@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from submarine_jobs.errors import ClusterError, SubmarineError
+from submarine_runtime.translation import _
 
 log = logging.getLogger(__name__)
 #: Seconds between checks, and between updates of the elapsed time.
@@ -136,7 +137,7 @@ class RunWatcher:
                     watched()
                 except Exception:
                     log.exception("the display of %s cannot be updated", watched.source.name)
-                    watched.fail(SubmarineError("Its display cannot be updated; see the log."))
+                    watched.fail(SubmarineError(_("Its display cannot be updated; see the log.")))
             with self._lock:
                 self._watched = [one for one in self._watched if not (one.over or one.stopped)]
                 self._children = [one for one in self._children if one.poll() is None]

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from submarine_runtime.translation import _
 from submarine_workflows.display import NodeState, RunState, Step, of_run
 from submarine_workflows.runs import RunFolder, RunView, Status, view_of
 
@@ -32,14 +33,14 @@ def picture_of(view: RunView, command: str) -> dict[str, Any]:
 def _next_steps(view: RunView, command: str) -> Sequence[Step]:
     """Refer to the run by id, not by workflow name: outputs are read long after the run."""
     own, run = f"{command} workflow", view.run
-    jobs = Step(f"{command} list --workflow-run {run}", "its jobs")
+    jobs = Step(f"{command} list --workflow-run {run}", _("its jobs"))
     failed = next((n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)), "")
-    logs = Step(f"{own} logs {run} {failed}".rstrip(), "output of its commands")
+    logs = Step(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))
     if view.alive:
-        return [logs, Step(f"{own} cancel {run}", "end it"), jobs]
+        return [logs, Step(f"{own} cancel {run}", _("end it")), jobs]
     if view.status is Status.SUCCEEDED:
         return [logs, jobs]
-    return [logs, Step(f"{own} run --resume {run}", "resume it"), jobs]
+    return [logs, Step(f"{own} run --resume {run}", _("resume it")), jobs]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.notebook.live_display import Source
 from submarine_workflows.notebook.local_run import LocalRun
 from submarine_workflows.runs import RunNotFoundError, Runs
@@ -40,7 +41,7 @@ def _local(run: str, state_dir: Path) -> Source:
     for folder in (*runs.all(), *runs.elsewhere(run)):
         if folder.run == run:
             return LocalRun(folder, _COMMAND)
-    raise RunNotFoundError(f"The user of this server has no run {run[:80]}.")
+    raise RunNotFoundError(_("The user of this server has no run {run}.").format(run=run[:80]))
 
 
 def _execution(run: str, url: str, state_dir: Path) -> Source:
@@ -56,15 +57,19 @@ def _execution(run: str, url: str, state_dir: Path) -> Source:
     settings = load_settings()
     if settings.url != url:
         raise UsageError(
-            f"This server uses only the Azkaban server {settings.url}.",
-            "It is configured under [azkaban] in submarine.toml.",
+            _("This server uses only the Azkaban server {url}.").format(url=settings.url),
+            _("It is configured under [azkaban] in submarine.toml."),
         )
     number = execution_id(run)
 
     def refuse() -> str:
         raise UsageError(
-            f"There is no session at {settings.origin}, and displaying an output does not log in.",
-            f"Run `{_COMMAND} workflow status azkaban:{number}`, and open the notebook again.",
+            _("There is no session at {origin}, and displaying an output does not log in.").format(
+                origin=settings.origin
+            ),
+            _(
+                "Run `{command} workflow status azkaban:{number}`, and open the notebook again."
+            ).format(command=_COMMAND, number=number),
         )
 
     connection = Connection(settings, refuse, SessionFile(state_dir, settings))

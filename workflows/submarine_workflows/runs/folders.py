@@ -17,6 +17,7 @@ from pathlib import Path
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model import file_name
 from submarine_workflows.runs.journal import is_held
 
@@ -174,13 +175,16 @@ class Runs:
         if begun:
             names = ", ".join(run.run for run in begun[:5])
             raise RunNotFoundError(
-                f"{text} is the beginning of {len(begun)} runs: {names}.", "Use a longer prefix."
+                _("{text} is the beginning of {count} runs: {names}.").format(
+                    text=text, count=len(begun), names=names
+                ),
+                _("Use a longer prefix."),
             )
         if text == LAST:
-            raise RunNotFoundError("No workflow has been run here.")
+            raise RunNotFoundError(_("No workflow has been run here."))
         raise RunNotFoundError(
-            f"No run, and no workflow with runs, is named {text[:80]}.",
-            "`submarine workflow history` lists them.",
+            _("No run, and no workflow with runs, is named {text}.").format(text=text[:80]),
+            _("`submarine workflow history` lists them."),
         )
 
     def prune(self, workflow: str) -> None:

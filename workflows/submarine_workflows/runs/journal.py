@@ -15,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from submarine_runtime.translation import _
+
 VERSION = 1
 MAX_BYTES = 64 << 20
 Event = dict[str, Any]
@@ -55,8 +57,10 @@ class Journal:
             if not self._told:
                 self._told = True
                 self._complain(
-                    f"The journal {self._path} cannot be written: {exc.strerror}. The run "
-                    "continues; if it is killed, `--resume` repeats what was not written."
+                    _(
+                        "The journal {path} cannot be written: {strerror}. The run continues; "
+                        "if it is killed, `--resume` repeats what was not written."
+                    ).format(path=self._path, strerror=exc.strerror)
                 )
 
     def unwritten(self) -> list[Event]:

@@ -10,6 +10,7 @@ from typing import Any
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.tables import log_of
 from submarine_workflows.runs.views import NodeView, RunView, view_of
@@ -33,7 +34,11 @@ def shown(
     view = view_of(run)
     found = _chosen(view, node)
     if node and not found:
-        frontend.say(f"{node} of {run.run} has no log: it is {view.node(node).status}.")
+        frontend.say(
+            _("{node} of {run} has no log: it is {status}.").format(
+                node=node, run=run.run, status=view.node(node).status
+            )
+        )
     headed = [one.path for one in found] != [node]
     logs = [(one.path, _path(run, view, one, attempt)) for one in found]
     if frontend.kind == "cli" and not as_json:
@@ -94,7 +99,11 @@ def _path(run: RunFolder, view: RunView, node: NodeView, attempt: int | None) ->
         return log_of(view, node)
     path = run.log(node.path, attempt - 1)
     if not path.exists():
-        raise UsageError(f"{node.path} of {run.run} has no attempt {attempt}.")
+        raise UsageError(
+            _("{path} of {run} has no attempt {attempt}.").format(
+                path=node.path, run=run.run, attempt=attempt
+            )
+        )
     return path
 
 
@@ -112,7 +121,9 @@ def _from(path: Path, offset: int) -> Iterator[bytes]:
     except FileNotFoundError:
         return
     except OSError as exc:
-        raise UsageError(f"{path} cannot be read: {exc.strerror}.") from None
+        raise UsageError(
+            _("{path} cannot be read: {strerror}.").format(path=path, strerror=exc.strerror)
+        ) from None
 
 
 def _size(path: Path) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from submarine_jobs.display.columns import Row, html, text
 from submarine_jobs.text import duration, escape_html, one_line, printable
+from submarine_runtime.translation import _
 from submarine_workflows.display import as_svg
 from submarine_workflows.runs.missed_runs import Missed
 from submarine_workflows.runs.statuses import Status
@@ -101,7 +102,9 @@ def missed_sentence(name: str, found: Missed) -> str:
         return ""
     count = len(found.times)
     newest = ", ".join(moment.strftime("%Y-%m-%d %H:%M %Z") for moment in found.times[-5:])
-    least = "at least " if found.more else ""
+    least = _("at least ") if found.more else ""
     which = f"{newest}" if count <= 5 else f"… {newest}"
-    runs = "run was" if count == 1 else "runs were"
-    return f"{name}: {least}{count} scheduled {runs} missed: {which}."
+    runs = _("run was") if count == 1 else _("runs were")
+    return _("{name}: {least}{count} scheduled {runs} missed: {which}.").format(
+        name=name, least=least, count=count, runs=runs, which=which
+    )

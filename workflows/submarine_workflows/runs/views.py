@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.model import Kind, Workflow, from_json, path_of
 from submarine_workflows.runs.folders import RunFolder
 from submarine_workflows.runs.journal import Event, read_journal
 from submarine_workflows.runs.statuses import Status
 
-STOPPED = "The runner ended unexpectedly: it was killed, or the machine stopped."
+STOPPED = _("The runner ended unexpectedly: it was killed, or the machine stopped.")
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,11 @@ class RunView:
             if node.path == path:
                 return node
         names = ", ".join(node.path for node in self.nodes[:20])
-        raise UsageError(f"{self.run} has no node {path[:80]}; it has: {names}.")
+        raise UsageError(
+            _("{run} has no node {path}; it has: {names}.").format(
+                run=self.run, path=path[:80], names=names
+            )
+        )
 
     def states(self) -> dict[str, str]:
         """Return node -> status of started top-level nodes, for ``as_svg``."""
@@ -132,7 +137,9 @@ def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
         workflow = from_json(json.loads(run.workflow.read_bytes()))
         events = read_journal(run.journal)
     except (OSError, ValueError) as exc:
-        raise UsageError(f"The run {run.run} cannot be read: {exc}.") from None
+        raise UsageError(
+            _("The run {run} cannot be read: {error}.").format(run=run.run, error=exc)
+        ) from None
     folding = _Folding(run, workflow)
     for event in (*events, *unwritten):
         with suppress(KeyError, TypeError, ValueError):  # a line of a newer release

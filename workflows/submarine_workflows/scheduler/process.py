@@ -20,13 +20,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from submarine_runtime.translation import _
+
 FAILED, USAGE = 1, 2
 #: A pipe accepts this many bytes without a reader.
 MAX_SAID = 4096
 ENGINE = "submarine"
 _WORDS = {"true": True, "false": False, "null": None}
 MAX_LITERAL = 100_000
-ALONE = "The run was stopped: the process of the Jupyter server that waited for it has ended."
+ALONE = _("The run was stopped: the process of the Jupyter server that waited for it has ended.")
 
 
 def main() -> int:

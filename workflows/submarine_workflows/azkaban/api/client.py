@@ -12,6 +12,7 @@ import html
 import json
 from collections.abc import Mapping, Sequence
 
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.connection import Connection
 from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
@@ -49,7 +50,7 @@ class Azkaban:
 
     def create(self, name: str, description: str) -> bool:
         """Create a project; return False if it exists."""
-        what = f"to create the project {name}"
+        what = _("to create the project {name}").format(name=name)
         reply = self._connection.change(
             "/manager", what, {"action": "create"}, name=name, description=description
         )
@@ -60,7 +61,7 @@ class Azkaban:
 
     def upload(self, project: str, packed: bytes, name: str) -> Uploaded:
         """Upload a zip file as the next version of a project."""
-        what = f"the upload of {name} to {project}"
+        what = _("the upload of {name} to {project}").format(name=name, project=project)
         reply = self._connection.upload(
             "/manager", what, name, packed, ajax="upload", project=project
         )
@@ -76,11 +77,15 @@ class Azkaban:
         NoProjectError
             If it does not exist.
         """
-        what = f"to list the flows of {project}"
+        what = _("to list the flows of {project}").format(project=project)
         reply = self._connection.get("/manager", what, ajax="fetchprojectflows", project=project)
         # A reply about an existing project contains its id besides the error.
         if "error" in reply and "projectId" not in reply:
-            raise NoProjectError(f"Azkaban refused {what}: {sentence(reply['error'])}")
+            raise NoProjectError(
+                _("Azkaban refused {what}: {error}").format(
+                    what=what, error=sentence(reply["error"])
+                )
+            )
         refuse_error(reply, what)
         listed = reply.get("flows")
         flows = [item.get("flowId") for item in listed] if isinstance(listed, list) else []
@@ -109,7 +114,7 @@ class Azkaban:
         UnsureError
             If no answer was received: the flow may have started.
         """
-        what = f"to run {flow} of {project}"
+        what = _("to run {flow} of {project}").format(flow=flow, project=project)
         fields = {**parameters_of(parameters or {}), **options}
         if disabled:
             fields["disabled"] = json.dumps(list(disabled))
@@ -120,20 +125,24 @@ class Azkaban:
         execid = str(reply.get("execid", ""))
         if "error" in reply and execid.isdecimal():
             said = sentence(reply["error"])
-            raise AzkabanError(f"Azkaban refused {what}: {said} Its id would have been {execid}.")
+            raise AzkabanError(
+                _("Azkaban refused {what}: {said} Its id would have been {execid}.").format(
+                    what=what, said=said, execid=execid
+                )
+            )
         refuse_error(reply, what)
         words = sentence(reply["message"]) if reply.get("message") else ""
         return Started(number(reply, "execid", what), words)
 
     def execution(self, execid: int) -> Execution:
         """Return an execution and its nodes."""
-        what = f"to show execution {execid}"
+        what = _("to show execution {execid}").format(execid=execid)
         reply = self._connection.get("/executor", what, ajax="fetchexecflow", execid=execid)
         return execution_of(refuse_error(reply, what), execid)
 
     def log(self, execid: int, job: str, offset: int, attempt: int | None = None) -> LogPiece:
         """Return a piece of a node's log; offsets are bytes of Azkaban's file."""
-        what = f"the log of {job} in execution {execid}"
+        what = _("the log of {job} in execution {execid}").format(job=job, execid=execid)
         reply = self._connection.get(
             "/executor", what, ajax="fetchExecJobLogs", execid=execid, jobId=job, offset=offset,
             length=LOG_PIECE, attempt=attempt,
@@ -146,7 +155,7 @@ class Azkaban:
 
     def cancel(self, execid: int) -> None:
         """Kill an execution; an error if it does not run."""
-        what = f"to cancel execution {execid}"
+        what = _("to cancel execution {execid}").format(execid=execid)
         reply = self._connection.get("/executor", what, ajax="cancelFlow", execid=execid)
         refuse_error(reply, what)
 
@@ -155,7 +164,7 @@ class Azkaban:
 
         The new schedule replaces a previous one of the flow.
         """
-        what = f"to schedule {flow} of {project}"
+        what = _("to schedule {flow} of {project}").format(flow=flow, project=project)
         reply = self._connection.change(
             "/schedule", what, {"ajax": "scheduleCronFlow"}, projectName=project, flow=flow,
             cronExpression=cron, **options,
@@ -165,7 +174,7 @@ class Azkaban:
 
     def scheduled(self, project_id: int, flow: str) -> Scheduled | None:
         """Return the schedule of a flow, or None."""
-        what = f"to show the schedule of {flow}"
+        what = _("to show the schedule of {flow}").format(flow=flow)
         reply = self._connection.get(
             "/schedule", what, ajax="fetchSchedule", projectId=project_id, flowId=flow
         )
@@ -181,18 +190,20 @@ class Azkaban:
 
     def unschedule(self, schedule_id: int) -> str:
         """Remove a schedule; return Azkaban's message."""
-        what = f"to remove schedule {schedule_id}"
+        what = _("to remove schedule {schedule_id}").format(schedule_id=schedule_id)
         reply = self._connection.change(
             "/schedule", what, {"action": "removeSched"}, scheduleId=schedule_id
         )
         refuse_error(reply, what)
         if str(reply.get("status", "")) != "success":
-            raise UnreachableError(f"Azkaban's answer to {noun(what)} contains no result.")
+            raise UnreachableError(
+                _("Azkaban's answer to {what} contains no result.").format(what=noun(what))
+            )
         return sentence(reply.get("message") or "removed")
 
     def past(self, project: str, flow: str, count: int) -> list[PastExecution]:
         """Return the last executions of a flow, newest first."""
-        what = f"to list executions of {flow}"
+        what = _("to list executions of {flow}").format(flow=flow)
         reply = self._connection.get(
             "/manager", what, ajax="fetchFlowExecutions", project=project, flow=flow, start=0,
             length=count,
@@ -201,7 +212,7 @@ class Azkaban:
 
     def running(self, project: str, flow: str) -> list[int]:
         """Return the ids of a flow's running executions."""
-        what = f"to list running executions of {flow}"
+        what = _("to list running executions of {flow}").format(flow=flow)
         reply = self._connection.get(
             "/executor", what, ajax="getRunning", project=project, flow=flow
         )

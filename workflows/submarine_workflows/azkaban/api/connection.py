@@ -27,6 +27,7 @@ import tenacity
 import urllib3.exceptions
 
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.errors import (
     AwayError,
     AzkabanError,
@@ -118,13 +119,13 @@ class Connection:
         except SessionOverError:
             self._forget()
             raise AzkabanError(
-                "Azkaban accepts the login and rejects the session that it created.",
-                "A proxy may change the address of this machine.",
+                _("Azkaban accepts the login and rejects the session that it created."),
+                _("A proxy may change the address of this machine."),
             ) from None
 
     def _login(self) -> str:
         refuse_plain(self.settings.url)  # also for settings from other sources
-        what = f"the login of {self.settings.user}"
+        what = _("the login of {user}").format(user=self.settings.user)
         form = {
             "action": "login",
             "username": self.settings.user,
@@ -133,10 +134,12 @@ class Connection:
         try:
             reply = refuse_error(self._send("POST", "/", what, {}, data=form, again=True), what)
         except SessionOverError:
-            raise AzkabanError(f"Azkaban refused {what}.") from None
+            raise AzkabanError(_("Azkaban refused {what}.").format(what=what)) from None
         session = reply.get("session.id")
         if not isinstance(session, str) or not session:
-            raise UnreachableError(f"Azkaban's answer to {what} has no session.")
+            raise UnreachableError(
+                _("Azkaban's answer to {what} has no session.").format(what=what)
+            )
         self._session_id = session
         if self._kept is not None:
             self._kept.write(session)
@@ -192,7 +195,7 @@ class Connection:
     ) -> tuple[int, bytes, str]:
         """Return status, body, and the URL after redirects."""
         url, deadline, moved = f"{self.settings.url}{path}", time.monotonic() + limit, ""
-        for _ in range(_REDIRECTS + 1):
+        for _unused in range(_REDIRECTS + 1):
             with in_words(self.settings.origin, what, safe=safe):
                 answer = self._http.request(
                     method,
@@ -208,12 +211,14 @@ class Connection:
             if not answer.is_redirect:
                 if answer.status_code in _AGAIN and safe:
                     raise AwayError(
-                        f"Azkaban is temporarily unavailable (HTTP {answer.status_code})."
+                        _("Azkaban is temporarily unavailable (HTTP {status_code}).").format(
+                            status_code=answer.status_code
+                        )
                     )
                 return answer.status_code, content, moved
             url = moved = self._elsewhere(answer, method)
             query = {}
-        raise UnreachableError(f"Azkaban redirects {noun(what)} in a loop.")
+        raise UnreachableError(_("Azkaban redirects {what} in a loop.").format(what=noun(what)))
 
     def _elsewhere(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
@@ -221,17 +226,23 @@ class Connection:
         if origin == self.settings.origin and method == "GET":
             return target
         raise UnreachableError(
-            f"{self.settings.origin} redirects requests to {one_line(origin, 100)}; session and "
-            "password are not sent there.",
-            "If that is the right server, configure its URL.",
+            _(
+                "{origin} redirects requests to {origin_one_line}; session and password are "
+                "not sent there."
+            ).format(origin=self.settings.origin, origin_one_line=one_line(origin, 100)),
+            _("If that is the right server, configure its URL."),
         )
 
     def _no_such_page(self, moved: str) -> UnreachableError:
         """Azkaban redirects unknown addresses to /index."""
         return UnreachableError(
-            f"{self.settings.url} is not the URL of an Azkaban server: it redirects calls to the "
-            f"web page {one_line(urlsplit(moved).path, 100)}.",
-            f"Use the base URL of its pages, such as {self.settings.origin}.",
+            _(
+                "{url} is not the URL of an Azkaban server: it redirects calls to the web page "
+                "{path}."
+            ).format(url=self.settings.url, path=one_line(urlsplit(moved).path, 100)),
+            _("Use the base URL of its pages, such as {origin}.").format(
+                origin=self.settings.origin
+            ),
         )
 
 
@@ -271,27 +282,49 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     except requests.exceptions.SSLError as exc:
         if not _is_distrust(exc):
             raise UnreachableError(
-                f"{origin} does not support https: {_reason(exc)}.",
-                "Use its https port; http:// is accepted only on this machine.",
+                _("{origin} does not support https: {error}.").format(
+                    origin=origin, error=_reason(exc)
+                ),
+                _("Use its https port; http:// is accepted only on this machine."),
             ) from None
         raise UnreachableError(
-            f"The certificate of {origin} is not trusted: {_reason(exc)}.",
-            "Set `ca` under [azkaban] to the certificate file of its CA.",
+            _("The certificate of {origin} is not trusted: {error}.").format(
+                origin=origin, error=_reason(exc)
+            ),
+            _("Set `ca` under [azkaban] to the certificate file of its CA."),
         ) from None
     except requests.exceptions.ConnectTimeout:
-        raise NotSentError(f"{origin} does not answer within {CONNECT:.0f} s.") from None
+        raise NotSentError(
+            _("{origin} does not answer within {connect:.0f} s.").format(
+                origin=origin, connect=CONNECT
+            )
+        ) from None
     except requests.exceptions.ConnectionError as exc:
         if _was_not_sent(exc):
-            raise NotSentError(f"{origin} cannot be reached: {_reason(exc)}.") from None
+            raise NotSentError(
+                _("{origin} cannot be reached: {error}.").format(origin=origin, error=_reason(exc))
+            ) from None
         raise _broken(
-            f"{origin} closed the connection during {noun(what)}: {_reason(exc)}", safe=safe
+            _("{origin} closed the connection during {what}: {error}").format(
+                origin=origin, what=noun(what), error=_reason(exc)
+            ),
+            safe=safe,
         ) from None
     except requests.exceptions.Timeout:
-        raise _broken(f"{origin} did not answer {noun(what)} in time", safe=safe) from None
+        raise _broken(
+            _("{origin} did not answer {what} in time").format(origin=origin, what=noun(what)),
+            safe=safe,
+        ) from None
     except requests.exceptions.RequestException as exc:
-        raise _broken(f"{noun(what)} failed: {type(exc).__name__}", safe=safe) from None
+        raise _broken(
+            _("{what} failed: {name}").format(what=noun(what), name=type(exc).__name__), safe=safe
+        ) from None
     except ValueError:  # requests parses the redirect URL even if it is not followed
-        raise UnreachableError(f"{origin} answers {noun(what)} with an invalid redirect.") from None
+        raise UnreachableError(
+            _("{origin} answers {what} with an invalid redirect.").format(
+                origin=origin, what=noun(what)
+            )
+        ) from None
 
 
 def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
@@ -301,7 +334,9 @@ def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
         size += len(part)
         if size > MAX_REPLY:
             raise UnreachableError(
-                f"The answer to {noun(what)} is larger than {MAX_REPLY >> 20} MiB."
+                _("The answer to {what} is larger than {max_reply} MiB.").format(
+                    what=noun(what), max_reply=MAX_REPLY >> 20
+                )
             )
         if time.monotonic() > deadline:
             raise requests.exceptions.ReadTimeout
@@ -313,7 +348,8 @@ def _broken(words: str, *, safe: bool) -> UnreachableError:
     if safe:
         return AwayError(f"{words}.")
     return UnsureError(
-        f"{words}; the request may have been executed.", "Check Azkaban's web pages."
+        _("{words}; the request may have been executed.").format(words=words),
+        _("Check Azkaban's web pages."),
     )
 
 
@@ -331,7 +367,7 @@ def _is_distrust(exc: BaseException) -> bool:
 def _inside(exc: BaseException) -> Iterator[BaseException]:
     """Yield an error of requests and its causes, innermost last."""
     seen: BaseException | None = exc
-    for _ in range(6):
+    for _unused in range(6):
         if seen is None:
             return
         yield seen

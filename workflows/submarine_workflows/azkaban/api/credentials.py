@@ -16,6 +16,7 @@ import platformdirs
 
 from submarine_jobs.config import check_private, load_section, user_section
 from submarine_jobs.errors import ConfigError
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.settings import URL_VARIABLE, Settings, origin_of
 
 VARIABLE = "SUBMARINE_AZKABAN_PASSWORD"
@@ -49,16 +50,30 @@ def find_password(
     if ask is None:
         if environ.get(VARIABLE):
             raise ConfigError(
-                f"{VARIABLE} is not sent to {settings.origin}, which "
-                f"{settings.named_by_project or '--url'} names, but your configuration does not.",
-                f"If it is your server, set {URL_VARIABLE}={settings.url} too, or put the "
-                f"password in {own}, readable by you alone (chmod 600).",
+                _(
+                    "{variable} is not sent to {origin}, which {named_by_project} names, but "
+                    "your configuration does not."
+                ).format(
+                    variable=VARIABLE,
+                    origin=settings.origin,
+                    named_by_project=settings.named_by_project or "--url",
+                ),
+                _(
+                    "If it is your server, set {url_variable}={url} too, or put the password "
+                    "in {own}, readable by you alone (chmod 600)."
+                ).format(url_variable=URL_VARIABLE, url=settings.url, own=own),
             )
         raise ConfigError(
-            f"There is no password of {settings.user} at {settings.origin}.",
-            f"Put it in {own}, readable by you alone (chmod 600), or in {VARIABLE}.",
+            _("There is no password of {user} at {origin}.").format(
+                user=settings.user, origin=settings.origin
+            ),
+            _("Put it in {own}, readable by you alone (chmod 600), or in {variable}.").format(
+                own=own, variable=VARIABLE
+            ),
         )
-    return ask(f"Password of {settings.user} at {settings.origin}")
+    return ask(
+        _("Password of {user} at {origin}").format(user=settings.user, origin=settings.origin)
+    )
 
 
 def _is_of_variable(settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -92,17 +107,25 @@ def read_password(path: Path) -> str:
             _check_owner(path, seen)
             line = file.read(_MAX_BYTES).split(b"\n", 1)[0].rstrip(b"\r")
     except OSError as exc:
-        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from None
+        raise ConfigError(
+            _("{path} cannot be read: {strerror}.").format(path=path, strerror=exc.strerror)
+        ) from None
     if not line:
-        raise ConfigError(f"The first line of {path} is empty.", "Write the password there.")
+        raise ConfigError(
+            _("The first line of {path} is empty.").format(path=path),
+            _("Write the password there."),
+        )
     return line.decode("utf-8", "replace")
 
 
 def _check_owner(path: Path, seen: os.stat_result) -> None:
     if not stat.S_ISREG(seen.st_mode):
-        raise ConfigError(f"{path} is not a regular file.")
+        raise ConfigError(_("{path} is not a regular file.").format(path=path))
     if unsafe := check_private(path, seen):
-        raise ConfigError(f"{path} holds a password and {unsafe.reason}.", unsafe.fix)
+        raise ConfigError(
+            _("{path} holds a password and {reason}.").format(path=path, reason=unsafe.reason),
+            unsafe.fix,
+        )
 
 
 def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
@@ -111,8 +134,10 @@ def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
         return None
     if not foreign.personal:
         raise ConfigError(
-            f"{foreign.where}: password_file is not allowed in a project's configuration;",
-            "set it in your own submarine.toml.",
+            _("{where}: password_file is not allowed in a project's configuration;").format(
+                where=foreign.where
+            ),
+            _("set it in your own submarine.toml."),
         )
     url = user_section("azkaban", environ=environ).get("url")
     if url is None or origin_of(url.value) != settings.origin:

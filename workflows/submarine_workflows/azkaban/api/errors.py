@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_runtime.translation import _
 
 
 def noun(what: str) -> str:
     """Return a request as a noun, ``the upload``; it may be given as ``to show execution 5``."""
-    return f"the request {what}" if what.startswith("to ") else what
+    return _("the request {what}").format(what=what) if what.startswith("to ") else what
 
 
 class AzkabanError(RefusedError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.replies import Reply, number
 
 ENDED = (
@@ -150,7 +151,7 @@ def past_of(reply: Reply) -> list[PastExecution]:
     listed = reply.get("executions")
     return [
         PastExecution(
-            number(item, "execId", "a list of executions"),
+            number(item, "execId", _("a list of executions")),
             _text(item.get("status")).upper(),
             _text(item.get("submitUser")),
             _moment(item.get("submitTime")),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.client import Azkaban
 from submarine_workflows.azkaban.api.errors import AzkabanError, UnreachableError
 from submarine_workflows.azkaban.api.executions import Execution, NodeSeen
@@ -89,7 +90,9 @@ class Follower:
         for node in self._wanted(execution):
             if number > node.attempt:
                 raise UsageError(
-                    f"`{node.path}` has no attempt {number + 1}; it has {node.attempt + 1}."
+                    _("`{path}` has no attempt {number}; it has {attempt}.").format(
+                        path=node.path, number=number + 1, attempt=node.attempt + 1
+                    )
                 )
             place = _Place(number)
             yield from self._pieces(node.path, place, number)
@@ -114,7 +117,10 @@ class Follower:
         found = [node for node in nodes if node.path == self._node]
         if not found:
             names = ", ".join(one_line(node.path) for node in nodes[:20])
-            raise UsageError(f"{execution.flow} has no node `{self._node}`.", f"It has: {names}.")
+            raise UsageError(
+                _("{flow} has no node `{node}`.").format(flow=execution.flow, node=self._node),
+                _("It has: {names}.").format(names=names),
+            )
         return found
 
     def _read(self, node: NodeSeen, place: _Place) -> Iterator[str]:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
     SessionOverError,
@@ -69,9 +70,11 @@ def refuse_error(reply: Reply, what: str) -> Reply:
     """
     words = reply.get("error")
     if words is None and str(reply.get("status", "")).lower() == "error":
-        words = reply.get("message") or "no reason given"
+        words = reply.get("message") or _("no reason given")
     if words is not None:
-        raise AzkabanError(f"Azkaban refused {what}: {sentence(words)}")
+        raise AzkabanError(
+            _("Azkaban refused {what}: {words}").format(what=what, words=sentence(words))
+        )
     return reply
 
 
@@ -94,8 +97,9 @@ def number(reply: Reply, key: str, what: str) -> int:
         return int(str(reply[key]))
     except (KeyError, ValueError):
         raise UnreachableError(
-            f"Azkaban's answer to {noun(what)} has no number `{key}`: "
-            f"{one_line(json.dumps(reply, default=str), 200)}"
+            _("Azkaban's answer to {what} has no number `{key}`: {reply}").format(
+                what=noun(what), key=key, reply=one_line(json.dumps(reply, default=str), 200)
+            )
         ) from None
 
 
@@ -106,9 +110,23 @@ def _no_json(status: int, text: str, what: str) -> Exception:
     shown = one_line(html.unescape(title[1] if title else _TAG.sub(" ", text[:2000])), 200)
     words = f": {shown}" if shown else ""
     if status == 404:
-        return UnreachableError(f"There is no Azkaban at this address (HTTP 404{words}).")
+        return UnreachableError(
+            _("There is no Azkaban at this address (HTTP 404{words}).").format(words=words)
+        )
     if status in (401, 403, 407):
-        return AzkabanError(f"Azkaban refused {what} (HTTP {status}{words}).")
+        return AzkabanError(
+            _("Azkaban refused {what} (HTTP {status}{words}).").format(
+                what=what, status=status, words=words
+            )
+        )
     if status >= 500:
-        return UnreachableError(f"Azkaban failed at {noun(what)} (HTTP {status}{words}).")
-    return UnreachableError(f"The answer to {noun(what)} is not Azkaban's (HTTP {status}{words}).")
+        return UnreachableError(
+            _("Azkaban failed at {what} (HTTP {status}{words}).").format(
+                what=noun(what), status=status, words=words
+            )
+        )
+    return UnreachableError(
+        _("The answer to {what} is not Azkaban's (HTTP {status}{words}).").format(
+            what=noun(what), status=status, words=words
+        )
+    )

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from submarine_jobs.config import SectionValue, check_file, load_section
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 from submarine_workflows.model import ScheduleError, read_timezone
 
 URL_VARIABLE = "SUBMARINE_AZKABAN_URL"
@@ -86,9 +87,13 @@ def refuse_plain(url: str) -> None:
     """Raise ConfigError if ``url`` is plain HTTP to another machine."""
     if is_plain(url):
         raise ConfigError(
-            f"{printable(url, 100)} is not https, so others could read the password in transit.",
-            "Use the https URL of this Azkaban server, or a tunnel (`ssh -L`) and its URL on this "
-            "machine.",
+            _("{url} is not https, so others could read the password in transit.").format(
+                url=printable(url, 100)
+            ),
+            _(
+                "Use the https URL of this Azkaban server, or a tunnel (`ssh -L`) and its URL "
+                "on this machine."
+            ),
         )
 
 
@@ -110,14 +115,19 @@ def load_settings(
     values = _in_force(found, options, environ)
     if not values.get("url"):
         raise ConfigError(
-            "No Azkaban server is configured.",
-            'Write `url = "https://azkaban.example.org:8443"` under [azkaban] in submarine.toml, '
-            "or set SUBMARINE_AZKABAN_URL.",
+            _("No Azkaban server is configured."),
+            _(
+                'Write `url = "https://azkaban.example.org:8443"` under [azkaban] in '
+                "submarine.toml, or set SUBMARINE_AZKABAN_URL."
+            ),
         )
     if not values.get("user"):
         raise ConfigError(
-            "No Azkaban user is configured.",
-            "Write `user = ...` under [azkaban] in submarine.toml, or set SUBMARINE_AZKABAN_USER.",
+            _("No Azkaban user is configured."),
+            _(
+                "Write `user = ...` under [azkaban] in submarine.toml, or set "
+                "SUBMARINE_AZKABAN_USER."
+            ),
         )
     item, typed = found.get("url"), (options or {}).get("url") or environ.get(URL_VARIABLE)
     project = item.where if item is not None and not item.personal and not typed else ""
@@ -140,16 +150,23 @@ def _in_force(
         try:
             read_timezone(zone)
         except ScheduleError as exc:
-            raise ConfigError(f"timezone under [azkaban]: {exc}") from None
+            raise ConfigError(_("timezone under [azkaban]: {error}").format(error=exc)) from None
     return values
 
 
 def _check_ca(path: Path) -> None:
     shown = printable(path, 200)
     if not path.is_file():
-        raise ConfigError(f"ca under [azkaban] names {shown}, which is not a file.")
+        raise ConfigError(
+            _("ca under [azkaban] names {shown}, which is not a file.").format(shown=shown)
+        )
     if unsafe := check_file(path, path.stat(), foreign=True):
-        raise ConfigError(f"{shown}, which ca under [azkaban] names, {unsafe.reason}.", unsafe.fix)
+        raise ConfigError(
+            _("{shown}, which ca under [azkaban] names, {reason}.").format(
+                shown=shown, reason=unsafe.reason
+            ),
+            unsafe.fix,
+        )
 
 
 def _checked_url(url: str) -> str:
@@ -160,13 +177,13 @@ def _checked_url(url: str) -> str:
         fit = False
     if not fit or parts.query or parts.fragment:
         raise ConfigError(
-            f"{printable(url, 100)} is not the URL of an Azkaban server;",
-            "use the form https://azkaban.example.org:8443.",
+            _("{url} is not the URL of an Azkaban server;").format(url=printable(url, 100)),
+            _("use the form https://azkaban.example.org:8443."),
         )
     if "@" in parts.netloc:
         raise ConfigError(
-            "The URL of Azkaban contains a user or password;",
-            "set `user`, and store the password in a file.",
+            _("The URL of Azkaban contains a user or password;"),
+            _("set `user`, and store the password in a file."),
         )
     refuse_plain(url)
     return url.rstrip("/")

@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 #: The command of ``submarine workflow`` that reverses ``with_references``.
 VERB = "with-values"
@@ -60,8 +61,8 @@ def with_values(words: Sequence[str], environ: Mapping[str, str]) -> list[str]:
             continue
         if match[1] not in environ:
             raise UsageError(
-                f"The environment has no variable {match[1]}.",
-                "Azkaban sets it for a project that `submarine workflow submit` has uploaded.",
+                _("The environment has no variable {match}.").format(match=match[1]),
+                _("Azkaban sets it for a project that `submarine workflow submit` has uploaded."),
             )
         found.append(environ[match[1]])
     return found

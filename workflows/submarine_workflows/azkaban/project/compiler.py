@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, TAGS_VARIABLE, WORKFLOW_VARIABLE
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.command_values import VERB, with_references
 from submarine_workflows.azkaban.project.condition import azkabans_condition
@@ -127,16 +128,16 @@ class _Compiler:
         self.setting = setting
         self.problems = find_secrets(workflow)
         if not _NAME.fullmatch(workflow.name):
-            sentence = (
-                f"`{workflow.name}` is not a valid flow name; use letters, digits, `.`, `_`, `-` "
-                "and single spaces."
-            )
+            sentence = _(
+                "`{workflow}` is not a valid flow name; use letters, digits, `.`, `_`, `-` and "
+                "single spaces."
+            ).format(workflow=workflow.name)
             self.problems.append(Problem(0, sentence, workflow.file))
         elif len(workflow.name) > _LONGEST:
-            sentence = (
-                f"`{workflow.name}` has {len(workflow.name)} characters, and Azkaban allows "
-                f"{_LONGEST} for a flow: use a shorter name."
-            )
+            sentence = _(
+                "`{workflow}` has {count} characters, and Azkaban allows {longest} for a flow: "
+                "use a shorter name."
+            ).format(workflow=workflow.name, count=len(workflow.name), longest=_LONGEST)
             self.problems.append(Problem(0, sentence, workflow.file))
 
     def flow(self, trigger: Any) -> dict[str, Any]:
@@ -185,7 +186,9 @@ class _Compiler:
             if theirs and node.kind is not Kind.COMMAND:
                 self._add(
                     node,
-                    f"`{node.name}` is not a command node but has a `command` under `config:`.",
+                    _("`{node}` is not a command node but has a `command` under `config:`.").format(
+                        node=node.name
+                    ),
                 )
             lines += theirs if node.kind is Kind.COMMAND else []
         if not lines and node.kind is Kind.NOOP:
@@ -207,8 +210,10 @@ class _Compiler:
             if needs:
                 self._add(
                     node,
-                    f"`{node.name}` has type `{node.type}`, which cannot wait for data: move its "
-                    "`needs:` to a noop node that it depends on.",
+                    _(
+                        "`{node}` has type `{type}`, which cannot wait for data: move its "
+                        "`needs:` to a noop node that it depends on."
+                    ).format(node=node.name, type=node.type),
                 )
             return []
         commands = commands_of(self._workflow, node, flows, self.setting)
@@ -225,7 +230,7 @@ class _Compiler:
             except ValueError as exc:
                 self._add(node, f"`{node.name}`: {exc}")
             if (why := unfit_value(" ".join(words))) is not None:
-                self._add(node, f"A command of `{node.name}` {why}.")
+                self._add(node, _("A command of `{node}` {why}.").format(node=node.name, why=why))
         self._values(node, values.values(), properties_of(self._workflow, node, flows))
         return lines
 
@@ -233,7 +238,12 @@ class _Compiler:
         """Check that Azkaban's parameter substitution preserves the values."""
         for name in dict.fromkeys(_PARAMETER.findall("\n".join(texts))):
             if (why := unfit_value(values.get(name))) is not None:
-                self._add(node, f"`{node.name}` uses ${{{name}}}, whose value {why}.")
+                self._add(
+                    node,
+                    _("`{node}` uses ${{{name}}}, whose value {why}.").format(
+                        node=node.name, name=name, why=why
+                    ),
+                )
 
     def _add(self, node: Node, sentence: str) -> None:
         self.problems.append(Problem(node.line, sentence, self._workflow.file))

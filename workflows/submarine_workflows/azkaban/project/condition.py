@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import tokens_of
 
 #: ``ConditionOnJobStatus``.
@@ -61,15 +62,21 @@ def _check(text: str, made: str) -> None:
     """Apply Azkaban's own check, so that errors appear before the upload."""
     if any(kind == "param" and _SPACE.search(word) for kind, word in tokens_of(text)):
         raise ValueError(
-            f"Azkaban removes the spaces from the condition `{text}` and does not find the node: "
-            "use a node name without spaces."
+            _(
+                "Azkaban removes the spaces from the condition `{text}` and does not find the "
+                "node: use a node name without spaces."
+            ).format(text=text)
         )
     for piece in _SPLIT.split(_SPACE.sub("", made)):
         word = piece.removeprefix("!")
         if word.lower() in MACROS or _OPERAND.fullmatch(word):
             continue
         if word.isidentifier():
-            known = f"use one of {', '.join(MACROS)}"
+            known = _("use one of {macros}").format(macros=", ".join(MACROS))
         else:
             known = "quoted text must not contain && || == != < >, and ! must not be repeated"
-        raise ValueError(f"Azkaban does not accept `{word}` in the condition `{text}`: {known}.")
+        raise ValueError(
+            _("Azkaban does not accept `{word}` in the condition `{text}`: {known}.").format(
+                word=word, text=text, known=known
+            )
+        )

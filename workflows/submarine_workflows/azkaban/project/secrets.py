@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from submarine_runtime.translation import _
 from submarine_workflows.model import Problem, Workflow, path_of
 
 _NAME = re.compile(
@@ -19,14 +20,20 @@ _NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 #: ``token.file``, ``password_path``: the location of a secret is not secret.
 _ELSEWHERE = re.compile(r"(?:^|_)(?:FILE|PATH|DIR|URL|URI|NAME|PROVIDER|TTL|TIMEOUT|ALIAS)$")
 _VALUES = (
-    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), "a private key"),
-    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), "an access key of AWS"),
-    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bgithub_pat_\w{30,}"), "a token of GitHub"),
-    (re.compile(r"\bglpat-[\w-]{20,}"), "a token of GitLab"),
-    (re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}"), "a token of Slack"),
-    (re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"), "a web token"),
-    (re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^/@\s:]*:(?!\$\{)[^/@\s]+@"), "a password in a URL"),
-    (re.compile(r"(?i)\b(?:bearer|basic) [\w+/=.~-]{16,}"), "the value of an Authorization header"),
+    (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), _("a private key")),
+    (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), _("an access key of AWS")),
+    (re.compile(r"\bgh[pousr]_[A-Za-z0-9]{30,}\b|\bgithub_pat_\w{30,}"), _("a token of GitHub")),
+    (re.compile(r"\bglpat-[\w-]{20,}"), _("a token of GitLab")),
+    (re.compile(r"\bxox[abprs]-[A-Za-z0-9-]{10,}"), _("a token of Slack")),
+    (re.compile(r"\beyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{8,}"), _("a web token")),
+    (
+        re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]*://[^/@\s:]*:(?!\$\{)[^/@\s]+@"),
+        _("a password in a URL"),
+    ),
+    (
+        re.compile(r"(?i)\b(?:bearer|basic) [\w+/=.~-]{16,}"),
+        _("the value of an Authorization header"),
+    ),
 )
 _OPTION = re.compile(r"(?i)(?:^|[\s'\"])-{1,2}([a-z][\w.-]*?)(?:=|\s+)['\"]?([^\s'\"-][^\s'\"]*)")
 _ASSIGNMENT = re.compile(r"(?:^|[\s'\"])([A-Za-z_][\w.]*)=['\"]?([^\s'\"]+)")
@@ -43,7 +50,7 @@ def looks_secret(name: str, value: str) -> str:
     ''
     """
     if names_secret(name) and _is_literal(value):
-        return "a secret by its name"
+        return _("a secret by its name")
     for pattern, what in _VALUES:
         if pattern.search(value):
             return what
@@ -57,7 +64,7 @@ def secret_in_command(line: str) -> str:
             return what
     for option, value in (*_OPTION.findall(line), *_ASSIGNMENT.findall(line)):
         if names_secret(option) and _is_literal(value):
-            return f"a secret after `{option}`"
+            return _("a secret after `{option}`").format(option=option)
     return ""
 
 
@@ -88,20 +95,23 @@ def _is_literal(value: str) -> bool:
 def find_secrets(workflow: Workflow) -> list[Problem]:
     """Return a problem for every value of a workflow that looks like a secret."""
     found = []
-    values = [("the workflow", 0, workflow.config)]
+    values = [(_("the workflow"), 0, workflow.config)]
     for flows, node in workflow.walk():
         name = f"`{path_of(node, flows)}`"
         values.append((name, node.line, node.config))
         given = {**node.params, **node.job}
         values.append((name, node.line, {key: str(value) for key, value in given.items()}))
-        needs = {f"needs {number}": need.url for number, need in enumerate(node.needs)}
+        needs = {
+            _("needs {number}").format(number=number): need.url
+            for number, need in enumerate(node.needs)
+        }
         values.append((name, node.line, needs))
     for name, line, table in values:
         secret = first_secret(table)
         if secret is not None:
-            sentence = (
-                f"`{secret[0]}` of {name} looks like {secret[1]}, and Azkaban shows and logs every "
+            sentence = _(
+                "`{secret}` of {name} looks like {secret_2}, and Azkaban shows and logs every "
                 "value: keep it in a file on the executor's host, and give its path."
-            )
+            ).format(secret=secret[0], name=name, secret_2=secret[1])
             found.append(Problem(line, sentence, workflow.file))
     return found

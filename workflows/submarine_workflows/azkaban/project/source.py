@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.compiler import (
     PROJECT_FILE,
@@ -77,8 +78,10 @@ def _as_it_stands(workflow: Workflow, path: Path) -> Project:
     """Return the project of a folder or zip file that already is an Azkaban project."""
     if not _may_be_theirs(workflow):
         raise UsageError(
-            f"{path} has nodes that run notebooks, which Azkaban does not support.",
-            "Name the .flow file, which is compiled.",
+            _("{path} has nodes that run notebooks, which Azkaban does not support.").format(
+                path=path
+            ),
+            _("Name the .flow file, which is compiled."),
         )
     if problems := find_secrets(workflow):
         raise WorkflowError(problems)
@@ -90,7 +93,7 @@ def _as_it_stands(workflow: Workflow, path: Path) -> Project:
         return Project(path.resolve().name, flows, files)
     packed = path.read_bytes()
     if not zipfile.is_zipfile(path):
-        raise UsageError(f"{path} is not a zip file.")
+        raise UsageError(_("{path} is not a zip file.").format(path=path))
     return Project(path.stem, flows, packed=packed)
 
 
@@ -110,7 +113,7 @@ def _theirs(workflow: Workflow, path: Path) -> Project:
     if problems := find_secrets(workflow):
         raise WorkflowError(problems)
     carried = Carried(path.parent)
-    for _, node in workflow.walk():
+    for _unused, node in workflow.walk():
         for key, line in node.config.items():
             if key == "command" or key.startswith("command."):
                 carried.words(split_command(line))
