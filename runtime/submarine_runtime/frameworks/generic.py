@@ -20,7 +20,7 @@ SIZES = frozenset(
         *("GROUP_RANK", "GROUP_WORLD_SIZE"),
     }
 )
-PROCESSES = "asked"
+PROCESSES = "requested"
 RESTART_IN_PLACE = True  # It imports no known framework with collective operations.
 POLICY = "all"
 RENDEZVOUS = "program"

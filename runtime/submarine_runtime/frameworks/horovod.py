@@ -13,6 +13,7 @@ from submarine_runtime.frameworks.registry import Helper, await_chief
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("horovod",)
+PRECEDENCE = 4
 PROCESSES = "gpu"
 PORTS = 2  # The rendezvous, and a port that opens once it serves.
 HOLD_PORTS = True

@@ -13,7 +13,8 @@ from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of, wor
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
-PROCESSES = "asked"
+PRECEDENCE = 3
+PROCESSES = "requested"
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "program"

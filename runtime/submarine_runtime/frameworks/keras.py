@@ -15,6 +15,7 @@ from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("keras",)
+PRECEDENCE = -1
 HOLD_PORTS = True
 POLICY = "chief"
 RENDEZVOUS = "program"

@@ -12,6 +12,7 @@ from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank,
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("lightgbm",)
+PRECEDENCE = -3
 POLICY = "all"
 RENDEZVOUS = "program"
 MEETS = "lightgbm.train() with tree_learner='data'"

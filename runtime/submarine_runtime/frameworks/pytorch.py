@@ -13,6 +13,7 @@ from submarine_runtime.frameworks.ranks import crew_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
+PRECEDENCE = 2
 LATE_IMPORTS = ("lightning_fabric", "transformers", "trl")  # Older ones also run on TensorFlow.
 PROCESSES = "gpu"
 HOLD_PORTS = True

@@ -15,33 +15,32 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Iterable, Mapping, Sequence
 
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 
-#: Words of ``--framework`` and the module for each. ``auto`` is resolved before the agent starts
-#: for a program, whose imports are known, and remains for a command. Imports choose in this order:
-#: a program may use TensorFlow or PyTorch only to read its data, Keras on top of any of them, and
-#: XGBoost beside anything.
-KNOWN = {
-    "any": "generic",
-    "auto": "shell",
-    "horovod": "horovod",
-    "jax": "jax",
-    "pytorch": "pytorch",
-    "tensorflow": "tensorflow",
-    "mxnet": "mxnet",
-    "paddle": "paddle",
-    "keras": "keras",
-    "xgboost": "xgboost",
-    "lightgbm": "lightgbm",
-}
+#: Words of ``--framework`` whose module has another name. ``auto`` is resolved before the agent
+#: starts for a program, whose imports are known, and remains for a command.
+_OTHER_NAMES = {"auto": "shell", "any": "generic"}
+_NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "ranks", "registry")
+#: Words of ``--framework``: each other module of this package is a framework.
+KNOWN = (
+    *_OTHER_NAMES,
+    *sorted(
+        module.name
+        for module in iter_modules([os.path.dirname(__file__)])
+        if not module.ispkg and module.name not in _NOT_FRAMEWORKS
+    ),
+)
 
 #: Defaults of the names in capitals.
 #: IMPORTS: top-level modules whose import chooses the framework, the more specific first.
-#: LATE_IMPORTS: modules that choose it if no framework is chosen by its IMPORTS.
+#: LATE_IMPORTS: modules that choose it if no framework is chosen by its IMPORTS. PRECEDENCE: the
+#: highest is chosen if a program imports several frameworks: a program may use TensorFlow or
+#: PyTorch only to read its data, Keras on top of any of them, and XGBoost beside anything.
 #: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
 #: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be
 #: restarted while the others continue. UNTRACKED: roles that serve and never end. EXTRA_ROLES:
@@ -56,6 +55,7 @@ KNOWN = {
 DEFAULTS: dict[str, Any] = {
     "IMPORTS": (),
     "LATE_IMPORTS": (),
+    "PRECEDENCE": 0,
     "PORTS": 1,
     "HOLD_PORTS": False,
     "RESTART_IN_PLACE": False,
@@ -131,7 +131,7 @@ def module_of(framework: str) -> ModuleType:
     if framework not in KNOWN:
         known = ", ".join(sorted(KNOWN))
         raise ValueError(f"framework {framework!r} is unknown; this agent knows {known}")
-    return import_module(f"submarine_runtime.frameworks.{KNOWN[framework]}")
+    return import_module(f"submarine_runtime.frameworks.{_OTHER_NAMES.get(framework, framework)}")
 
 
 def trait(framework: str, name: str) -> Any:
@@ -142,9 +142,10 @@ def trait(framework: str, name: str) -> Any:
 def framework_of(imports: Iterable[str]) -> str:
     """Return the framework that a program's top-level imports choose; ``any`` if none."""
     found = set(imports)
+    words = sorted(KNOWN, key=lambda word: -int(trait(word, "PRECEDENCE")))
     for name in ("IMPORTS", "LATE_IMPORTS"):
-        for word in KNOWN:
-            if word != "auto" and found.intersection(trait(word, name)):
+        for word in words:
+            if found.intersection(trait(word, name)):
                 return word
     return "any"
 

@@ -16,6 +16,7 @@ from submarine_runtime.frameworks.ranks import cluster_of, crew_of
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("tensorflow", "tf_keras")
+PRECEDENCE = 1
 HOLD_PORTS = True
 POLICY = "chief"
 RENDEZVOUS = "program"

@@ -13,6 +13,7 @@ from submarine_runtime.frameworks.registry import Helper, await_chief
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("xgboost",)
+PRECEDENCE = -2
 PORTS = 2  # The tracker, and a port that opens once it serves.
 POLICY = "all"
 RENDEZVOUS = "helper"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,42 @@ def test_every_module_keeps_the_contract(framework: str) -> None:
     alone = members_of({"worker": 1})
     assert not setups(framework, alone)["worker:0"].network
     assert policy_of(framework, ["worker"]) in ("chief", "all")
+
+
+PAGE = Path(__file__).resolve().parents[3] / "docs/frameworks.md"
+
+
+def table(header: str) -> dict[str, str]:
+    """A table of the page: the word in the first column and the rest of its row."""
+    body = PAGE.read_text(encoding="utf-8").split(header)[1].split("\n\n")[0]
+    return dict(re.findall(r"^\| `(\w+)` \|(.*)", body, re.MULTILINE))
+
+
+def test_the_page_has_the_frameworks_in_order_of_precedence() -> None:
+    words = [word for word in frameworks.KNOWN if word != "auto"]
+    words.sort(key=lambda word: (word == "any", -frameworks.trait(word, "PRECEDENCE")))
+    rows = table("| framework | selected by")
+    assert list(rows) == words
+    for word in words:
+        for name in (*frameworks.trait(word, "IMPORTS"), *frameworks.trait(word, "LATE_IMPORTS")):
+            assert f"`{name}`" in rows[word]
+
+
+@pytest.mark.parametrize("framework", sorted({*frameworks.KNOWN} - {"auto"}))
+def test_the_page_has_every_variable_of_a_framework(
+    framework: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KERAS_BACKEND", raising=False)
+    members = members_of({"worker": 2, "scheduler": 1, "ps": 1}, gpus=1)
+    names: set[str] = set()
+    for made in setups(framework, members).values():
+        names = names.union(own(made), *made.processes)
+    page = PAGE.read_text(encoding="utf-8")
+    written = {name.upper() for name in re.findall(r"`(\w+)(?:=[^`]*)?`", page)}
+    assert sorted(name for name in names if name.upper() not in written) == []
+    assert table("| framework | variables")[framework]
+    separate = page.split("The warning exists for")[1].split(";")[0]
+    assert (f"`{framework}`" in separate) != bool(frameworks.trait(framework, "MEETS"))
 
 
 def test_the_names_of_xlearning_and_tony() -> None:
@@ -193,8 +230,8 @@ def test_late_imports_choose_a_framework_where_no_other_does() -> None:
 def test_every_collective_framework_names_what_its_program_lacks(framework: str) -> None:
     rendezvous = frameworks.trait(framework, "RENDEZVOUS")
     sentence = frameworks.not_collective_sentence(framework, 3, required=False)
-    assert bool(sentence) == (framework not in ("any", "auto", "mxnet"))
-    assert bool(rendezvous) == (framework != "mxnet")
+    assert bool(sentence) == bool(frameworks.trait(framework, "MEETS"))
+    assert rendezvous or not sentence
     if framework == "pytorch":
         assert "Trainer(num_nodes=3)" in sentence
     made = setups(framework, members_of({"worker": 2, "ps": 1, "scheduler": 1}))["worker:0"]
