@@ -124,7 +124,7 @@ def test_panel_card_and_commands_show_one_duration(desk: LabPage, jobs: Jobs) ->
     desk.command("submarine:jobs")
     desk.command("submarine:show", job=ended)
     desk.wait_for(lambda: None not in desk.page.evaluate(_DURATIONS, "took-ended"), 60)
-    words = summary.elapsed_words(jobs.session.job(ended).view())
+    words = summary.format_elapsed(jobs.session.job(ended).view())
     assert desk.page.evaluate(_DURATIONS, "took-ended") == [words, words]
     desk.command("application:close")
     desk.command("submarine:show", job=running)

@@ -50,7 +50,7 @@ class JobDirectory:
         return self.storage.url(self.path)
 
     def file(self, name: str) -> str:
-        """Path of a file in the directory."""
+        """Return the path of a file in the directory."""
         return f"{self.path}/{name}"
 
     def read_json(self, name: str) -> Any:

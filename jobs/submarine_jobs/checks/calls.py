@@ -33,21 +33,21 @@ def check_calls(
     broken: Collection[str | None],
     *,
     directory: Path | None,
-    brought: Collection[str] = (),
+    localized: Collection[str] = (),
     keras: Callable[[], int | None] = lambda: None,
 ) -> list[Finding]:
-    """Warnings about ``input()``, files that stay behind, and Keras 3 under two strategies.
+    """Return warnings about ``input()``, files that are not sent, and Keras 3 with two strategies.
 
     Parameters
     ----------
     broken
         Files that are not Python.
     directory
-        Directory of the notebook or script, which relative paths mean here.
-    brought
-        Names in the job's working directory that options bring there.
+        Directory of the notebook or script, to which relative paths refer.
+    localized
+        Names of files that options put into the job's working directory.
     keras
-        Returns the major version of the job's Keras; None: not known.
+        Returns the major version of the job's Keras; None: unknown.
     """
     findings: list[Finding] = []
     files = sorted(set(bundle.python_files) - set(broken))
@@ -56,8 +56,8 @@ def check_calls(
     for file, tree in trees.items():
         findings += _inputs(bundle, file, tree)
         if directory is not None:
-            there = {*bundle.files, *brought}
-            findings += _left_behind(bundle, file, tree, directory, there, written)
+            sent = {*bundle.files, *localized}
+            findings += _unsent_files(bundle, file, tree, directory, sent, written)
     strategies = _keras(bundle, trees)
     if strategies and (keras() or 3) >= 3:
         findings += strategies
@@ -65,7 +65,7 @@ def check_calls(
 
 
 def _inputs(bundle: Bundle, file: str, tree: ast.Module) -> list[Finding]:
-    """The first call of ``input()``, unless the file has a function of that name."""
+    """Return the first call of ``input()``, unless the file binds that name."""
     calls = [call for call in _calls(tree) if _is_name(call.func, "input")]
     if not calls or "input" in _bound(tree):
         return []
@@ -83,15 +83,15 @@ def _inputs(bundle: Bundle, file: str, tree: ast.Module) -> list[Finding]:
     ]
 
 
-def _left_behind(
+def _unsent_files(
     bundle: Bundle,
     file: str,
     tree: ast.Module,
     directory: Path,
-    there: set[str],
+    sent: set[str],
     written: set[str],
 ) -> list[Finding]:
-    """Files that the program reads by a relative path, and that are not sent with it."""
+    """Return files that the program reads by a relative path and that are not sent."""
     first: dict[str, int] = {}
     for call in _calls(tree):
         path = _read_path(call)
@@ -100,8 +100,8 @@ def _left_behind(
     findings = []
     for path, line in sorted(first.items(), key=lambda item: item[1]):
         plain = os.path.normpath(path)
-        sent = any(plain == name or plain.startswith(f"{name}/") for name in there)
-        if sent or not _is_file(directory / plain):
+        is_sent = any(plain == name or plain.startswith(f"{name}/") for name in sent)
+        if is_sent or not _is_file(directory / plain):
             continue
         source = os.path.relpath(directory / plain)
         target = plain if not plain.startswith("..") else Path(plain).name
@@ -117,7 +117,7 @@ def _left_behind(
 
 
 def _keras(bundle: Bundle, trees: dict[str, ast.Module]) -> list[Finding]:
-    """A strategy under which Keras 3 cannot ``fit``, in a program that calls it."""
+    """Return the use of a strategy with which ``fit`` of Keras 3 fails, if the program calls it."""
     if any(word in bundle.text(file) for file in trees for word in _LEGACY_KERAS):
         return []
     uses = [
@@ -151,7 +151,7 @@ def _keras(bundle: Bundle, trees: dict[str, ast.Module]) -> list[Finding]:
 
 
 def _written(tree: ast.Module) -> Iterator[str]:
-    """Relative paths that the program itself writes with ``open``."""
+    """Yield relative paths that the program writes."""
     for call in _calls(tree):
         path, name = _path_of(call), _name(call.func)
         writes = name in ("write_text", "write_bytes") or (name == "open" and _writes(call))
@@ -160,7 +160,7 @@ def _written(tree: ast.Module) -> Iterator[str]:
 
 
 def _read_path(call: ast.Call) -> str | None:
-    """The relative path that a call reads, where it is written in the call."""
+    """Return the relative path that a call reads, if it is a literal."""
     name = _name(call.func)
     if not _READERS.fullmatch(name) or _writes(call):
         return None
@@ -202,14 +202,14 @@ def _is_name(node: ast.expr, name: str) -> bool:
 
 
 def _name(node: ast.expr) -> str:
-    """``f`` of ``f`` and of ``module.f``."""
+    """Return ``f`` for ``f`` and for ``module.f``."""
     if isinstance(node, ast.Name):
         return node.id
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
 def _bound(tree: ast.Module) -> set[str]:
-    """Names that the file binds in any scope."""
+    """Return the names that the file binds in any scope."""
     found: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

@@ -1,6 +1,6 @@
-"""Which names a piece of Python binds at its top level, and which cell of the notebook does.
+"""Find the names that a Python text binds at its top level, and the cells that define a name.
 
-Looks at text only; IPython syntax in it is passed over. Does not follow imports.
+IPython syntax is removed first. Imports are not followed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from submarine_jobs.program import Bundle, DocumentCell, clean_source, parse_cel
 
 @dataclass(frozen=True)
 class Definition:
-    """Where ``name`` is bound.
+    """The binding of ``name`` in a cell.
 
-    ``statement`` is the import that binds it, if one does; ``code`` tells of a function or class;
-    ``marked`` that the cell carries ``%%submarine``.
+    ``statement`` is the import that binds it, if any. ``code``: a function or class. ``marked``:
+    the cell has ``%%submarine``.
     """
 
     name: str
@@ -30,7 +30,7 @@ class Definition:
 
 
 def bound_names(text: str) -> dict[str, int]:
-    """Names that valid Python ``text`` binds at its top level, with the first line (else 1)."""
+    """Return the names that ``text`` binds at its top level, with the first line (else 1)."""
     tree = _parse(text)
     if tree is None:
         return {}
@@ -50,7 +50,7 @@ def bound_names(text: str) -> dict[str, int]:
 
 
 def definitions_in(bundle: Bundle | None, cells: Iterable[DocumentCell]) -> dict[str, Definition]:
-    """Definitions in ``cells`` that are not part of ``bundle``; a later cell wins."""
+    """Return the definitions in ``cells`` that are not part of ``bundle``; later cells override."""
     sent = set()
     if bundle is not None:
         segments = [s for found in bundle.source_map.files.values() for s in found]
@@ -82,7 +82,7 @@ def _definitions(cell: DocumentCell) -> dict[str, Definition]:
 
 
 def _imports(tree: ast.Module) -> dict[str, str]:
-    """Name -> the statement that imports it."""
+    """Return name -> statement that imports it."""
     found = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -97,7 +97,7 @@ def _imports(tree: ast.Module) -> dict[str, str]:
 
 
 def _lines_of_bindings(tree: ast.Module) -> list[tuple[str, int]]:
-    """Name and line of bindings outside functions and classes, in no particular order."""
+    """Return name and line of bindings outside functions and classes, in any order."""
     found: list[tuple[str, int]] = []
     pending: list[ast.AST] = list(reversed(tree.body))
     while pending:

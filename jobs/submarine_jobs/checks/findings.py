@@ -9,7 +9,7 @@ from typing import Any
 from submarine_jobs.program import Bundle
 
 
-class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str() must give it
+class Level(str, Enum):  # noqa: UP042 - str() must return the value, as in JSON
     """Severity of a finding.
 
     ``error``: the program would fail, and only ``--force`` submits it; ``warning``: it may fail or
@@ -26,20 +26,20 @@ class Level(str, Enum):  # noqa: UP042 - the value is what JSON holds, and str()
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to know before submitting.
+    """The result of a check.
 
     Parameters
     ----------
     code
-        Stable word for programs: ``undefined-name``, ``syntax``, ``missing-import``, ...
+        Stable identifier: ``undefined-name``, ``syntax``, ``missing-import``, ...
     message
         One sentence: what is wrong and where.
     file, line
-        Place in the program's files; line counts from 1.
+        Location in the program's files; lines start at 1.
     cell, cell_line
-        Label of the cell and the line in it, where a cell is behind the place.
+        Label of the cell and the line in it, if the location is in a cell.
     fix
-        One sentence: what would be right.
+        One sentence: how to fix it.
     """
 
     level: Level
@@ -52,12 +52,12 @@ class Finding:
     fix: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {**asdict(self), "level": self.level.value}
 
 
 def place_of(bundle: Bundle, file: str, line: int) -> str:
-    """A place in words: ``cell [3], line 4`` where a cell is behind it, else ``a.py, line 4``."""
+    """Return a location: ``cell [3], line 4`` if it is in a cell, else ``a.py, line 4``."""
     position = bundle.source_map.lookup(file, line)
     if position is None:
         return f"{file}, line {line}"

@@ -23,7 +23,7 @@ from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle, parse_python
 
 #: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
-_ASK = r"""
+_IMPORTS_SCRIPT = r"""
 import importlib.util, json, re, sys
 sys.path[:] = [p for p in sys.path if p]
 
@@ -42,23 +42,23 @@ def text_of(spec):
     with open(spec.origin, encoding="utf-8", errors="replace") as file:
         return file.read()
 
-def judge(module, member):
+def check(module, member):
     parts = module.split(".")
     spec = importlib.util.find_spec(parts[0])
     if spec is None:
         return "error"
     for depth in range(1, len(parts)):
-        level = judge_in(spec, parts[depth], r"sys\.modules|__path__|meta_path|extend_path")
+        level = check_member(spec, parts[depth], r"sys\.modules|__path__|meta_path|extend_path")
         if level != "found":
             return level
         spec = find(".".join(parts[: depth + 1]), spec.submodule_search_locations)
     if member and spec.submodule_search_locations is not None:
         dynamic = r"import \*|__getattr__|globals\(|exec\(|setattr|sys\.modules|__path__"
-        level = judge_in(spec, member, dynamic)
+        level = check_member(spec, member, dynamic)
         return "error" if level == "error" else ""
     return ""
 
-def judge_in(spec, name, dynamic):
+def check_member(spec, name, dynamic):
     path = spec.submodule_search_locations
     if path is not None and find(spec.name + "." + name, path) is not None:
         return "found"
@@ -69,23 +69,23 @@ def judge_in(spec, name, dynamic):
 
 def level(module, member):
     try:
-        return judge(module, member)
+        return check(module, member)
     except Exception:
         return ""
 
 print(json.dumps([level(*item) for item in json.load(sys.stdin)]))
 """
-_ASK_BUILTINS = "import builtins, json; print(json.dumps(dir(builtins)))"
-_ASK_VERSION = """
+_BUILTINS_SCRIPT = "import builtins, json; print(json.dumps(dir(builtins)))"
+_VERSION_SCRIPT = """
 try:
     from importlib.metadata import version
     print(json.dumps([version(PROJECT)]))
 except Exception:
     print(json.dumps([""]))
 """
-#: What ``site`` adds to Python's builtins, and what IPython adds.
-_OF_SITE = {"exit", "quit", "copyright", "credits", "license", "help"}
-_OF_IPYTHON = {"display", "get_ipython", "__IPYTHON__"}
+#: Builtins that ``site`` adds, and those that IPython adds.
+_SITE_BUILTINS = {"exit", "quit", "copyright", "credits", "license", "help"}
+_IPYTHON_BUILTINS = {"display", "get_ipython", "__IPYTHON__"}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "Exception", "BaseException"}
 #: Libraries that start one process for each device themselves, and the endings of the names in
 #: transformers that do.
@@ -160,12 +160,12 @@ def missing_imports(
         if found.module in own - set(given) and _lacks_own(bundle, found)
     ]
     elsewhere = {found for found in imports if found.module not in own}
-    asked = sorted({(f.path, f.member) for f in elsewhere if f.module not in given})
-    asked = [item for item in asked if item[0].split(".")[0] != "submarine_runtime"]
-    if not asked:
+    queried = sorted({(f.path, f.member) for f in elsewhere if f.module not in given})
+    queried = [item for item in queried if item[0].split(".")[0] != "submarine_runtime"]
+    if not queried:
         return findings
     try:
-        levels = dict(zip(asked, _ask(python, asked, timeout), strict=True))
+        levels = dict(zip(queried, _missing_levels(python, queried, timeout), strict=True))
     except _InterpreterError as error:
         return [
             *findings,
@@ -189,19 +189,19 @@ def missing_imports(
 
 
 def _missing_top_level(python: str, missing: Iterable[_Import], timeout: float) -> set[str]:
-    """Which of the missing imports lack the whole package, and not a part of it."""
+    """Return the top-level modules of missing imports that are missing as a whole."""
     names = sorted({found.module for found in missing})
     if not names:
         return set()
     try:
-        levels = _ask(python, [(name, "") for name in names], timeout)
+        levels = _missing_levels(python, [(name, "") for name in names], timeout)
     except _InterpreterError:
         return set()
     return {name for name, level in zip(names, levels, strict=True) if level}
 
 
 def _first_of_each(imports: Iterable[_Import]) -> list[_Import]:
-    """One import of each name, one that is certainly executed if there is one."""
+    """Return one import of each name, preferably one that is certainly executed."""
     first: dict[str, _Import] = {}
     for found in sorted(imports, key=lambda item: not item.certain):
         first.setdefault(found.full, found)
@@ -209,7 +209,7 @@ def _first_of_each(imports: Iterable[_Import]) -> list[_Import]:
 
 
 def _lacks_own(bundle: Bundle, found: _Import) -> bool:
-    """Whether a module that the program itself should hold is not in it."""
+    """Return whether a module of the program's own packages is missing."""
     parts = found.path.split(".")
     for depth in range(2, len(parts) + 1):
         if not _has_module(bundle, "/".join(parts[:depth])):
@@ -249,7 +249,7 @@ def _submodule_finding(bundle: Bundle, found: _Import, python: str, *, certain: 
 
 
 def imported_modules(files: Mapping[str, bytes]) -> set[str]:
-    """Top-level modules that a program's files import, wherever in them that is."""
+    """Return the top-level modules that a program's files import, in any scope."""
     return {found.module for file in files for found in _imports_of(files, file)}
 
 
@@ -296,24 +296,24 @@ def _imports_launcher(node: ast.AST) -> bool:
 def lacks_module(python: str, module: str, timeout: float = 10.0) -> bool:
     """Return whether the interpreter ``python`` certainly lacks a module."""
     try:
-        return _ask(python, [(module, "")], timeout) == ["error"]
+        return _missing_levels(python, [(module, "")], timeout) == ["error"]
     except _InterpreterError:
         return False
 
 
 @functools.lru_cache(maxsize=32)
 def python_builtins(python: str) -> frozenset[str]:
-    """The builtins of the interpreter ``python`` without what a notebook adds to them."""
+    """Return the builtins of the interpreter ``python``, without those of a notebook."""
     try:
-        names = _run(python, ["-I", "-B", "-c", _ASK_BUILTINS], "", 10.0)
+        names = _run(python, ["-I", "-B", "-c", _BUILTINS_SCRIPT], "", 10.0)
     except _InterpreterError:
-        names = [*(set(dir(builtins)) - _OF_IPYTHON), *_OF_SITE]
+        names = [*(set(dir(builtins)) - _IPYTHON_BUILTINS), *_SITE_BUILTINS]
     return frozenset(str(name) for name in names)
 
 
 def project_version(python: str, project: str) -> str:
-    """Version of a project that the interpreter ``python`` has, ``3.15.1``; empty: not known."""
-    program = f"import json\n{_ASK_VERSION}".replace("PROJECT", repr(project))
+    """Return the version of a project in the interpreter ``python``, ``3.15.1``; empty: unknown."""
+    program = f"import json\n{_VERSION_SCRIPT}".replace("PROJECT", repr(project))
     try:
         (version,) = _run(python, ["-B", "-c", program], "", 10.0)
     except (_InterpreterError, ValueError):
@@ -322,24 +322,24 @@ def project_version(python: str, project: str) -> str:
 
 
 class _InterpreterError(Exception):
-    """The interpreter gave no usable answer; the message says why."""
+    """The interpreter gave no usable answer; the message is the reason."""
 
 
-def _ask(python: str, imports: Sequence[tuple[str, str]], timeout: float) -> list[str]:
-    """For each (module, member) the level at which it is missing; empty: it is there."""
-    levels = _run(python, ["-B", "-c", _ASK], json.dumps(imports), timeout)
+def _missing_levels(python: str, imports: Sequence[tuple[str, str]], timeout: float) -> list[str]:
+    """Return for each (module, member) the level at which it is missing; empty: present."""
+    levels = _run(python, ["-B", "-c", _IMPORTS_SCRIPT], json.dumps(imports), timeout)
     if len(levels) != len(imports):
         raise _InterpreterError("could not be queried")
     return [level if level in ("error", "warning") else "" for level in levels]
 
 
-def _run(python: str, words: list[str], given: str, timeout: float) -> list[object]:
-    """The JSON list that a short program prints."""
+def _run(python: str, arguments: list[str], stdin: str, timeout: float) -> list[object]:
+    """Return the JSON list that a short program prints."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
     try:
         answer = subprocess.run(
-            [python, *words],
-            input=given,
+            [python, *arguments],
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -395,16 +395,16 @@ def _imports_of(files: Mapping[str, bytes], file: str) -> list[_Import]:
 
 
 def _base_of(node: ast.ImportFrom, file: str) -> str:
-    """The module that ``from ... import`` names, seen from the program's directory."""
+    """Return the module of ``from ... import``, relative to the program's directory."""
     package = file.split("/")[:-1]
     if node.level > len(package):
-        return ""  # Not known, or the program's own directory, which is no package.
+        return ""  # unknown, or the program's directory, which is not a package
     parts = package[: len(package) - node.level + 1] if node.level else []
     return ".".join([*parts, *([node.module] if node.module else [])])
 
 
 def _children(node: ast.AST, certain: bool) -> Iterable[tuple[ast.AST, bool]]:
-    """Nodes to look at below ``node``, and whether they are certainly executed."""
+    """Return the child nodes to search, and whether they are certainly executed."""
     if isinstance(node, ast.Try) and _catches_import_error(node):
         return [(child, certain) for child in (*node.orelse, *node.finalbody)]
     if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):

@@ -1,7 +1,7 @@
-"""Finds names that the program uses and nothing in it defines, and the cell that does define them.
+"""Find names that the program uses but does not define, and the cells that define them.
 
-pyflakes finds the names; this module says where they come from and how to fix it. Nothing of the
-user's is run.
+pyflakes finds the names; this module adds the location of the definition and the fix. No user code
+runs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from submarine_jobs.checks.definitions import Definition, bound_names, definitio
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle, DocumentCell, parse_cell
 
-#: Names that each module has, beside the builtins; pyflakes knows those of its scopes itself.
-_OF_MODULES = {"__file__", "__builtins__", "__annotations__", "WindowsError"}
+#: Names of each module in addition to the builtins and to those that pyflakes defines.
+_MODULE_NAMES = {"__file__", "__builtins__", "__annotations__", "WindowsError"}
 _DYNAMIC = re.compile(r"\b(?:globals\(\)|exec\()")
-# What IPython puts into a notebook and a program does not have.
+# Names that IPython adds to a notebook and that a program does not have.
 _NOTEBOOK_ONLY = {
     "display": "Use print(...), or write files to $SUBMARINE_MODEL_DIR.",
     "get_ipython": "Remove the call, or move it to a cell that is not collected.",
@@ -39,18 +39,18 @@ def check_names(
     with_names: Sequence[str],
     builtins: Collection[str],
 ) -> list[Finding]:
-    """Undefined names in every file that is not ``broken``, each name once a file."""
+    """Return the undefined names in all files that are not ``broken``, each once per file."""
     undefined: list[tuple[str, str, int]] = []
-    sound = sorted(set(bundle.python_files) - broken)
-    for file in sound:
+    valid = sorted(set(bundle.python_files) - broken)
+    for file in valid:
         given = {*builtins, *(with_names if file == bundle.program else ())}
         undefined += [(file, name, line) for name, line in _undefined(bundle, file, given)]
     if not undefined:
         return []
-    # A marked cell was collected when it ran; what it said then is in the program or outdated.
+    # A marked cell was collected when it ran, so its text is in the program or outdated.
     plain = [cell for cell in history if parse_cell(cell.source, cell.tags) is None]
     elsewhere = definitions_in(bundle, [*plain, *document_cells])
-    in_program = {file: bound_names(bundle.text(file)) for file in sound}
+    in_program = {file: bound_names(bundle.text(file)) for file in valid}
     return [
         _finding(bundle, file, name, line, elsewhere, in_program, with_names)
         for file, name, line in undefined
@@ -60,7 +60,7 @@ def check_names(
 def check_returned(
     bundle: Bundle, broken: set[str | None], return_names: Sequence[str], with_names: Sequence[str]
 ) -> list[Finding]:
-    """Names of ``--return`` that the program never binds at its top level."""
+    """Return findings for names of ``--return`` that the program does not bind at its top level."""
     if bundle.program in broken:
         return []
     text = bundle.text()
@@ -81,13 +81,13 @@ def check_returned(
 
 
 def _undefined(bundle: Bundle, file: str, given: Collection[str]) -> list[tuple[str, int]]:
-    """Undefined names of one file with the first line that uses each."""
+    """Return the undefined names of one file, each with the first line that uses it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tree = ast.parse(bundle.files[file])
     try:
-        # By itself pyflakes takes the builtins of this process, which IPython changes.
-        fixed = property(lambda _: {*_OF_MODULES, *given}, lambda _, value: None)
+        # By default pyflakes uses the builtins of this process, which IPython changes.
+        fixed = property(lambda _: {*_MODULE_NAMES, *given}, lambda _, value: None)
         checker = type("OwnBuiltins", (Checker,), {"builtIns": fixed})
         messages = checker(tree, filename=file).messages
     except RecursionError:
@@ -130,7 +130,7 @@ def _finding(
         close = _similar(name, [*in_program[file], *elsewhere])
         where = "a collected cell" if bundle.source_map.lookup(file, line) else file
         fix = close or f"Define {name} in {where}."
-    # Names that a program makes at run time cannot be seen from here.
+    # A program may also define names at run time.
     level = Level.WARNING if _DYNAMIC.search(bundle.text(file)) else Level.ERROR
     return finding_at(bundle, level, "undefined-name", message, file, line, fix)
 
@@ -169,7 +169,7 @@ def _import_statement(text: str, name: str) -> str:
 
 
 def definitions_of_text(text: str) -> dict[str, Definition]:
-    """Top-level definitions of a file of the program."""
+    """Return the top-level definitions of a file of the program."""
     return definitions_in(None, [DocumentCell(None, text, "")])
 
 

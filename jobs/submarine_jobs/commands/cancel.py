@@ -6,11 +6,11 @@ import click
 
 from submarine_jobs.commands.grammar import (
     Verb,
-    ask_if_foreign,
     backend_option,
+    confirm_foreign,
     job_argument,
+    known_owner,
     option,
-    owner_as_known,
     profile_option,
 )
 from submarine_jobs.display import lost_if_cancelled
@@ -40,10 +40,10 @@ def cancel(
         return Outcome(
             f"{found.id} has ended already: {record.state}.", value=record.to_json(), job=found
         )
-    own = not owner_as_known(found)
+    own = not known_owner(found)
     lost = lost_if_cancelled(record)
     act = f"{lost} Cancel".strip()
-    if not ask_if_foreign(found, frontend, act, "cancelling it ends their work", yes=yes):
+    if not confirm_foreign(found, frontend, act, "cancelling it ends their work", yes=yes):
         return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
     if lost and not yes and not frontend.interactive:
         raise UsageError(f"{found.id} was not cancelled. {lost}", "Add --yes to cancel it.")

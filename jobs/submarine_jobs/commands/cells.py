@@ -1,4 +1,4 @@
-"""``cells``: which cells make up the program, in which order, and how each stands."""
+"""``cells``: list the collected cells in the order of the program, with the state of each."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LIMITS = (12, 40, 8, 24, 60)
 
 
 def collection_of(frontend: Frontend, verb: str) -> CellCollection:
-    """The front end's cells.
+    """Return the collected cells of the front end.
 
     Raises
     ------
     UsageError
-        On a command line: cells exist in a notebook only.
+        If the front end has no cells, as on a command line.
     """
     if frontend.collection is None:
         raise UsageError(
@@ -57,7 +57,7 @@ def cells(frontend: Frontend, /) -> Outcome:
 
 
 def _missing(labels: list[str]) -> list[str]:
-    """At most one line about marked cells that did not run."""
+    """Return at most one line, on marked cells that did not run."""
     if not labels:
         return []
     one = len(labels) == 1
@@ -70,8 +70,8 @@ def _missing(labels: list[str]) -> list[str]:
 
 def _row(item: ListedCell) -> tuple[str, ...]:
     cell = item.cell
-    words = (cell.label, cell.filename, str(item.lines), item.state.value, item.first_code)
-    return tuple(one_line(word, limit) for word, limit in zip(words, _LIMITS, strict=True))
+    fields = (cell.label, cell.filename, str(item.lines), item.state.value, item.first_code)
+    return tuple(one_line(text, limit) for text, limit in zip(fields, _LIMITS, strict=True))
 
 
 def _plain(item: ListedCell) -> dict[str, object]:

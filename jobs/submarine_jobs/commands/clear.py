@@ -1,4 +1,4 @@
-"""``clear``: forget the collected cells; the notebook itself is not touched."""
+"""``clear``: remove all cells from the collection; the notebook is not changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``config``: every value in force and where it came from; which project files are trusted."""
+"""``config``: show each configured value with its source, and trust project files."""
 
 from __future__ import annotations
 

@@ -11,10 +11,10 @@ from submarine_jobs.backends.yarn import driver
 from submarine_jobs.commands.grammar import (
     Verb,
     backend_option,
+    cache_queues,
     complete_queues,
     option,
     profile_option,
-    remember_queues,
 )
 from submarine_jobs.commands.run import MEMORY, count
 from submarine_jobs.config import load_config
@@ -92,20 +92,20 @@ def doctor(
     found an error.
     """
     # cost: `doctor --help` needs none of the checks.
-    from submarine_jobs.doctor import CHECKS, DoctorContext, Status, examine
+    from submarine_jobs.doctor import CHECKS, DoctorContext, Status, run_checks
 
     options = {"profile": profile, "backend": backend, "queue": queue}
     try:
         config, refused = frontend.read_config(options), None
     except ConfigError as error:
-        # The rest of this machine is looked at as it is without that file.
+        # The other checks run with the configuration without that file.
         config, refused = load_config(options, project=False), error
     if stop_driver:
         return _stop_driver(config)
     roles = (RoleOptions("worker", workers),)
-    wish = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
-    context = DoctorContext(config.profile, wish=wish)
-    results = [_files(config, refused), *examine(context, CHECKS, node=node)]
+    requested = RunOptions(roles=roles, memory=memory, vcores=vcores, gpus=gpus)
+    context = DoctorContext(config.profile, requested=requested)
+    results = [_files(config, refused), *run_checks(context, CHECKS, node=node)]
     if context.on_yarn and not node:
         _remember(context, config)
     lines = result_lines(results)
@@ -123,7 +123,7 @@ def doctor(
 
 
 def result_lines(results: Sequence[Result]) -> list[str]:
-    """The findings as text; checks that were not run for one reason share a line."""
+    """Return the results as text; checks that were not run for the same reason share a line."""
     unchecked: dict[str, list[str]] = {}
     for result in results:
         if result.unchecked:
@@ -167,7 +167,7 @@ def _stop_driver(config: Config) -> Outcome:
 
 
 def _remember(context: DoctorContext, config: Config) -> None:
-    """The queues are known now: keep their names for Tab."""
+    """Store the names of the queues for completion."""
     with contextlib.suppress(SubmarineError):
         queues = context.yarn.overview().queues
-        remember_queues(config, [queue.name for queue in queues if queue.state == "RUNNING"])
+        cache_queues(config, [queue.name for queue in queues if queue.state == "RUNNING"])

@@ -1,6 +1,6 @@
-"""``explain``: the help on the word at which somebody looks, for inspectors and ``?``.
+"""Return the help on a word of a command line, for inspectors and ``?``.
 
-Runs nothing and never fails: words that the grammar does not know have no help.
+No command runs. Words that are not in the grammar have no help.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections.abc import Sequence
 
 import click
 
-from submarine_jobs.commands.grammar import grammar, normal, spelled
+from submarine_jobs.commands.grammar import grammar, normal, with_prefix
 
 
 def explain_word(
     words: Sequence[str], command: str = "submarine", *, in_cell: bool = False
 ) -> str | None:
-    """Help on the last of ``words``: on its option, else on its verb, else on all verbs.
+    """Return help on the last word: on its option, else on its verb, else on all verbs.
 
     Parameters
     ----------
     words
-        What stands after ``submarine``, up to and with the word in question.
+        The words after ``submarine``, up to and including the word to explain.
     command
-        What a person types before a verb, for the sentences.
+        The prefix of a verb in the help: ``submarine`` or ``%submarine``.
     in_cell
-        The words are those of ``%%submarine VERB`` with text below it.
+        Whether the words belong to ``%%submarine VERB``.
     """
     name = "%%submarine" if in_cell else "submarine"
     with click.Context(grammar(in_cell=in_cell), info_name=name) as ctx:
@@ -32,7 +32,7 @@ def explain_word(
         while rest and isinstance(ctx.command, click.Group):
             try:
                 found = ctx.command.get_command(ctx, rest[0])
-            except Exception:  # a plug-in that cannot be loaded says so when it is used
+            except Exception:  # a plug-in that cannot be loaded raises when it is run
                 found = None
             if found is None:
                 break
@@ -44,18 +44,18 @@ def explain_word(
             return _help_on(option, ctx, command)
         if rest and rest[-1].startswith("-") and "--" not in rest:
             return None
-        return ctx.get_help() if in_cell else spelled(ctx.get_help(), command)
+        return ctx.get_help() if in_cell else with_prefix(ctx.get_help(), command)
 
 
 def _option(ctx: click.Context, words: Sequence[str]) -> click.Option | None:
-    """The option that the last word is, or whose value it is."""
+    """Return the option that the last word names or is a value of."""
     if not words:
         return None
     found = _named(ctx, words[-1])
     if found is None and len(words) > 1 and not words[-1].startswith("-"):
-        before = _named(ctx, words[-2])
-        takes_it = before is not None and not before.is_flag and "=" not in words[-2]
-        found = before if takes_it else None
+        option = _named(ctx, words[-2])
+        has_value = option is not None and not option.is_flag and "=" not in words[-2]
+        found = option if has_value else None
     return found
 
 

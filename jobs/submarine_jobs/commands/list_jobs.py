@@ -1,4 +1,4 @@
-"""``list``: this user's jobs as a table."""
+"""``list``: show the jobs of this user as a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
 DEFAULT_LIMIT = 20
-#: As many jobs are looked at when a filter is given; `--all` shows as many.
+#: Maximum number of jobs that are read with a filter, and of jobs that `--all` shows.
 MAX_LIMIT = 1000
 
 
@@ -92,10 +92,10 @@ def list_jobs(
     if everything and limit is not None:
         raise UsageError("--all and --limit exclude each other.", "Give one of them.")
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
-    most = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
-    chosen = bool(states or name or workflow or workflow_run)
-    troubles: list[ClusterError] = []
-    records = session.jobs(MAX_LIMIT if chosen else most, troubles.append)
+    maximum = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
+    filtered = bool(states or name or workflow or workflow_run)
+    errors: list[ClusterError] = []
+    records = session.jobs(MAX_LIMIT if filtered else maximum, errors.append)
     shown = [
         record
         for record in records
@@ -103,14 +103,14 @@ def list_jobs(
         and (name is None or fnmatch.fnmatchcase(record.name, name))
         and (workflow is None or fnmatch.fnmatchcase(record.workflow, workflow))
         and (workflow_run is None or record.workflow_run == workflow_run)
-    ][:most]
+    ][:maximum]
     table = display.table(shown)
     waits = [
         f"{record.job_id} waits: {one_line(record.pending)}"
         for record in shown
         if record.pending and not record.state.ended
     ]
-    missing = [f"There may be more jobs: {one_line(error.message)}" for error in troubles]
+    missing = [f"There may be more jobs: {one_line(error.message)}" for error in errors]
     notes = [*waits, *_last_known(shown), *missing]
     text = "\n".join([table.text, "", *notes]) if notes else table.text
     html = table.html + "".join(f"<p>{escape_html_line(line)}</p>" for line in notes)
@@ -118,7 +118,7 @@ def list_jobs(
 
 
 def _last_known(shown: Sequence[JobRecord]) -> list[str]:
-    """Why states have a question mark: a line for each cause, with the age of the newest."""
+    """Return a line for each cause of unconfirmed states, with the age of the newest record."""
     causes: dict[str, list[JobRecord]] = {}
     for record in shown:
         if record.last_known:
@@ -132,7 +132,7 @@ def _last_known(shown: Sequence[JobRecord]) -> list[str]:
     return lines
 
 
-def _matches(state: State, wanted: State | str) -> bool:
-    if isinstance(wanted, State):
-        return state is wanted
-    return state.ended == (wanted == "ENDED")
+def _matches(state: State, selected: State | str) -> bool:
+    if isinstance(selected, State):
+        return state is selected
+    return state.ended == (selected == "ENDED")

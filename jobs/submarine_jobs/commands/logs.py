@@ -1,4 +1,4 @@
-"""``logs``: the log of a job's tasks by offset, whole, its end, or live."""
+"""``logs``: print logs of a job's tasks: whole, from an offset, the end, or live."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from submarine_jobs.commands.grammar import (
     job_argument,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
 )
 from submarine_jobs.commands.log_output import (
     chosen_attempt,
     chosen_tasks,
     complete_tasks,
-    followed,
-    kept,
-    others,
-    shown,
-    start_of,
-    unsaved,
+    follow_log,
+    log_outcome,
+    other_logs,
+    start_offset,
+    stream_log,
+    unsaved_attempts,
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
-#: Who takes a log as it comes, and bounds it by itself.
-_STREAMING = ("cli", "zeppelin")
+#: Kinds of front ends that receive a log in pieces and limit its size.
+_STREAMING_FRONTENDS = ("cli", "zeppelin")
 
 
 def _number(text: str) -> int:
@@ -138,7 +138,7 @@ def logs(
     frontend = ctx.find_object(Frontend) or Frontend()
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, frontend)
+    show_foreign_owner(found, frontend)
     chosen = chosen_tasks(found, tasks, every)
     _check_attempt(attempt, chosen, follow)
     together = every or len(chosen) > 1
@@ -146,20 +146,20 @@ def logs(
     keys = _keys(found, chosen, attempt, record, STREAMS if stream == "both" else (stream,))
     as_json = bool(ctx.meta[AS_JSON])
     if not together and not as_json:
-        for words in others(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):
-            frontend.say(words)
+        for sentence in other_logs(found, chosen[0], keys[0].attempt or None, named=bool(tasks)):
+            frontend.say(sentence)
     if attempt is None and not as_json:
-        for words in unsaved(found, chosen, record):
-            frontend.say(words)
-    starts = {key: start_of(found, key, tail, offset) for key in keys}
+        for sentence in unsaved_attempts(found, chosen, record):
+            frontend.say(sentence)
+    starts = {key: start_offset(found, key, tail, offset) for key in keys}
     if follow:
-        return followed(found, frontend, keys, starts, together=together)
+        return follow_log(found, frontend, keys, starts, together=together)
     whole = limit is None and tail is None and offset is None
     pieces = _pieces(found, keys, starts, limit, whole)
-    if frontend.kind in _STREAMING and not as_json:
-        shown(frontend, pieces, keys, together=together)
+    if frontend.kind in _STREAMING_FRONTENDS and not as_json:
+        stream_log(frontend, pieces, keys, together=together)
         return Outcome()
-    return kept(found, pieces, keys, starts, together=together)
+    return log_outcome(found, pieces, keys, starts, together=together)
 
 
 def _check(follow: bool, tail: int | None, offset: int | None, limit: int | None) -> None:
@@ -188,7 +188,7 @@ def _keys(
     record: JobRecord | None,
     streams: Sequence[str],
 ) -> list[LogKey]:
-    """The logs that are meant; an empty attempt stands for the only or newest one."""
+    """Return the keys of the selected logs; an empty attempt is the only or newest one."""
     keys = []
     for task in chosen:
         found = chosen_attempt(job, task, attempt, record)

@@ -1,4 +1,4 @@
-"""``metrics``: what the tasks of a job used, as a small table, or row by row as JSON."""
+"""``metrics``: show the resource use of a job's tasks, as a table or as JSON rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from submarine_jobs.commands.grammar import (
     job_argument,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
 )
 from submarine_jobs.commands.log_output import complete_tasks
 from submarine_jobs.display import metrics_table
@@ -58,10 +58,10 @@ def metrics(
     not be there yet. --json gives every row.
     """
     found = frontend.session(frontend.config({"profile": profile, "backend": backend})).job(job)
-    say_if_foreign(found, frontend)
-    wanted = select_tasks(found.task_names, tasks, found.id)
+    show_foreign_owner(found, frontend)
+    selected = select_tasks(found.task_names, tasks, found.id)
     rows: list[Row] = []
-    for task in wanted or (None,):
+    for task in selected or (None,):
         rows += read_metrics(found.directory, task)
     shown = metrics_table.table(rows)
     return Outcome(shown.text, shown.html, {"job_id": found.id, "rows": _plain(rows)})

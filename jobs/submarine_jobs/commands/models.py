@@ -1,4 +1,4 @@
-"""``models``: the versions of a job's model, and one of them on this machine."""
+"""``models``: list the saved versions of a job's model, or download one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from submarine_jobs.commands.grammar import (
     job_argument,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
 )
 from submarine_jobs.display import columns
 from submarine_jobs.errors import UsageError
@@ -66,17 +66,17 @@ def models(
         raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, frontend)
+    show_foreign_owner(found, frontend)
     if download is not None:
-        place = download_version(found.directory, download, target or download)
-        copied = {"job_id": found.id, "version": download, "path": str(place.resolve())}
-        return Outcome(f"Version {download} of {found.id} is in {place}.", value=copied)
-    there = found.models()
-    value = {"job_id": found.id, "versions": [version.to_json() for version in there]}
-    if not there:
+        path = download_version(found.directory, download, target or download)
+        copied = {"job_id": found.id, "version": download, "path": str(path.resolve())}
+        return Outcome(f"Version {download} of {found.id} is in {path}.", value=copied)
+    saved = found.models()
+    value = {"job_id": found.id, "versions": [version.to_json() for version in saved]}
+    if not saved:
         text = f"{found.id} has no saved versions.\n  {frontend.command} save {found.id}"
         return Outcome(text, value=value)
-    rows = [_row(version) for version in there]
+    rows = [_row(version) for version in saved]
     return Outcome(columns.text(_COLUMNS, rows), columns.html(_COLUMNS, rows), value)
 
 

@@ -1,4 +1,4 @@
-"""``rerun``: the same bundle and spec once more, from the job directory alone."""
+"""``rerun``: submit the bundle and spec of a job again, from its job directory."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import click
 
 from submarine_jobs.commands.grammar import (
     Verb,
-    ask_if_foreign,
     backend_option,
+    confirm_foreign,
     job_argument,
     option,
     profile_option,
@@ -59,9 +59,9 @@ def rerun(
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     old = session.job(job)
     why = "running it again runs their code as you"
-    if not ask_if_foreign(old, frontend, "Run", why, yes=yes, runs_code=True):
+    if not confirm_foreign(old, frontend, "Run", why, yes=yes, runs_code=True):
         return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
-    new = old.rerun(resume=resume, yes=True)  # it was asked for above
+    new = old.rerun(resume=resume, yes=True)  # confirmed above
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
         waited = wait_for(new, frontend, on_interrupt=on_interrupt)

@@ -1,4 +1,4 @@
-"""``save``: a version of a job's model, while training goes on."""
+"""``save``: save a version of a job's model while the job runs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import click
 
 from submarine_jobs.commands.grammar import (
     Verb,
-    ask_if_foreign,
     backend_option,
+    confirm_foreign,
     job_argument,
     option,
     profile_option,
@@ -33,7 +33,7 @@ def save(
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    if not ask_if_foreign(found, frontend, "Save", "a version is written to their job", yes=yes):
+    if not confirm_foreign(found, frontend, "Save", "a version is written to their job", yes=yes):
         return Outcome("Nothing was saved.", value=None, exit_code=JOB_FAILED)
     version = found.save_model(name)
     files = "1 file" if version.count == 1 else f"{version.count} files"

@@ -1,4 +1,4 @@
-"""``script``: the merged program as it would be shipped."""
+"""``script``: show the merged program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def script(frontend: Frontend, /, filename: str | None) -> Outcome:
 
 
 def _in_order(files: Iterable[str], program: str) -> list[str]:
-    """Modules first, the program that imports them last."""
+    """Return the modules, and then the program that imports them."""
     return sorted(files, key=lambda name: (name == program, name))
 
 
@@ -52,8 +52,8 @@ def _html(name: str, text: str) -> str:
     from pygments.formatters import HtmlFormatter
     from pygments.lexers import PythonLexer
 
-    # Styles stand in the elements: a notebook's viewers drop style sheets.
-    # The box is dark in every theme, so that one set of colours can be read in all of them.
+    # Inline styles, because viewers of notebooks remove style sheets.
+    # The box is dark in each theme, so that one set of colours is readable in all.
     formatter = HtmlFormatter(
         noclasses=True, linenos=False, nobackground=True, style="github-dark", prestyles=BOX
     )

@@ -1,4 +1,4 @@
-"""``show``: one job as it is right now."""
+"""``show``: show the current state of one job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from submarine_jobs.commands.grammar import (
     job_argument,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
 )
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.outputs import result_words
@@ -38,16 +38,16 @@ def show(
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    say_if_foreign(found, frontend)
+    show_foreign_owner(found, frontend)
     view = found.view()
     if every:
         tasks = display.all_tasks(view)
         value = view.record.to_json()
         return Outcome(tasks.text, tasks.html, {"job_id": found.id, "tasks": value["tasks"]})
-    # A notebook shows the job's card, which reads the values itself.
-    words = result_words(found, view.record) if frontend.kind == "cli" else {}
+    # A notebook shows the job card, which reads the values itself.
+    result = result_words(found, view.record) if frontend.kind == "cli" else {}
     return Outcome(
-        text=display.text(view, command=frontend.command, result=words),
+        text=display.text(view, command=frontend.command, result=result),
         html=display.html(view),
         value=view.record.to_json(),
         job=found,

@@ -1,7 +1,7 @@
-"""``tensorboard``: the training curves of one job or several, compared.
+"""``tensorboard``: show TensorBoard over the event files of one or more jobs.
 
-In a notebook an output that the front end fills from the Jupyter server; in a terminal one of its
-own, until Ctrl-C. What it shows and how it is fetched is ``submarine_jobs.tensorboards``.
+In a notebook, the output embeds the TensorBoard of the Jupyter server. In a terminal, the command
+runs TensorBoard until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from submarine_jobs.commands.grammar import (
     jobs_argument,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
 )
 from submarine_jobs.config import server_url, tensorboard_path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import CLUSTER, SUCCESS, Frontend, Outcome
-from submarine_jobs.tensorboards import Board
+from submarine_jobs.tensorboards import TensorBoardInstance
 from submarine_jobs.text import escape_html, escape_html_line
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
 MAX_JOBS = 20
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 
 
 @click.command(
@@ -66,25 +66,25 @@ def tensorboard(
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = list({job.id: job for job in map(session.job, jobs)}.values())
     for job in found:
-        say_if_foreign(job, frontend)
+        show_foreign_owner(job, frontend)
     if len(found) > MAX_JOBS:
         raise UsageError(
             f"A TensorBoard shows at most {MAX_JOBS} jobs, not {len(found)}.", "Name fewer."
         )
     ids = [job.id for job in found]
     if frontend.kind != "cli" or ctx.meta.get(AS_JSON):
-        return _elsewhere(ids)
-    return _here(frontend, found, port)
+        return _server_outcome(ids)
+    return _serve(frontend, found, port)
 
 
-def _elsewhere(ids: list[str]) -> Outcome:
-    """What a front end makes a page of, and what to do where it does not."""
+def _server_outcome(ids: list[str]) -> Outcome:
+    """Return the MIME output that JupyterLab renders, and text for other front ends."""
     path, server = tensorboard_path(ids), server_url()
     url = f"{server}{path}" if server else None
-    words = " ".join(ids)
+    arguments = " ".join(ids)
     text = (
         f"TensorBoard of {', '.join(ids)}: {url or f'{path} below the address of JupyterLab'}. "
-        f"Where the server extension is not enabled, run `submarine tensorboard {words}` in a "
+        f"Where the server extension is not enabled, run `submarine tensorboard {arguments}` in a "
         "terminal."
     )
     shown = escape_html(url or path, 2000)
@@ -92,16 +92,16 @@ def _elsewhere(ids: list[str]) -> Outcome:
     html = (
         f"<p>TensorBoard of {escape_html_line(', '.join(ids), 2000)}: {link}"
         f"{'' if url else ' below the address of JupyterLab'}. Where the server extension is not "
-        f"enabled, run <code>submarine tensorboard {escape_html_line(words, 2000)}</code> in a "
+        f"enabled, run <code>submarine tensorboard {escape_html_line(arguments, 2000)}</code> in a "
         "terminal.</p>"
     )
     value: dict[str, Any] = {"job_ids": ids, "path": path, "url": url}
     return Outcome(text, html, value, mime={MIME_TYPE: {"version": 1, "jobs": ids}})
 
 
-def _here(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
-    """Serve until interrupted."""
-    board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
+def _serve(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
+    """Run TensorBoard until it ends or is interrupted."""
+    board = TensorBoardInstance(jobs, jobs[0].session.profile.state_dir, on_socket=False, port=port)
     said: set[str] = set()
     try:
         board.start()
@@ -111,8 +111,8 @@ def _here(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
                 if notice not in said and len(said) < MAX_JOBS * 3:
                     said.add(notice)
                     frontend.say(notice)
-            time.sleep(_LOOK)
-        why = board.process.last_words() or "it said nothing"
+            time.sleep(_POLL_SECONDS)
+        why = board.process.last_log_line() or "it said nothing"
         return Outcome(f"TensorBoard has ended: {why}", exit_code=CLUSTER)
     except KeyboardInterrupt:
         return Outcome("TensorBoard has ended.", exit_code=SUCCESS)

@@ -1,4 +1,4 @@
-"""``wait``: stay until jobs have ended."""
+"""``wait``: wait until jobs have ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from submarine_jobs.commands.grammar import (
     complete_jobs,
     option,
     profile_option,
-    say_if_foreign,
+    show_foreign_owner,
     wait_for,
 )
 from submarine_jobs.errors import UsageError
@@ -56,7 +56,7 @@ def wait(
         session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
         found = [session.job(text) for text in dict.fromkeys(jobs)]
         for job in found:
-            say_if_foreign(job, frontend)
+            show_foreign_owner(job, frontend)
     if len(found) == 1:
         frontend.bind(found[0])
     outcomes: list[Outcome] = []

@@ -1,11 +1,11 @@
 from .card import BOX as BOX, html as html
-from .changes import Changes as Changes
+from .changes import EventLines as EventLines
 from .columns import Table as Table
 from .failure import failure_text as failure_text, frames_shown as frames_shown
 from .job_table import table as table
 from .mime import MIME_TYPE as MIME_TYPE, mimebundle as mimebundle
 from .plain import headline as headline, text as text
-from .sanitized_record import number as number, tame as tame
+from .sanitized_record import number as number, sanitize as sanitize
 from .summary import (
     lost_if_cancelled as lost_if_cancelled,
     next_step as next_step,

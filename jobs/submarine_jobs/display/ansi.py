@@ -1,9 +1,9 @@
-"""Terminal output as a person would have seen it: colours kept, moves and the rest dropped.
+"""Render terminal output as text or HTML: keep colours, apply changes within a line, drop the rest.
 
-A small terminal of one line: carriage returns and backspaces write over what stands there, so that
-a progress bar takes one line; erasing within the line is obeyed; SGR (16, 256 and true colours)
-becomes styles; every other escape sequence vanishes. Work is linear in the length of the input.
-Does not emulate a screen: a program that moves the cursor up sees its lines one after the other.
+Emulates a terminal of one line: carriage returns and backspaces overwrite text, so a progress bar
+takes one line. SGR sequences (16, 256 and true colours) become styles. Other escape sequences are
+removed, so the lines of a program that moves the cursor up follow each other. The time is linear in
+the length of the input.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASIC = [
 
 @dataclass(frozen=True)
 class Style:
-    """How a piece of text looks; colours are ``#rrggbb`` or None."""
+    """Style of a piece of text; colours are ``#rrggbb`` or None."""
 
     colour: str | None = None
     background: str | None = None
@@ -46,7 +46,7 @@ class Style:
     strike: bool = False
 
     def css(self, *, text: str = "#d4d4d4", box: str = "#1b1f24") -> str:
-        """Inline CSS; ``text`` and ``box`` are the colours that inverse text exchanges."""
+        """Return inline CSS; ``text`` and ``box`` are the colours that inverse text exchanges."""
         colour, background = self.colour, self.background
         if self.inverse:
             colour, background = background or box, colour or text
@@ -74,7 +74,7 @@ PLAIN = Style()
 
 @dataclass
 class _Line:
-    """One line of the terminal: a character and a style for every cell, and the cursor."""
+    """One line of the terminal: a character and a style for each cell, and the cursor."""
 
     cells: list[str] = field(default_factory=list)
     styles: list[Style] = field(default_factory=list)
@@ -122,7 +122,7 @@ def _lines(text: str) -> list[_Line]:
 
 
 def _after_sgr(style: Style, arguments: str) -> Style:
-    """The style after ``ESC [ arguments m``; unknown numbers change nothing."""
+    """Return the style after ``ESC [ arguments m``; unknown numbers are ignored."""
     if not re.fullmatch(r"[0-9;:]{0,200}", arguments):
         return style
     numbers = [int(word[:4]) if word else 0 for word in re.split("[;:]", arguments)]
@@ -175,11 +175,11 @@ def _simple(number: int) -> dict[str, Any]:
 
 
 def _extended(numbers: list[int], arguments: str) -> tuple[str | None, int]:
-    """Colour after 38 or 48, and how many numbers it took."""
+    """Return the colour after 38 or 48, and the count of its numbers."""
     if numbers[:1] == [5] and len(numbers) >= 2:
         return _indexed(numbers[1]), 2
     if numbers[:1] == [2]:
-        # With colons a colour space, mostly empty, stands before red, green and blue.
+        # With colons, a colour space (usually empty) precedes red, green and blue.
         skip = 2 if ":" in arguments and len(numbers) == 5 else 1
         rgb = numbers[skip : skip + 3]
         if len(rgb) == 3 and all(value <= 255 for value in rgb):
@@ -202,13 +202,13 @@ def _indexed(number: int) -> str | None:
 
 
 def to_text(text: str, *, lines: int | None = None, width: int | None = None) -> str:
-    """Plain text of ``text``: the last ``lines`` lines, each cut to ``width`` characters."""
+    """Return plain text: the last ``lines`` lines, each cut to ``width`` characters."""
     shown = _shown("".join(line.cells).rstrip() for line in _lines(text))
     return "\n".join(printable(line, width or len(line)) for line in _last(shown, lines))
 
 
 def to_html(text: str, *, lines: int | None = None, width: int = 1000) -> str:
-    """HTML for a ``<pre>``: escaped text, colours as ``<span style=...>``, nothing else."""
+    """Return HTML for a ``<pre>``: escaped text with colours as ``<span style=...>``."""
     kept = _last(_shown_lines(_lines(text)), lines)
     return "\n".join(_line_html(line, width) for line in kept)
 

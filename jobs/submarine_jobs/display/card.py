@@ -1,8 +1,7 @@
-"""A job as one piece of HTML: no script, no outside resource, inline styles only.
+"""Render a job as HTML without scripts or external resources, with inline styles.
 
-Reads well in light and dark themes because it takes the colours of the page and adds only half
-transparent ones, and without any styles (GitHub strips them) because its structure is plain
-headings, a table and preformatted text.
+The card uses the colours of the page and half-transparent colours, so it is readable in light and
+dark themes. Without styles, which GitHub removes, it is a heading, a table and preformatted text.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from submarine_jobs.display import ansi, summary, task_rows, task_table, timelin
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
-from submarine_jobs.display.sanitized_record import tame_view
+from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import duration, escape_html, escape_html_line, web_link
 from submarine_runtime.protocol.record import JobRecord
@@ -38,7 +37,7 @@ _BADGE = (
     "background-color:{colour};color:#ffffff;border-radius:10px;padding:1px 9px;font-size:11px;"
     "letter-spacing:.03em"
 )
-#: Text as in a terminal: a dark box in light and dark themes alike.
+#: Style of terminal text: a dark box in light and dark themes.
 BOX = (
     "background-color:#1b1f24;color:#d4d4d4;color-scheme:dark;border-radius:4px;"
     "padding:8px 10px;margin:4px 0 0 0;"
@@ -59,8 +58,8 @@ _VALUE = (
 def html(
     view: JobView, *, now: float | None = None, result: Mapping[str, str] | None = None
 ) -> str:
-    """The card of a job; arguments as for ``plain.text``."""
-    view = tame_view(view)
+    """Return the card of a job; for the arguments see ``plain.text``."""
+    view = sanitize_view(view)
     record = view.record
     parts = [
         f'<div class="tex2jax_ignore mathjax_ignore" '
@@ -83,7 +82,7 @@ def html(
 
 def _header(view: JobView, now: float | None) -> str:
     record = view.record
-    took = summary.elapsed_words(view, now)
+    took = summary.format_elapsed(view, now)
     after = f' <span style="{_QUIET}">{took}</span>' if took else ""
     badge = _BADGE.format(colour=STATE_COLOURS[record.state])
     return (
@@ -116,16 +115,16 @@ _TRACK = (
 
 
 def _phase_bar(view: JobView, now: float | None) -> str:
-    """A bar with one stretch a phase, and the same in words."""
+    """Return a bar with one segment for each phase, and its legend."""
     phases = summary.phases(view, now)
     if not phases:
         return ""
     total = sum(phase.alone for phase in phases) or 1.0
-    stretches, words = [], []
+    segments, words = [], []
     for phase in phases:
         colour = PHASE_COLOURS.get(phase.name, "#8b949e")
         share = max(phase.alone / total * 100, 0.4)
-        stretches.append(
+        segments.append(
             f'<div style="display:inline-block;height:5px;width:{share:.1f}%;'
             f'max-width:100%;background-color:{colour}"></div>'
         )
@@ -136,7 +135,7 @@ def _phase_bar(view: JobView, now: float | None) -> str:
         )
     bar = (
         '<div style="height:5px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
-        f'border-radius:3px;margin:6px 0 3px 0">{"".join(stretches)}</div>'
+        f'border-radius:3px;margin:6px 0 3px 0">{"".join(segments)}</div>'
     )
     return f'{bar}<div style="font-size:12px;{_QUIET}">{" &nbsp;".join(words)}</div>'
 
@@ -165,17 +164,17 @@ def _tasks(view: JobView, now: float | None) -> str:
 
 
 def _timeline(record: JobRecord) -> str:
-    moments, older = timeline.timeline(record)
-    if not moments:
+    entries, older = timeline.timeline(record)
+    if not entries:
         return ""
     first = f'<div style="{_QUIET}">… {older} earlier</div>' if older else ""
-    told = "".join(
+    lines = "".join(
         f'<div><span style="{_QUIET}">{escape_html_line(m.when, 40)} &nbsp;'
         f"{escape_html_line(m.word, 40)}"
         f"</span> &nbsp;{escape_html_line(m.sentence, 300)}</div>"
-        for m in moments
+        for m in entries
     )
-    return f'<div style="font-size:12px;margin-top:6px">{first}{told}</div>'
+    return f'<div style="font-size:12px;margin-top:6px">{first}{lines}</div>'
 
 
 def _links(record: JobRecord) -> str:
@@ -203,9 +202,9 @@ def _failure(view: JobView) -> str:
     record = view.record
     if record.failure is None:
         return ""
-    whose = f" of {escape_html_line(name, 60)}" if (name := summary.failing(view)) else ""
+    task = f" of {escape_html_line(name, 60)}" if (name := summary.failing(view)) else ""
     return (
-        f'<div style="margin-top:6px">Traceback{whose} (most recent call last)</div>'
+        f'<div style="margin-top:6px">Traceback{task} (most recent call last)</div>'
         f'<pre style="{BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
     )
 
@@ -214,8 +213,8 @@ def _log(view: JobView) -> str:
     shown = ansi.to_html(view.tail, lines=LOG_LINES)
     if not shown:
         return ""
-    whose = f" of {escape_html_line(view.task, 60)}" if view.task else ""
+    task = f" of {escape_html_line(view.task, 60)}" if view.task else ""
     return (
-        f'<details open><summary style="margin-top:6px;{_QUIET}">Log{whose}, last lines</summary>\n'
+        f'<details open><summary style="margin-top:6px;{_QUIET}">Log{task}, last lines</summary>\n'
         f'<pre style="{BOX}">{shown}</pre></details>'
     )

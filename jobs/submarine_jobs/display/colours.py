@@ -1,4 +1,4 @@
-"""The colours of states: each reads on light and on dark pages."""
+"""The colours of states, readable on light and dark pages."""
 
 from __future__ import annotations
 

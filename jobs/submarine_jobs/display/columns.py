@@ -1,7 +1,6 @@
-"""Rows under headings, as text for terminals and HTML for notebooks; values are untrusted text.
+"""Format rows as a table, as text for terminals and HTML for notebooks; values are untrusted.
 
-The one layout of our plain tables. Does not know what is listed: that is said by ``table`` (jobs),
-``metrics_table``, and the verbs. A job's tasks, which have bars and notes, are ``task_table``.
+``task_table`` formats the tasks of a job, which have bars and notes.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ class Table(NamedTuple):
 
 
 def text(columns: Row, rows: Sequence[Row], note: str = "") -> str:
-    """Lines with the columns below each other, and ``note`` as the last."""
-    everything = [columns, *rows]
-    widths = [max(len(row[place]) for row in everything) for place in range(len(columns))]
+    """Return aligned lines, with ``note`` as the last line."""
+    lines_of_cells = [columns, *rows]
+    widths = [max(len(row[place]) for row in lines_of_cells) for place in range(len(columns))]
     lines = [
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-        for row in everything
+        for row in lines_of_cells
     ]
     return "\n".join([*lines, note] if note else lines)
 
@@ -40,12 +39,12 @@ def html(
     *,
     dots: Mapping[str, Sequence[str]] | None = None,
 ) -> str:
-    """A table without a script or a class of ours, and ``note`` below it.
+    """Return an HTML table with ``note`` below it; it uses no own CSS classes.
 
     Parameters
     ----------
     dots
-        Of a column, the colour of the dot before each row's word.
+        Column -> colours of the dots before the values of its rows.
     """
     head = "".join(f'<th style="{_CELL}">{name.capitalize()}</th>' for name in columns)
     colours = [(dots or {}).get(name) for name in columns]

@@ -1,7 +1,4 @@
-"""The traceback of a failed program, mapped to cells: as text, and as HTML.
-
-Does not map (the agent's record is mapped by the core) and raises nothing.
-"""
+"""Format the traceback of a failed program, with cells instead of files, as text and HTML."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ _MAX_MESSAGE = 2000
 
 
 def frames_shown(failure: Failure) -> list[TracebackFrame | int]:
-    """The frames worth showing; a number stands for so many that were left out."""
+    """Return the frames to show; an integer is the number of omitted frames."""
     frames = failure.frames
     if len(frames) <= _MAX_FRAMES:
         return list(frames)
@@ -21,8 +18,8 @@ def frames_shown(failure: Failure) -> list[TracebackFrame | int]:
     return [*frames[:half], len(frames) - 2 * half, *frames[-half:]]
 
 
-def place(frame: TracebackFrame) -> str:
-    """``Cell [3] "model.py", line 4, in build`` or ``File "...", line 4, in build``."""
+def location(frame: TracebackFrame) -> str:
+    """Return ``Cell [3] "model.py", line 4, in build`` or ``File "...", line 4, in build``."""
     where = (
         f'Cell {frame.cell} "{frame.file}", line {frame.cell_line or frame.line}'
         if frame.cell
@@ -32,7 +29,7 @@ def place(frame: TracebackFrame) -> str:
 
 
 def failure_text(failure: Failure) -> str:
-    """The traceback as Python prints it, cells instead of files where they are known."""
+    """Return the traceback as Python prints it, with cells instead of files where known."""
     lines = []
     if failure.frames:
         lines.append("Traceback (most recent call last):")
@@ -40,7 +37,7 @@ def failure_text(failure: Failure) -> str:
         if isinstance(frame, int):
             lines.append(f"  … {frame} more frames …")
             continue
-        lines.append(f"  {one_line(place(frame))}")
+        lines.append(f"  {one_line(location(frame))}")
         if frame.code.strip():
             lines.append(f"    {one_line(frame.code)}")
     lines.append(_last_line(failure))
@@ -54,13 +51,13 @@ def _last_line(failure: Failure) -> str:
 
 
 def failure_html(failure: Failure) -> str:
-    """The same for a ``<pre>``: frames in cells stand out, all text is escaped."""
+    """Return the traceback as escaped HTML for a ``<pre>``, with emphasized frames of cells."""
     lines = []
     for frame in frames_shown(failure):
         if isinstance(frame, int):
             lines.append(f"  … {frame} more frames …")
             continue
-        where = escape_html_line(place(frame))
+        where = escape_html_line(location(frame))
         code = escape_html_line(frame.code)
         if frame.cell:
             where = f"<strong>{where}</strong>"

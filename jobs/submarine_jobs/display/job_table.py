@@ -1,4 +1,4 @@
-"""Many jobs as a table: text for terminals, HTML for notebooks. Says what stands in it, not how."""
+"""The table of jobs: text for terminals, HTML for notebooks."""
 
 from __future__ import annotations
 
@@ -8,32 +8,32 @@ from collections.abc import Sequence
 from submarine_jobs.display import columns, summary
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Row, Table
-from submarine_jobs.display.sanitized_record import tame
+from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.model import JobView
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol.record import JobRecord
 
 COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")
 _LIMITS = (80, 24, 11, 18, 23, 12, 20, 16)
-#: One more, where any of the jobs comes from a workflow.
+#: Added if one of the jobs comes from a workflow.
 _WORKFLOW, _WORKFLOW_LIMIT = "WORKFLOW", 80
 _MAX_ROWS = 1000
 
 
 def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
-    """List ``records`` in the order given, at most 1,000; the overflow is stated."""
+    """List ``records`` in the given order, at most 1,000, with the number of the others."""
     if not records:
         return Table("No jobs.", "<p>No jobs.</p>")
     moment = time.time() if now is None else now
-    tamed = [tame(record) for record in records[:_MAX_ROWS]]
+    sanitized = [sanitize(record) for record in records[:_MAX_ROWS]]
     heads: Row = COLUMNS
-    rows = [_row(record, moment) for record in tamed]
-    if any(record.workflow for record in tamed):
+    rows = [_row(record, moment) for record in sanitized]
+    if any(record.workflow for record in sanitized):
         heads = (*COLUMNS, _WORKFLOW)
-        rows = [(*row, _origin(record)) for row, record in zip(rows, tamed, strict=True)]
+        rows = [(*row, _origin(record)) for row, record in zip(rows, sanitized, strict=True)]
     more = len(records) - len(rows)
     note = f"… and {more} more" if more else ""
-    dots = {"STATE": [STATE_COLOURS[record.state] for record in tamed]}
+    dots = {"STATE": [STATE_COLOURS[record.state] for record in sanitized]}
     return Table(columns.text(heads, rows, note), columns.html(heads, rows, note, dots=dots))
 
 
@@ -44,7 +44,7 @@ def _row(record: JobRecord, now: float) -> Row:
         f"{record.state.value}?" if record.last_known else record.state.value,
         str(record.reason or ""),
         summary.submitted(record),
-        summary.elapsed_words(JobView(record), now) or "-",
+        summary.format_elapsed(JobView(record), now) or "-",
         record.queue or "",
         record.user,
     )
@@ -52,6 +52,6 @@ def _row(record: JobRecord, now: float) -> Row:
 
 
 def _origin(record: JobRecord) -> str:
-    """``nightly · train``: its run is told by the job itself."""
+    """Return workflow and node: ``nightly · train``."""
     words = (record.workflow, record.workflow_node)
     return one_line(" · ".join(word for word in words if word), _WORKFLOW_LIMIT)

@@ -1,4 +1,4 @@
-"""What tasks used over their time: one line a task and measure, with its course in small bars."""
+"""The table of metrics: one line for each task and metric, with its values over time as bars."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from submarine_jobs.outputs import Row
 
 BARS = "▁▂▃▄▅▆▇█"
-#: Characters of one course.
+#: Number of bars.
 WIDTH = 40
-#: Attempts that are shown, each with a few lines.
+#: Maximum number of attempts, each with a few lines.
 MAX_SHOWN = 64
 MAX_SCALARS = 6
 HEADS = ("TASK", "ATTEMPT", "WHAT", "COURSE", "LAST", "MEAN", "MOST")
@@ -25,7 +25,7 @@ NOTHING = "Nothing has been measured yet: samples are there some seconds after a
 
 
 class MetricLine(NamedTuple):
-    """One measure of one attempt of a task."""
+    """One metric of one attempt of a task."""
 
     task: str
     attempt: str
@@ -37,7 +37,7 @@ class MetricLine(NamedTuple):
 
 
 def table(rows: Sequence[Row]) -> Table:
-    """Lines of ``rows``, which are in order of task, attempt and time."""
+    """Return the table of ``rows``, which are ordered by task, attempt and time."""
     attempts: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         name = attempt_name(row.epoch, row.attempt)
@@ -77,21 +77,21 @@ def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[MetricLine]:
 def _line(
     first: tuple[str, str], what: str, values: Sequence[float], words: Callable[[float], str]
 ) -> MetricLine:
-    sane = [value for value in values if math.isfinite(value)]
-    mean = words(sum(sane) / len(sane)) if sane else "-"
-    most = words(max(sane)) if sane else "-"
+    finite = [value for value in values if math.isfinite(value)]
+    mean = words(sum(finite) / len(finite)) if finite else "-"
+    most = words(max(finite)) if finite else "-"
     return MetricLine(*first, what, course(values), words(values[-1]), mean, most)
 
 
 def course(values: Sequence[float], width: int = WIDTH) -> str:
-    """Bars from 0 (or the least, if that is less) to the most; ``!`` for what is no number."""
+    """Return bars from 0, or the minimum if it is negative, to the maximum; ``!`` for no number."""
     groups = min(width, len(values))
     means = []
     for number in range(groups):
         part = values[number * len(values) // groups : (number + 1) * len(values) // groups]
         means.append(sum(part) / len(part))
-    sane = [value for value in means if math.isfinite(value)]
-    low, high = min([0.0, *sane]), max([0.0, *sane])
+    finite = [value for value in means if math.isfinite(value)]
+    low, high = min([0.0, *finite]), max([0.0, *finite])
     top = len(BARS) - 1
     return "".join(
         BARS[round((value - low) / (high - low) * top) if high > low else 0]

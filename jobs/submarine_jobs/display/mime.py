@@ -1,4 +1,4 @@
-"""The three forms in which a job lies in a notebook's outputs, and their bounds."""
+"""The MIME bundle of a job in a notebook's outputs: JSON, HTML and text, with limits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from submarine_jobs.display import summary, task_rows
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
-from submarine_jobs.display.sanitized_record import tame_view
+from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
 from submarine_runtime.protocol.reasons import EndReason
@@ -26,15 +26,15 @@ _MAX_NUMBER = 1e300
 def mimebundle(
     view: JobView, *, now: float | None = None, result: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """MIME type -> data of a job: JSON for our own renderer, HTML and text for all others.
+    """Return MIME type -> data of a job: JSON for the JupyterLab extension, HTML and text.
 
-    The JSON holds ``job_id job_dir name state``, ``time`` (when it was so), ``roles`` (role ->
-    state -> tasks), ``log_task`` (whose log the HTML shows), ``reason_sentence`` and ``advice`` of
-    a job that has ended, ``result`` (returned values as short texts) and ``record``, a snapshot
-    without events. Lists are cut to 50 entries and texts to 4,000 characters, so a bundle stays far
-    below 1 MB.
+    The JSON contains ``job_id job_dir name state``, ``time`` of this state, ``roles`` (role ->
+    state -> number of tasks), ``log_task`` (the task of the log in the HTML), ``reason_sentence``
+    and ``advice`` of an ended job, ``result`` (returned values as short texts) and ``record``, a
+    snapshot without events. Lists are cut to 50 entries and texts to 4,000 characters, so a bundle
+    is far smaller than 1 MB.
     """
-    view = tame_view(view)
+    view = sanitize_view(view)
     record = view.record
     return {
         MIME_TYPE: {
@@ -72,11 +72,11 @@ def _texts(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def snapshot(record: JobRecord) -> dict[str, Any]:
-    """The record without its events, as bounded JSON; of many tasks the telling ones."""
+    """Return the record without events as bounded JSON; of many tasks only the notable ones."""
     failure = record.failure
     tasks = record.tasks
     if len(tasks) > _MAX_ITEMS:
-        tasks = task_rows.telling(record, _MAX_ITEMS)
+        tasks = task_rows.notable(record, _MAX_ITEMS)
     if failure is not None:
         failure = Failure(failure.type, failure.message, failure.frames[-_MAX_ITEMS:], "")
     bounded = _bounded(replace(record, events=[], failure=failure, tasks=tasks).to_json(), 0)
@@ -85,7 +85,7 @@ def snapshot(record: JobRecord) -> dict[str, Any]:
 
 
 def _roles(record: JobRecord) -> dict[str, dict[str, int]]:
-    """How many tasks of each role are in which state."""
+    """Return role -> state -> number of tasks."""
     return {
         printable(summary.role, 200): {state.value: number for state, number in summary.states}
         for summary in task_rows.roles(record)[:_MAX_ITEMS]

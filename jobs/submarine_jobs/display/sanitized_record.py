@@ -1,7 +1,7 @@
-"""A record whose every field has the type that it should have, whatever a container sent.
+"""Sanitize a record for display: drop values of a wrong type.
 
-``JobRecord.from_json`` checks the form of a record, not the type of each value. A display must not
-fail over a text where a number belongs: here that text is dropped. Escapes nothing.
+``JobRecord.from_json`` does not check the type of each value, and containers are untrusted. Texts
+are not escaped here.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ _MAX_ITEMS = 4096
 _MAX_NUMBER = 1e15
 
 
-def tame_view(view: JobView) -> JobView:
-    """The view with a tame record."""
-    return replace(view, record=tame(view.record))
+def sanitize_view(view: JobView) -> JobView:
+    """Return the view with a sanitized record."""
+    return replace(view, record=sanitize(view.record))
 
 
-def tame(record: JobRecord) -> JobRecord:
-    """A copy of ``record`` in which every field has its type; the newest events only."""
+def sanitize(record: JobRecord) -> JobRecord:
+    """Return a copy of ``record`` with fields of the declared types and only the newest events."""
     reason = record.reason
     return replace(
         record,
-        job_id=words(record.job_id),
-        name=words(record.name),
-        user=words(record.user),
-        backend=words(record.backend),
-        job_dir=words(record.job_dir),
-        queue=words(record.queue) or None,
-        application_id=words(record.application_id) or None,
-        workflow=words(record.workflow),
-        workflow_run=words(record.workflow_run),
-        workflow_node=words(record.workflow_node),
+        job_id=text(record.job_id),
+        name=text(record.name),
+        user=text(record.user),
+        backend=text(record.backend),
+        job_dir=text(record.job_dir),
+        queue=text(record.queue) or None,
+        application_id=text(record.application_id) or None,
+        workflow=text(record.workflow),
+        workflow_run=text(record.workflow_run),
+        workflow_node=text(record.workflow_node),
         created=number(record.created),
         finished=number(record.finished),
-        # A reason of a newer agent is a plain word.
-        reason=reason if isinstance(reason, EndReason) else (words(reason) or None),  # type: ignore[arg-type]
-        detail=words(record.detail),
+        # An unknown reason of a newer agent is a string.
+        reason=reason if isinstance(reason, EndReason) else (text(reason) or None),  # type: ignore[arg-type]
+        detail=text(record.detail),
         exit_code=whole(record.exit_code),
         signal=whole(record.signal),
         progress=number(record.progress),
@@ -67,34 +67,34 @@ def tame(record: JobRecord) -> JobRecord:
         ],
         logs=record.logs if isinstance(record.logs, dict) else {},
         links=_links(record.links),
-        warnings=[words(item) for item in _items(record.warnings, str)],
-        missing=[words(item) for item in _items(record.missing, str)],
+        warnings=[text(item) for item in _items(record.warnings, str)],
+        missing=[text(item) for item in _items(record.missing, str)],
         behind=number(record.behind),
         last_known=record.last_known is True,
-        written_by=words(record.written_by),
+        written_by=text(record.written_by),
         epoch=whole(record.epoch) or 1,
-        pending=words(record.pending),
-        hints=[words(item) for item in _items(record.hints, str)],
-        notes=[words(item) for item in _items(record.notes, str)],
+        pending=text(record.pending),
+        hints=[text(item) for item in _items(record.hints, str)],
+        notes=[text(item) for item in _items(record.notes, str)],
     )
 
 
-def words(value: object) -> str:
-    """``value`` if it is text; a number as text; else nothing."""
+def text(value: object) -> str:
+    """Return ``value`` if it is text, a number as text, or else an empty text."""
     if isinstance(value, str):
         return value
     return str(number(value)) if number(value) is not None else ""
 
 
 def number(value: object) -> float | None:
-    """``value`` if it is a finite number of a size that occurs."""
+    """Return ``value`` if it is a finite number of a plausible size."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return value if math.isfinite(value) and abs(value) < _MAX_NUMBER else None
 
 
 def whole(value: object) -> int | None:
-    """``value`` if it is a whole number of a size that occurs."""
+    """Return ``value`` if it is an integer of a plausible size."""
     fit = number(value)
     return fit if isinstance(fit, int) else None
 
@@ -109,26 +109,26 @@ def _is_phase(phase: Phase) -> bool:
 
 
 def _phase(phase: Phase) -> Phase:
-    return Phase(words(phase.name), number(phase.start) or 0.0, number(phase.end))
+    return Phase(text(phase.name), number(phase.start) or 0.0, number(phase.end))
 
 
 def _task(task: TaskRecord) -> TaskRecord:
     reason = task.reason
     return replace(
         task,
-        task=words(task.task),
-        role=words(task.role),
+        task=text(task.task),
+        role=text(task.role),
         index=whole(task.index) or 0,
         epoch=whole(task.epoch) or 1,
         attempt=whole(task.attempt) or 1,
-        container_id=words(task.container_id) or None,
-        host=words(task.host) or None,
+        container_id=text(task.container_id) or None,
+        host=text(task.host) or None,
         started=number(task.started),
         finished=number(task.finished),
         exit_code=whole(task.exit_code),
         signal=whole(task.signal),
         progress=number(task.progress),
-        gpus=[words(item) for item in _items(task.gpus, str)],
+        gpus=[text(item) for item in _items(task.gpus, str)],
         memory_now=number(task.memory_now),
         memory_peak=number(task.memory_peak),
         cpu_seconds=number(task.cpu_seconds),
@@ -136,9 +136,9 @@ def _task(task: TaskRecord) -> TaskRecord:
         gpu_memory=number(task.gpu_memory),
         restarts=whole(task.restarts) or 0,
         reason=reason if isinstance(reason, EndReason) else None,
-        detail=words(task.detail),
-        network=words(task.network) or None,
-        log_url=words(task.log_url) or None,
+        detail=text(task.detail),
+        network=text(task.network) or None,
+        log_url=text(task.log_url) or None,
     )
 
 
@@ -151,12 +151,12 @@ def _event(event: Event) -> Event:
     return Event(
         whole(event.seq) or 0,
         number(event.time) or 0.0,
-        words(event.kind),
-        words(event.writer),
+        text(event.kind),
+        text(event.writer),
         event.state,
         event.reason,
-        words(event.detail),
-        words(event.task) or None,
+        text(event.detail),
+        text(event.task) or None,
         {"epoch": whole(event.data.get("epoch"))} if isinstance(event.data, dict) else {},
     )
 
@@ -164,21 +164,21 @@ def _event(event: Event) -> Event:
 def _failure(failure: Failure) -> Failure:
     frames = [
         TracebackFrame(
-            words(frame.file),
+            text(frame.file),
             whole(frame.line) or 0,
-            words(frame.function),
-            words(frame.code),
-            words(frame.cell) or None,
-            words(frame.cell_id) or None,
+            text(frame.function),
+            text(frame.code),
+            text(frame.cell) or None,
+            text(frame.cell_id) or None,
             whole(frame.cell_line),
         )
         for frame in _items(failure.frames, TracebackFrame)
     ]
-    return Failure(words(failure.type), words(failure.message), frames, words(failure.text))
+    return Failure(text(failure.type), text(failure.message), frames, text(failure.text))
 
 
 def _links(value: Any) -> dict[str, str]:
     found = value if isinstance(value, dict) else {}
     return {
-        words(label): words(url) for label, url in list(found.items())[:50] if isinstance(url, str)
+        text(label): text(url) for label, url in list(found.items())[:50] if isinstance(url, str)
     }

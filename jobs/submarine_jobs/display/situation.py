@@ -1,4 +1,4 @@
-"""How a job stands that has not ended, in one sentence; and what is special about many tasks.
+"""Describe the state of an unfinished job in one sentence; facts of jobs with several tasks.
 
 Returns raw strings, as ``summary`` does.
 """
@@ -12,12 +12,12 @@ from submarine_jobs.model import JobView
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
-#: As many tasks are named one by one.
+#: Maximum number of tasks that are listed by name.
 _NAMED = 4
 
 
 def sentence(view: JobView) -> str:
-    """Why a job that has not ended is in its state."""
+    """Return the sentence on the state of an unfinished job."""
     record = view.record
     several = len(record.tasks) > 1
     where = _where(record)
@@ -81,7 +81,7 @@ def _running(record: JobRecord) -> str:
 
 
 def facts(record: JobRecord) -> list[tuple[str, str]]:
-    """Label and value of what only jobs of several tasks, or restarted ones, have."""
+    """Return label and value of facts of jobs with several tasks or restarts."""
     rows = []
     if record.epoch > 1:
         again = times(record.epoch - 1)
@@ -92,7 +92,7 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
 
 
 def _network(tasks: list[TaskRecord]) -> str:
-    """``eth0: worker:0 10.0.0.7, worker:1 10.0.0.8``, or without addresses where there are many."""
+    """Return ``eth0: worker:0 10.0.0.7, worker:1 10.0.0.8``; of many tasks only the number."""
     found: dict[str, list[str]] = {}
     for task in tasks:
         interface, _, address = (task.network or "").partition(" ")

@@ -1,6 +1,6 @@
-"""What there is to say of a job, in words and in order; the text and the HTML form both say it.
+"""Sentences and facts about a job, for its text and its HTML.
 
-Returns raw strings: whoever shows them passes them through ``untrusted``.
+Returns raw strings, which callers must sanitize (``submarine_jobs.text``).
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ MAX_WARNINGS = 25
 
 @dataclass(frozen=True)
 class PhaseTime:
-    """A phase as it is shown.
+    """The duration of a phase.
 
     Parameters
     ----------
     seconds
-        How long it took; so far, when ``open``.
+        Its duration; until now if ``open``.
     alone
-        Of them those that no earlier phase shares: what it adds to the whole.
+        The part that does not overlap earlier phases.
     """
 
     name: str
@@ -42,17 +42,17 @@ class PhaseTime:
 
 
 def now_of(view: JobView, now: float | None) -> float:
-    """The moment at which the job is described: its end, else ``now``, else the clock."""
+    """Return the time of the description: the job's end, else ``now``, else the current time."""
     if view.record.finished is not None:
         return view.record.finished
     return time.time() if now is None else now
 
 
 def elapsed(view: JobView, now: float | None = None) -> float | None:
-    """The job's duration: seconds from the beginning of its submission to its end, or to now.
+    """Return the job's duration: seconds from the start of its submission to its end, or to now.
 
-    Every front end shows this one; the phases divide it. None where its beginning, or the end of a
-    job that has ended, is not known.
+    All front ends show this duration; the phases divide it. None if the start, or the end of an
+    ended job, is unknown.
     """
     created, finished = view.record.created, view.record.finished
     if created is None or (finished is None and view.record.state.ended):
@@ -60,8 +60,8 @@ def elapsed(view: JobView, now: float | None = None) -> float | None:
     return max(now_of(view, now) - created, 0.0)
 
 
-def elapsed_words(view: JobView, now: float | None = None) -> str:
-    """The duration in words, whole seconds while it goes on; empty where it is not known."""
+def format_elapsed(view: JobView, now: float | None = None) -> str:
+    """Return the formatted duration, in whole seconds while the job runs; empty if unknown."""
     seconds = elapsed(view, now)
     if seconds is None:
         return ""
@@ -69,7 +69,7 @@ def elapsed_words(view: JobView, now: float | None = None) -> str:
 
 
 def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
-    """The phases with their durations; the one that goes on counts up to now."""
+    """Return the phases with their durations; an open phase lasts until now."""
     until = now_of(view, now)
     ends = [
         (phase, until if phase.end is None else phase.end)
@@ -90,7 +90,7 @@ def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
 
 
 def sentence(view: JobView) -> str:
-    """Why the job is in its state."""
+    """Return the sentence on the job's state."""
     record = view.record
     if record.state.ended:
         if isinstance(record.reason, EndReason):
@@ -102,9 +102,9 @@ def sentence(view: JobView) -> str:
 
 
 def saved(record: JobRecord) -> str:
-    """What the job saved, counted: ``Saved: 3 files, 1.2 MB.``; empty if nothing.
+    """Return number and size of the saved files: ``Saved: 3 files, 1.2 MB.``; empty if none.
 
-    The record lists a part of very many files; the counts are of all.
+    The list in the record may be cut; the counts include all files.
     """
     if not record.state.ended or not record.outputs:
         return ""
@@ -116,9 +116,9 @@ def saved(record: JobRecord) -> str:
     return f"Saved: {files:,} file{'s' if files != 1 else ''}, {size(total)}."
 
 
-def _ending_detail(record: JobRecord, said: str) -> str:
+def _ending_detail(record: JobRecord, sentence: str) -> str:
     words = record.detail.strip()
-    if words in said:
+    if words in sentence:
         words = ""
     if words and words[-1] not in ".!?:":
         words += "."
@@ -128,7 +128,7 @@ def _ending_detail(record: JobRecord, said: str) -> str:
 
 
 def next_step(view: JobView) -> str:
-    """What a person can do about it; empty while all goes well."""
+    """Return the advice for the end reason; empty for other states."""
     record = view.record
     if record.state.ended and isinstance(record.reason, EndReason):
         if record.state is State.SUCCEEDED:
@@ -138,7 +138,7 @@ def next_step(view: JobView) -> str:
 
 
 def progress(record: JobRecord) -> float | None:
-    """Fraction between 0 and 1, if the program tells one."""
+    """Return the progress between 0 and 1; None if the program reports none."""
     value = record.progress
     if value is None or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
@@ -146,7 +146,7 @@ def progress(record: JobRecord) -> float | None:
 
 
 def freshness(view: JobView) -> str:
-    """How far behind the view is; empty for what is live or final."""
+    """Return a sentence on the age of the view; empty if it is live or final."""
     behind = view.record.behind
     if behind and behind > 0 and not view.record.state.ended:
         return f"This view may be {duration(behind)} behind the program."
@@ -154,7 +154,7 @@ def freshness(view: JobView) -> str:
 
 
 def notes(view: JobView) -> list[tuple[str, str]]:
-    """Label and sentence of what else the reader needs: warnings, what is missing, hints."""
+    """Return label and sentence of warnings, notes, missing information and hints."""
     record = view.record
     found = [("Warning", words) for words in record.warnings[:MAX_WARNINGS]]
     found += [("Note", words) for words in (*record.notes[:5], *record.missing[:5])]
@@ -164,7 +164,7 @@ def notes(view: JobView) -> list[tuple[str, str]]:
 
 
 def failing(view: JobView) -> str:
-    """The task whose traceback is shown; empty where the job has only one."""
+    """Return the task of the displayed traceback; empty if the job has only one task."""
     if len(view.record.tasks) < 2:
         return ""
     task = failed_task(view.record)
@@ -172,7 +172,7 @@ def failing(view: JobView) -> str:
 
 
 def lost_if_cancelled(record: JobRecord) -> str:
-    """What a cancel would end for good, one sentence; empty for a job whose results are saved."""
+    """Return a sentence on variables that a cancel would lose; empty for other jobs."""
     requested = record.resources.get("requested")
     roles = set(requested) if isinstance(requested, dict) else set()
     roles |= {task.role for task in record.tasks}
@@ -192,11 +192,12 @@ def resources(record: JobRecord) -> str:
     requested = record.resources.get("requested")
     requested = requested if isinstance(requested, dict) else {}
     parts = []
-    for role, asked in list(requested.items())[:8]:
-        if isinstance(asked, dict):
+    for role, amounts in list(requested.items())[:8]:
+        if isinstance(amounts, dict):
             number = sum(task.role == role for task in record.tasks)
-            one = f"{number} of {_asked(asked)}" if number > 1 else _asked(asked)
-            parts.append(one if len(requested) == 1 else f"{role}: {one}")
+            words = _format_size(amounts)
+            words = f"{number} of {words}" if number > 1 else words
+            parts.append(words if len(requested) == 1 else f"{role}: {words}")
     used = record.resources.get("used")
     peak = used.get("memory_peak") if isinstance(used, dict) else None
     if peak is None:
@@ -206,9 +207,9 @@ def resources(record: JobRecord) -> str:
     return "; ".join(parts)
 
 
-def _asked(asked: dict[str, object]) -> str:
+def _format_size(amounts: dict[str, object]) -> str:
     words = []
-    mebibytes, vcores, gpus = (asked.get(name) for name in ("memory", "vcores", "gpus"))
+    mebibytes, vcores, gpus = (amounts.get(name) for name in ("memory", "vcores", "gpus"))
     if isinstance(mebibytes, (int, float)) and mebibytes > 0:
         words.append(memory(mebibytes))
     if isinstance(vcores, int) and vcores > 0:
@@ -219,7 +220,7 @@ def _asked(asked: dict[str, object]) -> str:
 
 
 def outputs(record: JobRecord, directory: str) -> str:
-    """``3 files, 1.2 MB`` of what the job left below ``directory``; empty if nothing."""
+    """Return the output files below ``directory``: ``3 files (1.2 MB)``; empty if none."""
     found = [item for item in record.outputs if item.path.startswith(f"{directory}/")]
     if not found:
         return ""
@@ -231,22 +232,22 @@ def outputs(record: JobRecord, directory: str) -> str:
 
 
 def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
-    """Label and value of what is worth a row, most telling first."""
+    """Return label and value of the rows of a job, most important first."""
     record = view.record
     rows = []
     waited = next((p for p in phases(view, now) if p.name == "queue"), None)
     if record.created is not None:
         queue = f", {duration(waited.seconds)} in the queue" if waited else ""
-        # A card outlives the kernel that kept it up to date: it says how old it is.
-        seen = "" if record.state.ended else f"; as of {timestamp(now_of(view, now)).split()[1]}"
-        rows.append(("Submitted", f"{timestamp(record.created)}{queue}{seen}"))
+        # A card may outlive the kernel that updates it, so it shows its time.
+        updated = "" if record.state.ended else f"; as of {timestamp(now_of(view, now)).split()[1]}"
+        rows.append(("Submitted", f"{timestamp(record.created)}{queue}{updated}"))
     if record.workflow:
         rows.append(("Workflow", workflow(record)))
-    place = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
+    location = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
     if record.application_id:
-        place.append(record.application_id)
-    if place:
-        rows.append(("Where", ", ".join(str(word) for word in place)))
+        location.append(record.application_id)
+    if location:
+        rows.append(("Where", ", ".join(str(word) for word in location)))
     if size_words := resources(record):
         rows.append(("Resources", size_words))
     rows += situation.facts(record)
@@ -258,11 +259,11 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
 
 
 def workflow(record: JobRecord) -> str:
-    """``nightly · run nightly-20261122-023000-1f0a · train``; empty where it comes from none."""
+    """Return ``nightly · run nightly-20261122-023000-1f0a · train``; empty without a workflow."""
     run = f"run {record.workflow_run}" if record.workflow_run else ""
     return " · ".join(word for word in (record.workflow, run, record.workflow_node) if word)
 
 
 def submitted(record: JobRecord) -> str:
-    """When the job was submitted."""
+    """Return the formatted time of submission."""
     return timestamp(record.created)

@@ -1,7 +1,6 @@
-"""What there is to say of a job's tasks, in words: rows, a summary by role, the telling ones.
+"""Rows of a job's tasks, a summary for each role, and the selection of notable tasks.
 
-Returns raw strings: whoever shows them passes them through ``untrusted``. Knows no form
-(``task_table``).
+Returns raw strings, which callers must sanitize; ``task_table`` formats them.
 """
 
 from __future__ import annotations
@@ -17,17 +16,17 @@ from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 
-#: As many tasks are shown one by one; of more, a summary and the telling ones.
+#: Maximum number of tasks that are all shown; of more, a summary and the notable ones.
 FEW = 16
-TELLING = 10
-_BAD = (State.FAILED, State.LOST)
+MAX_NOTABLE = 10
+_FAILED_STATES = (State.FAILED, State.LOST)
 _CONTAINER = re.compile(r"^container_(?:e\d+_)?\d+_\d+_\d+_(\d+)\Z")
-#: Younger tasks have no CPU use that means anything.
+#: Minimum age of a task in seconds for a meaningful CPU use.
 _SECONDS = 2.0
 
 
 class TaskRow(NamedTuple):
-    """One task; empty words where there is nothing to say."""
+    """The row of a task; fields without a value are empty."""
 
     task: str
     state: State
@@ -43,22 +42,22 @@ class TaskRow(NamedTuple):
 
 
 def many(record: JobRecord) -> bool:
-    """Whether tasks are worth a table: more than one, or one that was started more than once."""
+    """Return whether to show a table: several tasks, or a task that was restarted."""
     tasks = record.tasks
     return len(tasks) > 1 or record.epoch > 1 or any(t.restarts or t.attempt > 1 for t in tasks)
 
 
 def ordered(record: JobRecord) -> list[TaskRecord]:
-    """The chief's role first, then by role in order of appearance, and index."""
+    """Return the tasks by role, the chief's role first, and by index."""
     chief = chief_of_record(record)
     roles = list(dict.fromkeys(task.role for task in record.tasks))
     roles.sort(key=lambda role: role != chief.partition(":")[0])
-    place = {role: number for number, role in enumerate(roles)}
-    return sorted(record.tasks, key=lambda task: (place[task.role], task.index))
+    order = {role: number for number, role in enumerate(roles)}
+    return sorted(record.tasks, key=lambda task: (order[task.role], task.index))
 
 
 def row(task: TaskRecord, now: float) -> TaskRow:
-    """One task in words."""
+    """Return the row of a task."""
     return TaskRow(
         task.task,
         task.state,
@@ -75,7 +74,7 @@ def row(task: TaskRecord, now: float) -> TaskRow:
 
 
 def short_container(name: str) -> str:
-    """``container_1732_0001_01_000003`` as ``000003``; every other name as it is."""
+    """Return ``000003`` for ``container_1732_0001_01_000003``; other names are unchanged."""
     match = _CONTAINER.match(name)
     return match.group(1) if match else name
 
@@ -119,7 +118,7 @@ def _note(task: TaskRecord) -> str:
 
 def _ending(task: TaskRecord) -> list[str]:
     if task.state is State.CANCELLED:
-        # It was ended with the others: with which signal is no news.
+        # The signal of a task that was cancelled with the others is not shown.
         return [task.detail] if task.detail else []
     words = []
     detail = task.detail or str(task.reason or "").replace("_", " ")
@@ -133,7 +132,7 @@ def _ending(task: TaskRecord) -> list[str]:
 
 
 def times(number: int) -> str:
-    """``once``, ``twice``, ``3 times``."""
+    """Return ``once``, ``twice``, ``3 times``."""
     return {1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
@@ -147,7 +146,7 @@ class RoleSummary(NamedTuple):
 
 
 def roles(record: JobRecord) -> list[RoleSummary]:
-    """One summary a role, in the order of ``ordered``."""
+    """Return one summary for each role, in the order of ``ordered``."""
     found: dict[str, list[TaskRecord]] = {}
     for task in ordered(record):
         found.setdefault(task.role, []).append(task)
@@ -176,8 +175,8 @@ def _role(role: str, tasks: Sequence[TaskRecord]) -> RoleSummary:
     return RoleSummary(role, len(tasks), states, "; ".join(words))
 
 
-def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
-    """Of many tasks those worth a row: failed, restarting, waiting, slowest, and the chief."""
+def notable(record: JobRecord, limit: int = MAX_NOTABLE) -> list[TaskRecord]:
+    """Return the notable tasks: failed, restarting, waiting, slowest, and the chief."""
     tasks = ordered(record)
     chief = chief_of_record(record)
     running = [t for t in tasks if not t.state.ended and t.progress is not None]
@@ -185,7 +184,7 @@ def telling(record: JobRecord, limit: int = TELLING) -> list[TaskRecord]:
     spread = len({task.progress for task in running}) > 1
     usual = Counter(task.state for task in tasks).most_common(1)[0][0] if tasks else None
     groups = [
-        [t for t in tasks if t.state in _BAD],
+        [t for t in tasks if t.state in _FAILED_STATES],
         [t for t in tasks if t.state is State.RESTARTING],
         [t for t in tasks if t.task == chief],
         [t for t in tasks if t.state is not usual and not t.state.ended],

@@ -1,4 +1,4 @@
-"""The tasks of a job as a table, for text and for HTML; many are folded to a summary by role."""
+"""The table of a job's tasks, as text and HTML; many tasks are summarized by role."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from submarine_jobs.display import columns, task_rows
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.columns import Table
-from submarine_jobs.display.sanitized_record import tame_view
+from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.display.summary import now_of
 from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow
 from submarine_jobs.model import JobView
@@ -28,7 +28,7 @@ HEADS = (
     "Note",
 )
 _LIMITS = (40, 10, 40, 40, 12, 4, 12, 40, 4, 40, 160)
-#: Rows of a whole table, at most; a job has no more tasks.
+#: Maximum number of rows, and of tasks of a job.
 MAX_ROWS = 4096
 _CELL = (
     "text-align:left;vertical-align:top;padding:1px 12px 1px 0;border:none;background:none;"
@@ -45,21 +45,21 @@ _NOTE_COLUMN = HEADS.index("Note")
 
 
 def all_tasks(view: JobView, *, now: float | None = None) -> Table:
-    """Every task of a job, one row each."""
-    record = tame_view(view).record
+    """Return a table with one row for each task of a job."""
+    record = sanitize_view(view).record
     if not record.tasks:
         return Table("No tasks yet.", "<p>No tasks yet.</p>")
-    moment = now_of(view, now)
-    lines = text_lines(record, moment, every=True)
-    return Table("\n".join(lines), html(record, moment, every=True))
+    when = now_of(view, now)
+    lines = text_lines(record, when, every=True)
+    return Table("\n".join(lines), html(record, when, every=True))
 
 
 def text_lines(record: JobRecord, now: float, *, every: bool = False) -> list[str]:
-    """The table as lines; with ``every`` nothing is folded."""
+    """Return the table as lines; with ``every``, tasks are not summarized."""
     tasks = task_rows.ordered(record)
     if every or len(tasks) <= FEW:
         return _text_table(tasks[:MAX_ROWS], now)
-    shown = task_rows.telling(record)
+    shown = task_rows.notable(record)
     return [
         *(
             f"{one_line(r.role, 40)} ({r.size}): {one_line(r.words)}"
@@ -71,30 +71,30 @@ def text_lines(record: JobRecord, now: float, *, every: bool = False) -> list[st
 
 
 def _text_table(tasks: Sequence[TaskRecord], now: float) -> list[str]:
-    rows = [_words(task_rows.row(task, now)) for task in tasks]
+    rows = [_row_fields(task_rows.row(task, now)) for task in tasks]
     used = _used(rows)
     heads = tuple(HEADS[column].upper() for column in used)
     shown = [tuple(line[column] for column in used) for line in rows]
     return columns.text(heads, shown).split("\n")
 
 
-def _words(row: TaskRow) -> tuple[str, ...]:
+def _row_fields(row: TaskRow) -> tuple[str, ...]:
     progress = "" if row.progress is None else f"{min(max(row.progress, 0.0), 1.0):.0%}"
     values = (*row[:1], row.state.value, *row[2:5], progress, *row[6:])
     return tuple(one_line(value, limit) for value, limit in zip(values, _LIMITS, strict=True))
 
 
 def _used(rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """The columns in which at least one row says something."""
+    """Return the columns that are not empty."""
     return [column for column in range(len(HEADS)) if any(line[column] for line in rows)]
 
 
 def html(record: JobRecord, now: float, *, every: bool = False) -> str:
-    """The table as HTML; with ``every`` nothing is folded."""
+    """Return the table as HTML; with ``every``, tasks are not summarized."""
     tasks = task_rows.ordered(record)
     if every or len(tasks) <= FEW:
         return _html_table(tasks[:MAX_ROWS], now)
-    shown = task_rows.telling(record)
+    shown = task_rows.notable(record)
     bars = "".join(_role_html(summary) for summary in task_rows.roles(record))
     note = f"{len(shown)} of {len(tasks)} tasks: failed, restarting, waiting, slowest."
     return (
@@ -104,8 +104,8 @@ def html(record: JobRecord, now: float, *, every: bool = False) -> str:
 
 
 def _role_html(summary: RoleSummary) -> str:
-    """A bar with one stretch a state, and the same in words."""
-    stretches = "".join(
+    """Return a bar with one segment for each state, and its legend."""
+    segments = "".join(
         f'<div style="display:inline-block;height:6px;width:{number / summary.size:.2%};'
         f'background-color:{STATE_COLOURS[state]}"></div>'
         for state, number in summary.states
@@ -116,13 +116,13 @@ def _role_html(summary: RoleSummary) -> str:
         f"</strong> &times; {summary.size} &nbsp;"
         f'<span style="{_QUIET}">{escape_html_line(summary.words)}</span></div>'
         '<div style="height:6px;line-height:0;font-size:0;white-space:nowrap;overflow:hidden;'
-        f'border-radius:3px;margin:0 0 4px 0">{stretches}</div>'
+        f'border-radius:3px;margin:0 0 4px 0">{segments}</div>'
     )
 
 
 def _html_table(tasks: Sequence[TaskRecord], now: float) -> str:
     rows = [task_rows.row(task, now) for task in tasks]
-    words = [_words(row) for row in rows]
+    words = [_row_fields(row) for row in rows]
     used = [column for column in _used(words) if column != _NOTE_COLUMN]
     head = "".join(f'<th style="{_HEAD}">{HEADS[column]}</th>' for column in used)
     body = "".join(
@@ -156,7 +156,7 @@ def _cells(task: TaskRecord, row: TaskRow, line: tuple[str, ...], used: Sequence
 
 
 def _container(task: TaskRecord, shown: str) -> str:
-    """The end of its name, with all of it on hover; leads to its log page on the cluster."""
+    """Return the short container name with the full name as tooltip, linked to its log page."""
     whole = _titled(escape_html_line(task.container_id or "", 120), shown)
     if (link := web_link(task.log_url)) is None or not shown:
         return whole
@@ -165,12 +165,12 @@ def _container(task: TaskRecord, shown: str) -> str:
 
 
 def _titled(title: str, shown: str) -> str:
-    """With a tooltip; both are escaped already."""
+    """Return ``shown`` with a tooltip; both are escaped."""
     return f'<span title="{title}">{shown}</span>'
 
 
 def _note(line: tuple[str, ...], width: int) -> str:
-    """A line of its own below the task, so that the table stays narrow."""
+    """Return the note as a separate row, so that the table is narrow."""
     if not line[_NOTE_COLUMN]:
         return ""
     words = escape_html_line(line[_NOTE_COLUMN])

@@ -1,7 +1,7 @@
-"""What happened to a job on its way, as lines: restarts, failures, warnings, waits given up.
+"""The timeline of a job: restarts, failures, warnings and expired waits.
 
-Changes of state that went as they should are left out: the phases tell of them. Of a job of one
-task only warnings are told: everything else is what its state and its reason say.
+Regular changes of state are omitted, because the phases show them. For a job of one task only
+warnings are shown; its state and its end reason show the rest.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from submarine_jobs.text import duration
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 
-#: Lines that are shown; older ones are counted.
+#: Maximum number of lines; older ones are counted.
 NEWEST = 8
-#: Kinds of events that are no news to a person, or are told elsewhere.
-_QUIET = frozenset({"task", "claimed", "shipped", "verdict", "state", "stopping", "yarn_page"})
+#: Kinds of events that are not shown here.
+_HIDDEN = frozenset({"task", "claimed", "shipped", "verdict", "state", "stopping", "yarn_page"})
 #: A warning, and its end.
-_TROUBLE = frozenset({"warning", "synced"})
+_WARNINGS = frozenset({"warning", "synced"})
 _WORDS = {
     "restart": "restart",
     "task_failed": "failed",
@@ -47,20 +47,20 @@ class TimelineEntry(NamedTuple):
 
 
 def timeline(record: JobRecord, limit: int = NEWEST) -> tuple[list[TimelineEntry], int]:
-    """The newest moments in order, and how many older ones were left out."""
+    """Return the newest entries in order, and the number of omitted older ones."""
     found: list[TimelineEntry] = []
     again = 1
     several = many(record)
     for event in record.events:
-        if not _telling(event) or not (several or event.kind in _TROUBLE):
+        if not _is_shown(event) or not (several or event.kind in _WARNINGS):
             continue
-        moment = _moment(event, record.created)
-        if found and moment[1:] == (found[-1].word, found[-1].sentence.removesuffix(_again(again))):
+        entry = _entry(event, record.created)
+        if found and entry[1:] == (found[-1].word, found[-1].sentence.removesuffix(_again(again))):
             again += 1
-            found[-1] = moment._replace(sentence=moment.sentence + _again(again))
+            found[-1] = entry._replace(sentence=entry.sentence + _again(again))
         else:
             again = 1
-            found.append(moment)
+            found.append(entry)
     return found[-limit:], max(0, len(found) - limit)
 
 
@@ -68,24 +68,24 @@ def _again(number: int) -> str:
     return "" if number == 1 else f" ({number} times)"
 
 
-def _telling(event: Event) -> bool:
+def _is_shown(event: Event) -> bool:
     if event.state is not None:
         return event.state is State.RESTARTING and bool(event.detail)
-    # A gang's start is told by the phases, and by the restart that it follows.
+    # The phases, or the preceding restart, show the start of a gang.
     starts = event.kind == "gang" and event.data.get("epoch") is not None
-    return event.kind not in _QUIET and bool(event.detail) and not starts
+    return event.kind not in _HIDDEN and bool(event.detail) and not starts
 
 
-def _moment(event: Event, created: float | None) -> TimelineEntry:
+def _entry(event: Event, created: float | None) -> TimelineEntry:
     after = None if created is None else max(event.time - created, 0.0)
     word = "restart" if event.state is State.RESTARTING else _WORDS.get(event.kind, event.kind)
-    told = event.detail
-    if event.task and event.task not in told:
-        told = f"{event.task}: {told}"
-    return TimelineEntry(after, word, told)
+    sentence = event.detail
+    if event.task and event.task not in sentence:
+        sentence = f"{event.task}: {sentence}"
+    return TimelineEntry(after, word, sentence)
 
 
-def lines(moments: Sequence[TimelineEntry], older: int) -> list[str]:
-    """The same as text."""
+def lines(entries: Sequence[TimelineEntry], older: int) -> list[str]:
+    """Return the timeline as text."""
     first = [f"... {older} earlier"] if older else []
-    return first + [f"{m.when} {m.word}: {m.sentence}".strip() for m in moments]
+    return first + [f"{m.when} {m.word}: {m.sentence}".strip() for m in entries]

@@ -9,4 +9,4 @@ from .result import (
     ok as ok,
     warning as warning,
 )
-from .runner import examine as examine
+from .runner import run_checks as run_checks

@@ -1,4 +1,4 @@
-"""The check that asks what a job of some size would wait for at this moment; submits nothing."""
+"""Check whether a job of a given size could start now, and why not; nothing is submitted."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from submarine_runtime.yarn import ContainerRequest, Size, amounts
 if TYPE_CHECKING:
     from submarine_jobs.backends import Plan
 
-#: Nothing is run: a command spares the plan a program.
-_NOTHING = "true"
+#: A role with a command needs no program in the plan.
+_COMMAND = "true"
 
 
 def capacity(context: DoctorContext) -> Finding:
-    """Whether a job of the size that was asked about could start now, and why not."""
-    wish = context.wish
-    workers = replace(wish.role("worker") or RoleOptions("worker"), command=_NOTHING)
-    others = tuple(role for role in wish.roles if role.name != "worker")
+    """Check whether a job of the requested size could start now."""
+    requested = context.requested
+    workers = replace(requested.role("worker") or RoleOptions("worker"), command=_COMMAND)
+    others = tuple(role for role in requested.roles if role.name != "worker")
     spec = spec_from_options(
-        replace(wish, name="doctor", roles=(workers, *others)), context.profile, None
+        replace(requested, name="doctor", roles=(workers, *others)), context.profile, None
     )
     plan = context.yarn.plan(spec)
-    what = f"A job of {_words(wish)}"
+    what = f"A job of {_words(requested)}"
     if plan.errors:
         return error(f"{what} would be refused.", " ".join(plan.errors))
     queue = str(plan.extra.get("queue") or "default")
-    why = context.yarn.waits.would_wait(_needs(plan), queue)
-    if why:
+    reason = context.yarn.waits.would_wait(_needs(plan), queue)
+    if reason:
         return warning(
-            f"{what} would wait: {why}.",
+            f"{what} would wait: {reason}.",
             "`submarine doctor --gpu N --memory SIZE --queue QUEUE` asks about another one.",
         )
     return ok(f"{what} could start at once in queue {queue}.")
 
 
 def _needs(plan: Plan) -> list[ContainerRequest]:
-    """The containers of a plan; the first is, or holds, the master."""
+    """Return the container requests of a plan; the first includes the master."""
     return [
         ContainerRequest(
             int(entry.get("count", 1)),
@@ -53,8 +53,8 @@ def _needs(plan: Plan) -> list[ContainerRequest]:
     ]
 
 
-def _words(wish: RunOptions) -> str:
-    count = sum(role.count for role in requested_roles(wish))
-    size = Size(wish.memory or 2048, wish.vcores or 1, wish.gpus or 0)
+def _words(requested: RunOptions) -> str:
+    count = sum(role.count for role in requested_roles(requested))
+    size = Size(requested.memory or 2048, requested.vcores or 1, requested.gpus or 0)
     kinds = ("memory", "vcores", "gpus") if size.gpus else ("memory", "vcores")
     return f"{count} task{'' if count == 1 else 's'} with {amounts(size, kinds)}"

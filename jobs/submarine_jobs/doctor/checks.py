@@ -1,4 +1,4 @@
-"""The list of all checks, in the order in which they are shown: after those that they need."""
+"""The list of all checks in display order; a check follows the checks that it needs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from submarine_jobs.doctor import cluster, gpu, hadoop, machine, node
 from submarine_jobs.doctor.capacity import capacity
 from submarine_jobs.doctor.result import Check
 
-#: What is configured; the cluster can be reached; its ResourceManager answers.
+#: Required: a configuration; a reachable cluster; a ResourceManager that answers.
 _CONFIGURED = ("hadoop configuration",)
 _REACHED = (*_CONFIGURED, "ports")
 _ANSWERS = (*_REACHED, "resource manager")

@@ -1,4 +1,4 @@
-"""Checks that ask the cluster: ResourceManager, clock, queues, ports, HDFS, WebHDFS."""
+"""Checks of the cluster: ResourceManager, clock, queues, ports, HDFS, WebHDFS."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
 
-_ANSWER = 5.0
+_TIMEOUT = 5.0
 MAX_SKEW = 30.0
 
 
 def resourcemanager(context: DoctorContext) -> Finding:
-    """The REST interface answers, and nodes are there."""
-    info = (context.ask_rm("/info") or {}).get("clusterInfo") or {}
+    """Check that the REST interface answers and that there are usable nodes."""
+    info = (context.rm_response("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
-    most, nodes = largest_node(context.ask_rm("/nodes"))
+    most, nodes = largest_node(context.rm_response("/nodes"))
     if not nodes:
         return error(
             f"The ResourceManager {context.yarn.rm.url} has no usable node.",
@@ -36,7 +36,7 @@ def resourcemanager(context: DoctorContext) -> Finding:
 
 
 def clock(context: DoctorContext) -> Finding:
-    """The clock of this machine against the ResourceManager's."""
+    """Compare the clock of this machine with that of the ResourceManager."""
     before = time.time()
     headers, _ = _get(context.yarn.rm.url, "/ws/v1/cluster/info")
     now = (before + time.time()) / 2
@@ -57,24 +57,24 @@ def clock(context: DoctorContext) -> Finding:
 
 
 def queues(context: DoctorContext) -> Finding:
-    """The scheduler's queues, and that the profile's is one of them."""
-    found = all_queues(context.ask_rm("/scheduler"))
+    """Check that the scheduler has queues, and the queue of the profile."""
+    found = all_queues(context.rm_response("/scheduler"))
     leaves = [queue.name for queue in found if queue.leaf and queue.running]
     listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")
-    wanted = context.profile.queue
+    name = context.profile.queue
     if not leaves:
         return error("The scheduler has no running queue.", "Ask the operator.")
-    if wanted and (queue := find(found, wanted)) is None:
-        return error(f"There is no queue {wanted}; there are {listed}.", "Set queue aright.")
-    if wanted and not (queue and queue.leaf and queue.running):
-        return error(f"The queue {wanted} takes no jobs now.", f"Choose one of {listed}.")
+    if name and (queue := find(found, name)) is None:
+        return error(f"There is no queue {name}; there are {listed}.", "Set queue aright.")
+    if name and not (queue and queue.leaf and queue.running):
+        return error(f"The queue {name} takes no jobs now.", f"Choose one of {listed}.")
     return ok(f"Queues that take jobs: {listed}.")
 
 
 def ports(context: DoctorContext) -> Finding:
-    """Every address that a submit dials accepts a connection."""
+    """Check that each address that a submission needs accepts a connection."""
     conf = context.conf
-    wanted: list[tuple[str, str]] = [
+    addresses: list[tuple[str, str]] = [
         *(("ResourceManager web", urlsplit(url).netloc) for url in conf.resourcemanagers),
         *(("WebHDFS", urlsplit(url).netloc) for url in conf.webhdfs),
     ]
@@ -82,14 +82,14 @@ def ports(context: DoctorContext) -> Finding:
     if conf.words(f"dfs.ha.namenodes.{file_system}"):
         for name in conf.words(f"dfs.ha.namenodes.{file_system}"):
             key = f"dfs.namenode.rpc-address.{file_system}.{name}"
-            wanted.append(("NameNode", conf.get(key)))
+            addresses.append(("NameNode", conf.get(key)))
     else:
-        wanted.append(("NameNode", file_system if ":" in file_system else f"{file_system}:8020"))
+        addresses.append(("NameNode", file_system if ":" in file_system else f"{file_system}:8020"))
     rpc = conf.get("yarn.resourcemanager.address")
     if rpc:
-        wanted.append(("ResourceManager", rpc))
-    closed = [f"{what} {address}: {why}" for what, address in wanted if (why := _dial(address))]
-    if len(closed) == len(wanted):
+        addresses.append(("ResourceManager", rpc))
+    closed = [f"{what} {address}: {why}" for what, address in addresses if (why := _dial(address))]
+    if len(closed) == len(addresses):
         return error(
             f"Nothing of the cluster can be reached: {'; '.join(closed)}.",
             "Check network, VPN and firewall, and that HADOOP_CONF_DIR or hadoop_conf_dir "
@@ -100,7 +100,7 @@ def ports(context: DoctorContext) -> Finding:
             f"Cannot be reached: {'; '.join(closed)}.",
             "With high availability one of a pair may be down; else check the firewall.",
         )
-    return ok(f"All {len(wanted)} addresses accept connections.")
+    return ok(f"All {len(addresses)} addresses accept connections.")
 
 
 def hdfs(context: DoctorContext) -> Finding:
@@ -130,7 +130,7 @@ def hdfs(context: DoctorContext) -> Finding:
 
 
 def webhdfs(context: DoctorContext) -> Finding:
-    """Containers reach the job directory through WebHDFS."""
+    """Check WebHDFS, through which containers access the job directory."""
     conf = context.conf
     if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
         return error(
@@ -155,10 +155,10 @@ def webhdfs(context: DoctorContext) -> Finding:
 
 
 def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
-    """One small GET without any proxy; header names in lower case."""
+    """Return headers (names in lower case) and body of a small GET request without a proxy."""
     parts = urlsplit(base)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_ANSWER)
+    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT)
     try:
         connection.request("GET", path)
         with connection.getresponse() as reply:
@@ -170,7 +170,7 @@ def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
 
 
 def _dial(address: str) -> str:
-    """Why ``host:port`` cannot be reached; empty when it can."""
+    """Return why ``host:port`` cannot be reached; empty if it can."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         return "is no host:port"

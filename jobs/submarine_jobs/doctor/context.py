@@ -1,6 +1,6 @@
-"""What the checks look at: the profile, and the cluster's configuration read once.
+"""The context of the checks: the profile, the cluster's configuration, and cached responses.
 
-Runs small programs for the checks, with a time limit and a bounded output.
+``run`` starts small programs for the checks, with a timeout and limited output.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ _MAX_OUTPUT = 1 << 20
 
 
 class DoctorContext:
-    """One profile, examined from this machine.
+    """The profile to check from this machine.
 
     Parameters
     ----------
-    wish
-        The size of job for which ``capacity`` asks.
+    requested
+        The size of the job that ``capacity`` checks.
     """
 
     def __init__(
         self,
         profile: Profile,
         environ: Mapping[str, str] | None = None,
-        wish: RunOptions | None = None,
+        requested: RunOptions | None = None,
     ) -> None:
         self.profile = profile
-        self.wish = wish or RunOptions()
+        self.requested = requested or RunOptions()
         self.environ = os.environ if environ is None else environ
         self._lock = threading.Lock()
         self._yarn: YarnBackend | None = None
@@ -52,7 +52,7 @@ class DoctorContext:
 
     @property
     def no_cluster(self) -> str:
-        """Why there is no YARN cluster to examine, as a clause; empty where there is one."""
+        """Return why there is no YARN cluster to check, as a clause; empty if there is one."""
         if self.on_yarn:
             return ""
         if self.profile.backend is None:
@@ -91,8 +91,8 @@ class DoctorContext:
         except ConfigError:
             return False
 
-    def ask_rm(self, path: str) -> Any:
-        """An answer of the ResourceManager's REST interface, asked for once by all checks."""
+    def rm_response(self, path: str) -> Any:
+        """Return a response of the ResourceManager's REST interface, which all checks share."""
         with self._lock:
             known = self._answers.get(path)
         if known is None:
@@ -103,7 +103,7 @@ class DoctorContext:
 
 
 def run(command: Sequence[str | Path], seconds: float = 10.0) -> tuple[int, str]:
-    """Exit code and output of a small program.
+    """Return exit code and output of a small program.
 
     Raises
     ------

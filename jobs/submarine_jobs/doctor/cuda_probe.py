@@ -1,7 +1,7 @@
-"""Run by the job's own Python, 3.8 or newer: which CUDA its frameworks want, which one there is.
+"""Print the CUDA versions of the installed frameworks and of the driver, as one line of JSON.
 
-Prints one line of JSON. Standard library only, imports no framework: it finds where one is
-installed and reads what its build wrote down.
+The job's Python (3.8 or newer) runs this script. It imports no framework, but reads the version
+from the build file of the installed package.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _CUDA = re.compile(
 
 
 def cuda_in(text: str) -> str | None:
-    """The CUDA version in the text of a build file; None: built without CUDA."""
+    """Return the CUDA version in the text of a build file; None: built without CUDA."""
     match = _CUDA.search(text)
     return match.group(1) if match else None
 
 
 def frameworks() -> dict[str, str | None]:
-    """Installed framework -> CUDA version it was built for, None for a build without."""
+    """Return installed framework -> CUDA version of its build; None: built without CUDA."""
     found: dict[str, str | None] = {}
     for name, part in BUILD_FILES.items():
         spec = importlib.util.find_spec(name)
-        places = list(spec.submodule_search_locations or []) if spec is not None else []
-        if places:
+        directories = list(spec.submodule_search_locations or []) if spec is not None else []
+        if directories:
             try:
-                with open(os.path.join(places[0], part), encoding="utf-8") as handle:
+                with open(os.path.join(directories[0], part), encoding="utf-8") as handle:
                     found[name] = cuda_in(handle.read(1 << 20))
             except OSError:
                 found[name] = None
@@ -43,7 +43,7 @@ def frameworks() -> dict[str, str | None]:
 
 
 def driver() -> str | None:
-    """The newest CUDA version that this machine's NVIDIA driver serves; None: no driver."""
+    """Return the newest CUDA version that the NVIDIA driver supports; None: no driver."""
     try:
         library = ctypes.CDLL("libcuda.so.1")
         number = ctypes.c_int()

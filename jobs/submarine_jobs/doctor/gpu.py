@@ -1,7 +1,7 @@
-"""NVIDIA's driver against the CUDA that the job's framework was built for.
+"""Compare NVIDIA's driver with the CUDA version of the job's framework.
 
-Imports no framework: TensorFlow alone would take seconds and gigabytes. A child process of the
-job's own Python finds where it is installed and reads what its build wrote down.
+Importing TensorFlow would take seconds and gigabytes. Instead, a subprocess of the job's Python
+reads the build files of the frameworks (``cuda_probe``).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PROBE = Path(__file__).with_name("cuda_probe.py")
 
 
 def driver(context: DoctorContext) -> Finding:
-    """The driver of this machine's GPUs, and whether it is new enough for the framework."""
+    """Check that the driver of this machine's GPUs is new enough for the framework."""
     path = context.profile.python
     probe = _probe(path)
     built = {name: cuda for name, cuda in probe.frameworks.items() if cuda}
@@ -51,7 +51,7 @@ def driver(context: DoctorContext) -> Finding:
 
 @dataclass(frozen=True)
 class _ProbeResult:
-    """Framework -> CUDA it was built for (None: without); CUDA that the driver serves."""
+    """Framework -> CUDA version of its build (None: without); CUDA version of the driver."""
 
     frameworks: dict[str, str | None] = field(default_factory=dict)
     driver: str | None = None
@@ -72,7 +72,7 @@ def _probe(python: str) -> _ProbeResult:
 
 
 def _gpus() -> list[str] | Finding:
-    """Names of the GPUs with driver version, or why they cannot be listed."""
+    """Return names and driver version of the GPUs, or the finding why they cannot be listed."""
     if shutil.which("nvidia-smi") is None:
         return []
     fields = "name,driver_version,memory.total"

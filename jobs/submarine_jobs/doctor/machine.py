@@ -1,4 +1,4 @@
-"""Checks of this machine alone: Java, names, proxies, disk, the job's Python."""
+"""Checks of this machine: Java, names, proxies, disk, the job's Python."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from submarine_jobs.backends.yarn import driver
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 
-#: A job's directory and the driver's jars; below that the first upload may fail.
+#: Minimum of free bytes for a job's directory and the driver's jars.
 LEAST_FREE = 1 << 30
-_GOOD_JAVA = (8, 11, 17)
+_TESTED_JAVA = (8, 11, 17)
 _OLDEST_PYTHON = (3, 8)
 _PROXIES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
 
 
 def java(context: DoctorContext) -> Finding:
-    """The Java of the driver."""
+    """Check the Java of the driver."""
     home = driver.java_home(context.profile)
     version = driver.java_version(home)
-    if version not in _GOOD_JAVA and version < 17:
+    if version not in _TESTED_JAVA and version < 17:
         return warning(
             f"The Java at {home} is version {version}, which Hadoop is not tested with.",
             "Install Java 8, 11 or 17 and set java_home.",
@@ -32,7 +32,7 @@ def java(context: DoctorContext) -> Finding:
 
 
 def state_directory(context: DoctorContext) -> Finding:
-    """Space and rights of the host-local state directory."""
+    """Check free space and permissions of the host-local state directory."""
     directory = context.profile.state_dir
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
@@ -50,7 +50,7 @@ def state_directory(context: DoctorContext) -> Finding:
 
 
 def proxies(context: DoctorContext) -> Finding:
-    """Proxy variables reach gRPC inside the driver, which then does not reach it."""
+    """Check that proxy variables exempt this machine, because gRPC uses them for the driver."""
     found = [
         name for word in _PROXIES for name in (word, word.upper()) if context.environ.get(name)
     ]
@@ -70,7 +70,7 @@ def proxies(context: DoctorContext) -> Finding:
 
 
 def names(context: DoctorContext) -> Finding:
-    """The name of this machine, there and back: Hadoop's daemons call each other by it."""
+    """Check name and reverse name of this machine, which Hadoop's daemons use."""
     own = socket.gethostname()
     try:
         address = socket.getaddrinfo(own, None, type=socket.SOCK_STREAM)[0][4][0]
@@ -95,7 +95,7 @@ def names(context: DoctorContext) -> Finding:
 
 
 def job_python(context: DoctorContext) -> Finding:
-    """The interpreter that runs the jobs' programs."""
+    """Check the interpreter that runs the programs of jobs."""
     path = context.profile.python
     if not os.access(path, os.X_OK):
         where = f"{path} ({context.profile.python_env})"
@@ -124,7 +124,7 @@ def job_python(context: DoctorContext) -> Finding:
 
 
 def python_reach(context: DoctorContext) -> Finding:
-    """``host`` means: the same path on every node; a home directory is seldom there."""
+    """Check that the path of the Python, which ``host`` expects on all nodes, is not in a home."""
     if context.profile.python_env != "host":
         return skipped("The job's Python is named by its path on the nodes.")
     if context.conf.on_loopback:

@@ -1,4 +1,4 @@
-"""Checks of a cluster's node, by the yarn-site.xml of this machine: executor, cgroups, Docker."""
+"""Checks of a node by its yarn-site.xml: executor, cgroups, memory checks, Docker, disks."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 CGROUPS = Path("/sys/fs/cgroup")
 _LINUX = "LinuxContainerExecutor"
 _NM = "yarn.nodemanager"
-#: Share of a disk above which a NodeManager takes it out of service, by Hadoop's default.
-_FULL = 0.90
+#: Used share of a disk above which a NodeManager stops using it, by Hadoop's default.
+_MAX_USED = 0.90
 
 
 def container_executor(context: DoctorContext) -> Finding:
-    """Which executor starts containers; GPUs are kept apart by the Linux one only."""
+    """Check the container executor; only the Linux executor isolates GPUs."""
     name = context.conf.get(f"{_NM}.container-executor.class").rpartition(".")[2]
     gpus = "yarn.io/gpu" in context.conf.words(f"{_NM}.resource-plugins")
     if name != _LINUX:
@@ -59,14 +59,14 @@ def _linux_executor(context: DoctorContext) -> Finding:
 
 
 def cgroups(context: DoctorContext) -> Finding:
-    """Whether YARN holds containers to their size, and whether the kernel's cgroups fit it."""
+    """Check that the cgroups of the kernel match the configuration of YARN."""
     conf = context.conf
     handler = conf.get(f"{_NM}.linux-container-executor.resources-handler.class")
-    wanted = handler.endswith("CgroupsLCEResourcesHandler") or any(
+    used = handler.endswith("CgroupsLCEResourcesHandler") or any(
         conf.get(f"{_NM}.resource.{kind}.enabled").lower() == "true" for kind in ("memory", "cpu")
     )
     plugins = conf.words(f"{_NM}.resource-plugins")
-    if not wanted and "yarn.io/gpu" not in plugins:
+    if not used and "yarn.io/gpu" not in plugins:
         return ok("Cgroups are not used; YARN checks the memory of containers by polling.")
     unified = (CGROUPS / "cgroup.controllers").exists()
     if not CGROUPS.is_dir() or not any(CGROUPS.iterdir()):
@@ -82,7 +82,7 @@ def cgroups(context: DoctorContext) -> Finding:
 
 
 def memory_checks(context: DoctorContext) -> Finding:
-    """YARN's virtual memory check kills programs that only reserve address space."""
+    """Check YARN's virtual memory limit, which kills programs that reserve address space."""
     conf = context.conf
     if conf.get(f"{_NM}.vmem-check-enabled", "true").lower() == "false":
         return ok("Virtual memory is not counted against containers.")
@@ -95,7 +95,7 @@ def memory_checks(context: DoctorContext) -> Finding:
 
 
 def docker(context: DoctorContext) -> Finding:
-    """The Docker runtime; only jobs with an image need it, but said where it is half set up."""
+    """Check the Docker runtime if YARN allows it; only jobs with an image need it."""
     allowed = context.conf.words(f"{_NM}.runtime.linux.allowed-runtimes")
     if "docker" not in allowed:
         return skipped("YARN allows no Docker containers here; only --docker_image needs them.")
@@ -112,13 +112,13 @@ def docker(context: DoctorContext) -> Finding:
 
 
 def local_directories(context: DoctorContext) -> Finding:
-    """The disks that containers write on."""
+    """Check the disks of the NodeManager's directories."""
     named = context.conf.words(f"{_NM}.local-dirs") + context.conf.words(f"{_NM}.log-dirs")
     paths = [Path(item.removeprefix("file://")) for item in named]
     there = [path for path in paths if path.is_dir()]
     if not there:
         return skipped("This machine's yarn-site.xml names no directory of a NodeManager here.")
-    full = [path for path in there if _used(path) > _FULL]
+    full = [path for path in there if _used(path) > _MAX_USED]
     if full:
         return error(
             f"{full[0]} is {_used(full[0]):.0%} full, and YARN stops using a disk above 90 %.",

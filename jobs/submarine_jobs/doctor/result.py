@@ -1,4 +1,4 @@
-"""The form of a check and of what it finds."""
+"""Data types of the doctor: checks, findings and results."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from submarine_jobs.doctor.context import DoctorContext
 
 
-class Status(str, Enum):  # noqa: UP042 - the value is the word that JSON and people see
-    """``skipped``: the check does not apply here; ``warning``: jobs run, something is not right."""
+class Status(str, Enum):  # noqa: UP042 - the value appears in JSON and output
+    """``skipped``: the check does not apply; ``warning``: jobs run, but there is a problem."""
 
     OK = "ok"
     WARNING = "warning"
@@ -25,7 +25,7 @@ class Status(str, Enum):  # noqa: UP042 - the value is the word that JSON and pe
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check says: how it stands, one sentence, and what would be right."""
+    """The finding of a check: a status, a sentence, and a fix."""
 
     status: Status
     sentence: str
@@ -39,15 +39,15 @@ class Check:
     Parameters
     ----------
     look
-        Gives the finding; a ``SubmarineError`` that it raises becomes an error with its fix.
+        Returns the finding; a ``SubmarineError`` is converted to an error with its fix.
     seconds
-        How long it may take.
+        Timeout.
     node, client
-        Whether it makes sense on a cluster's node, and where jobs are submitted.
+        Whether it applies to a node of the cluster, and to a machine that submits jobs.
     cluster
-        Whether it is about a YARN cluster: not run where the profile is none.
+        Whether it checks a YARN cluster; it is skipped if the profile has none.
     needs
-        Names of earlier checks: not run when one of them has found an error.
+        Names of earlier checks; it is skipped if one of them has found an error.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Result:
     Parameters
     ----------
     unchecked
-        The check was not run, since there is no cluster or a check that it needs found an error.
+        The check was not run, because there is no cluster or a required check found an error.
     """
 
     name: str
@@ -77,25 +77,25 @@ class Result:
     unchecked: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return {**asdict(self), "status": self.status.value, "seconds": round(self.seconds, 3)}
 
 
 def ok(sentence: str) -> Finding:
-    """All is well."""
+    """Return a finding without a problem."""
     return Finding(Status.OK, sentence)
 
 
 def warning(sentence: str, fix: str) -> Finding:
-    """Jobs run, but something is not right."""
+    """Return the finding of a problem that does not prevent jobs."""
     return Finding(Status.WARNING, sentence, fix)
 
 
 def error(sentence: str, fix: str) -> Finding:
-    """Jobs will not run."""
+    """Return the finding of a problem that prevents jobs."""
     return Finding(Status.ERROR, sentence, fix)
 
 
 def skipped(sentence: str) -> Finding:
-    """The check does not apply."""
+    """Return the finding of a check that does not apply."""
     return Finding(Status.SKIPPED, sentence)

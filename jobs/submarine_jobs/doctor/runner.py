@@ -1,7 +1,7 @@
-"""Run the checks at once, each in its own thread and within its own time.
+"""Run the checks in parallel, each in a thread with a timeout.
 
-A check that needs another one waits for it, and is not run when that one has found an error: one
-fault gives one finding.
+A check waits for the checks that it needs, and is skipped if one of them has found an error, so
+that one fault gives one finding.
 """
 
 from __future__ import annotations
@@ -15,23 +15,25 @@ from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError
 
-#: At once; each has one thread more for its time limit.
-AT_ONCE = 8
+#: Number of parallel checks; each has another thread for its timeout.
+MAX_PARALLEL = 8
 
 
-def examine(context: DoctorContext, checks: Sequence[Check], *, node: bool = False) -> list[Result]:
-    """Results in the order of ``checks``, those that make sense here.
+def run_checks(
+    context: DoctorContext, checks: Sequence[Check], *, node: bool = False
+) -> list[Result]:
+    """Run the checks that apply to this machine; return the results in the order of ``checks``.
 
     Parameters
     ----------
     node
-        This machine is a node of the cluster; else it is one that submits jobs.
+        Whether this machine is a node of the cluster; else it submits jobs.
     """
     chosen = [check for check in checks if (check.node if node else check.client)]
     running: dict[str, Future[Result]] = {}
-    with ThreadPoolExecutor(AT_ONCE, "submarine-doctor") as pool:
+    with ThreadPoolExecutor(MAX_PARALLEL, "submarine-doctor") as pool:
         for check in chosen:
-            # Only earlier checks, which the pool has started before: waiting cannot block it.
+            # These are earlier checks, which the pool starts first, so waiting cannot block it.
             needed = [running[name] for name in check.needs if name in running]
             running[check.name] = pool.submit(_look, check, context, needed)
         return [future.result() for future in running.values()]

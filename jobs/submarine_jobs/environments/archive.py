@@ -33,10 +33,10 @@ ORIGIN = b"$ORIGIN/../lib"
 
 
 class ParallelGzip(io.RawIOBase):
-    """A file object that compresses what is written into ``target``: one gzip member a block.
+    """A file object that compresses data into ``target``, with one gzip member for each block.
 
-    Members one after the other are one gzip file (RFC 1952, section 2.2); ``gzip -d``, Python and
-    Java read them as such. zlib lets other threads run meanwhile.
+    Concatenated members are a valid gzip file (RFC 1952, section 2.2), which ``gzip -d``, Python
+    and Java can read. zlib releases the interpreter lock, so threads compress in parallel.
     """
 
     def __init__(self, target: BinaryIO, threads: int) -> None:
@@ -136,7 +136,7 @@ def write_archive(
                     progress(done, total)
             for name in ("python3", "python"):
                 tar.addfile(_link(f"bin/{name}", f"python{layout.version}"))
-            # Debian's own Python looks for packages there, and not in site-packages.
+            # Debian's Python searches this directory instead of site-packages.
             tar.addfile(_link(f"lib/python{layout.version}/dist-packages", "site-packages"))
         stream.finish()
     return target.stat().st_size
@@ -179,12 +179,12 @@ def _link(name: str, target: str) -> tarfile.TarInfo:
 
 
 def relocated(data: bytes, library_directory: str) -> bytes:
-    """The content of an executable or library whose run path names ``library_directory``.
+    """Replace the run path ``library_directory`` of an executable or library by a relative one.
 
     Returns
     -------
     bytes
-        The same number of bytes; ``data`` itself where it is no ELF file or has no such path.
+        The same number of bytes; ``data`` if it is not an ELF file or has no such path.
 
     Raises
     ------

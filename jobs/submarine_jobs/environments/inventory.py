@@ -23,8 +23,8 @@ _LEFT_OUT = frozenset(
     {"test", "idlelib", "turtledemo", "ensurepip", "lib2to3", "site-packages", "dist-packages"}
 )
 _NOT_CONTENT = "__pycache__"
-#: Submarine itself is brought along by other means and never imported by a program.
-_OURS = "submarine_"
+#: Submarine's own packages, which programs do not import.
+_OWN_PREFIX = "submarine_"
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class EnvironmentFile:
     source
         Path on this machine.
     size, modified, mode
-        As ``lstat`` says; nanoseconds for ``modified``.
+        From ``lstat``; ``modified`` in nanoseconds.
     """
 
     name: str
@@ -60,15 +60,15 @@ class InterpreterLayout:
     Parameters
     ----------
     executable
-        The base interpreter's own file, no link.
+        The file of the base interpreter, not a link.
     library
         ``lib/python3.x`` of the base.
     packages
-        Directories whose content goes to ``site-packages``, the first wins.
+        Directories that are merged into ``site-packages``; the first has priority.
     scripts
-        ``bin`` of the environment; None: no scripts are taken.
+        ``bin`` of the environment; None: no scripts are packed.
     shared
-        Directory of ``libpython``; None where the interpreter has it built in.
+        Directory of ``libpython``; None if it is linked statically.
     """
 
     version: str
@@ -80,7 +80,7 @@ class InterpreterLayout:
 
 
 def current_layout(packages: tuple[Path, ...] | None = None) -> InterpreterLayout:
-    """The layout of the interpreter that runs this; ``packages`` instead of its own, if given."""
+    """Return the layout of this interpreter, with ``packages`` instead of its own if given."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     base = Path(sys.base_prefix)
     library = Path(sysconfig.get_path("stdlib"))
@@ -102,21 +102,21 @@ def current_layout(packages: tuple[Path, ...] | None = None) -> InterpreterLayou
 
 def list_items(layout: InterpreterLayout) -> Iterator[EnvironmentFile]:
     """Yield the files of the archive, each name once; directories are implied."""
-    seen: set[str] = set()
+    listed: set[str] = set()
     for name, source in _sources(layout):
-        if name in seen:
+        if name in listed:
             continue
-        seen.add(name)
+        listed.add(name)
         try:
             info = os.lstat(source)
         except OSError:
-            continue  # gone since the listing
+            continue  # removed since the listing
         if stat.S_ISLNK(info.st_mode):
             target = os.path.realpath(source)
             try:
                 info = os.stat(target)
             except OSError:
-                continue  # a link to nowhere
+                continue  # a dangling link
             source = target
         if stat.S_ISREG(info.st_mode):
             yield EnvironmentFile(
@@ -146,7 +146,7 @@ def _source_items(place: str, name: str, source: Path) -> Iterator[EnvironmentFi
 
 
 def fingerprint(items: list[EnvironmentFile]) -> str:
-    """A digest of names, sizes and times: unchanged means that nothing needs to be read again."""
+    """Return a digest of names, sizes, times and modes, to detect changes without reading files."""
     digest = hashlib.sha256()
     for item in sorted(items, key=lambda item: item.name):
         if item.counts:
@@ -171,7 +171,7 @@ def _sources(layout: InterpreterLayout) -> Iterator[tuple[str, str]]:
 
 
 def _tree(root: Path, name: str, left_out: frozenset[str]) -> Iterator[tuple[str, str]]:
-    """All files below ``root``; ``left_out`` names entries of the top, or their beginnings."""
+    """Yield all files below ``root`` except the top-level entries ``left_out`` (or prefixes)."""
     for directory, subdirectories, files in os.walk(root):
         below = os.path.relpath(directory, root)
         if below == ".":
@@ -204,7 +204,7 @@ def editable_sources(packages: Path) -> Iterator[tuple[str, Path]]:
     for path in sorted(packages.glob("__editable___*_finder.py")):
         found.update(_mapping(path))
     for name in sorted(found):
-        if not name.startswith(_OURS):
+        if not name.startswith(_OWN_PREFIX):
             yield name, found[name]
 
 
@@ -227,7 +227,7 @@ def _importable(directory: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _mapping(path: Path) -> dict[str, Path]:
-    """The literal ``MAPPING`` of a finder: import name -> where it lies."""
+    """Return the literal ``MAPPING`` of a finder: import name -> path."""
     with suppress(OSError, SyntaxError, ValueError):
         for node in ast.parse(path.read_bytes()).body:
             if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:

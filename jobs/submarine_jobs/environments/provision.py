@@ -43,13 +43,13 @@ from submarine_jobs.storage import Storage
 #: a total of 0 is unknown.
 Progress = Callable[[str, int, int], None]
 _INDEX = "environments.json"
-#: Of the names of archives in the cache; beside each lies a file that says when it was used last.
+#: Prefix of archives in the cache, and suffix of the file with the time of the last use.
 PREFIX, USED = "python-env-", ".used"
-#: Seconds without a use after which an archive is removed, and between looks for such archives.
-UNUSED_AFTER, LOOK_EVERY = 30 * 86400.0, 86400.0
+#: Seconds without a use after which an archive is removed, and between two checks for that.
+UNUSED_AFTER, CHECK_EVERY = 30 * 86400.0, 86400.0
 #: Maximum number of archives to remove at once.
-MOST_REMOVED = 20
-_LOOKED = "environments.looked"
+MAX_REMOVED = 20
+_CHECKED = "environments.looked"
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class ProvidedArchive:
     Parameters
     ----------
     url
-        What is localised.
+        Its URL.
     digest
-        SHA-256 of its content; empty for one of the user's own.
+        SHA-256 of its content; empty for an archive of the user.
     uploaded
-        Bytes that this call had to send; 0 when it was there.
+        Bytes that this call has uploaded; 0 if the archive existed.
     """
 
     url: str
@@ -78,28 +78,28 @@ def provide_archive(
     state_dir: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> ProvidedArchive | None:
-    """The archive of ``env`` on the cluster; None where the containers need none.
+    """Return the archive of ``env`` on the cluster; None if the containers need none.
 
     Parameters
     ----------
     storage, cache
-        The file system of the job root, and the directory in it that all jobs share.
+        The file system of the job root, and its directory that all jobs share.
     state_dir
-        Host-local directory for the index and the archive while it is made.
+        Host-local directory for the index and for temporary archives.
     progress
-        Called often, while it is sent from another thread; never where there is nothing to do.
+        Called often, during an upload in another thread; not called if nothing is packed.
 
     Raises
     ------
     UsageError
-        If the archive is not there, or the environment cannot be packed.
+        If the archive does not exist, or the environment cannot be packed.
     """
     if env.kind == "archive":
-        return _given(env.value, storage, cache, progress)
+        return _own_archive(env.value, storage, cache, progress)
     if env.kind != "auto":
         return None
     make_private(state_dir)
-    with _one_at_a_time(state_dir / f"{_INDEX}.lock"):
+    with _locked(state_dir / f"{_INDEX}.lock"):
         return _own(storage, cache, state_dir, progress)
 
 
@@ -112,7 +112,9 @@ def _own(storage: Storage, cache: str, state_dir: Path, progress: Progress) -> P
     digest = str(known.get("digest") or "") if known.get("fingerprint") == mark else ""
     if not digest:
         digest = (
-            mark if conda else content_digest(items, current_layout(), _told(progress, "reading"))
+            mark
+            if conda
+            else content_digest(items, current_layout(), _bytes_progress(progress, "reading"))
         )
     path = f"{cache}/{PREFIX}{digest[:32]}.tar.gz"
     record_use(storage, path)
@@ -142,18 +144,20 @@ def remove_unused(
     Parameters
     ----------
     in_use
-        Gives the names of the archives of jobs that have not ended; None where that is not known.
-        Called only where an archive would be removed.
+        Returns the names of the archives of unfinished jobs; None if unknown. Called only before an
+        archive is removed.
     """
-    looked = state_dir / f"{_LOOKED}-{hashlib.sha256(storage.url(cache).encode()).hexdigest()[:16]}"
+    checked = (
+        state_dir / f"{_CHECKED}-{hashlib.sha256(storage.url(cache).encode()).hexdigest()[:16]}"
+    )
     with suppress(OSError):
-        if 0 <= time.time() - looked.stat().st_mtime < LOOK_EVERY:
+        if 0 <= time.time() - checked.stat().st_mtime < CHECK_EVERY:
             return []
     make_private(state_dir)
-    looked.touch()
-    storage.publish(f"{cache}/{_LOOKED}", b"{}")
+    checked.touch()
+    storage.publish(f"{cache}/{_CHECKED}", b"{}")
     entries = {entry.name: entry for entry in storage.list_directory(cache)}
-    now = entries[_LOOKED].modified  # by the clock of the file system
+    now = entries[_CHECKED].modified  # by the clock of the file system
     archives = [name for name in entries if name.startswith(PREFIX) and not name.endswith(USED)]
     unused = []
     for name in archives:
@@ -162,7 +166,7 @@ def remove_unused(
         elif now - used.modified > UNUSED_AFTER:
             unused.append(name)
     kept = in_use() if unused else None
-    removed = [] if kept is None else [name for name in unused if name not in kept][:MOST_REMOVED]
+    removed = [] if kept is None else [name for name in unused if name not in kept][:MAX_REMOVED]
     for name in list(removed):
         used = storage.stat(f"{cache}/{name}{USED}")
         if used is not None and used.modified != entries[name + USED].modified:
@@ -181,7 +185,7 @@ def _pack_and_upload(
     archive = Path(name)
     try:
         if items:
-            write_archive(items, current_layout(), archive, _told(progress, "packing"))
+            write_archive(items, current_layout(), archive, _bytes_progress(progress, "packing"))
         else:
             progress("packing", 0, 0)
             pack_conda(archive)
@@ -203,7 +207,7 @@ def _upload(storage: Storage, archive: Path, path: str, progress: Progress) -> i
     return size
 
 
-def _told(progress: Progress, what: str) -> Callable[[int, int], None]:
+def _bytes_progress(progress: Progress, what: str) -> Callable[[int, int], None]:
     return lambda done, total: progress(what, done, total)
 
 
@@ -222,7 +226,7 @@ def check_env(env: PythonEnv, storage: Storage) -> None:
 
 
 def _source_of(uri: str, storage: Storage) -> Path | None:
-    """The archive's file on this machine; None if it lies elsewhere."""
+    """Return the archive's file on this machine; None for a file on the cluster."""
     parts = urlsplit(uri)
     if parts.scheme not in ("", "file"):
         path = storage.path_of(uri)
@@ -240,8 +244,8 @@ def _source_of(uri: str, storage: Storage) -> Path | None:
     return source
 
 
-def _given(uri: str, storage: Storage, cache: str, progress: Progress) -> ProvidedArchive:
-    """An archive of the user's own: on the cluster already, or a file of this machine."""
+def _own_archive(uri: str, storage: Storage, cache: str, progress: Progress) -> ProvidedArchive:
+    """Return the archive of the user, which is on the cluster or a file of this machine."""
     source = _source_of(uri, storage)
     if source is None:
         return ProvidedArchive(uri)
@@ -270,8 +274,8 @@ def _write_index(state_dir: Path, index: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _one_at_a_time(path: Path) -> Iterator[None]:
-    """Lock: of two concurrent submits, the second uses the archive of the first."""
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock: of two concurrent submissions, the second uses the archive of the first."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)

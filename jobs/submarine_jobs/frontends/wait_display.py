@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from submarine_jobs.display import Changes, summary
+from submarine_jobs.display import EventLines, summary
 from submarine_jobs.text import duration, one_line, running_duration
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class StateDisplay:
         self._began = time.monotonic()
         self._last = ""
         self._application = ""
-        self._changes = Changes()
+        self._changes = EventLines()
         self._view: JobView | None = None
         self._unsubscribe: Callable[[], None] = lambda: None
         self.ended = threading.Event()
@@ -66,7 +66,7 @@ class StateDisplay:
             # A word of its own: schedulers look for it in their log to end what a node left.
             self._application = record.application_id
             self._tell(f"is {one_line(record.application_id)} on YARN")
-        for line in self._changes.of(record):
+        for line in self._changes.new_lines(record):
             self._tell(line)
         why = view.pending or record.pending
         words = f"{record.state}{': ' + one_line(why) if why else ''}"

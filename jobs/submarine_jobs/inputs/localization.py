@@ -27,12 +27,12 @@ from submarine_runtime.protocol.agent_config import CHECKSUMMED
 DIRECTORY = "localization"
 #: Ends the name of a directory's archive in the job directory.
 ARCHIVE = ".directory.zip"
-#: What YARN and this machine can unpack; a copy of ``--archive`` keeps its ending.
+#: Suffixes that YARN and this machine can unpack; a copy of ``--archive`` keeps its suffix.
 UNPACKED = (".tar.gz", ".tgz", ".tar", ".zip", ".jar")
 _SLASHES = re.compile("(?<!:)/+")
 _HTTP_TIMEOUT = 30.0
 _MAX_DOWNLOAD = 8 << 30
-#: Directories of a source whose files are checked before the submit.
+#: Maximum number of directories of a source that are checked before the submission.
 _MAX_CHECKED = 10_000
 
 
@@ -73,7 +73,7 @@ def check(item: Localization, rerun: bool = False) -> str | None:
 
 
 def _unreadable(item: Localization) -> str | None:
-    """One sentence on a source of this machine that is missing or cannot be read."""
+    """Return a sentence on a source of this machine that is missing or not readable."""
     source = _local(item)
     if not source.exists():
         return f"--localization {item.source}: there is no such file on this machine."
@@ -82,7 +82,7 @@ def _unreadable(item: Localization) -> str | None:
         found = islice(os.walk(source), _MAX_CHECKED)
         paths += [Path(top, name) for top, _, names in found for name in names]
     for path in paths:
-        # A special file or a dangling link in a directory is left to the archive.
+        # Special files and dangling links in a directory are handled when it is archived.
         if (path.is_file() or path.is_dir()) and not os.access(path, os.R_OK):
             return f"--localization {item.source}: {path} cannot be read. Make it readable for you."
     return None
@@ -91,12 +91,12 @@ def _unreadable(item: Localization) -> str | None:
 def check_sources(spec: JobSpec, storage: Storage) -> None:
     """Refuse sources that are missing on HDFS or on a web server.
 
-    A rerun has copies of what it does not take from HDFS. HDFS of other clusters is not asked.
+    A rerun has copies of the sources that are not on HDFS. Other clusters are not checked.
 
     Raises
     ------
     UsageError
-        If a source is not there.
+        If a source does not exist.
     StorageError
         If the file system does not answer.
     """
@@ -118,7 +118,7 @@ def is_on_hdfs(item: Localization) -> bool:
 
 
 def copy_sources(directory: JobDirectory, spec: JobSpec) -> None:
-    """Copy every entry that does not lie on HDFS into the job directory.
+    """Copy all entries that are not on HDFS to the job directory.
 
     Raises
     ------
@@ -140,12 +140,12 @@ def copy_sources(directory: JobDirectory, spec: JobSpec) -> None:
 
 
 def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, bool]:
-    """Path of an entry's copy in the job directory, and whether it is to be unpacked.
+    """Return the path of an entry's copy in the job directory, and whether it is unpacked.
 
     Raises
     ------
     StorageError
-        If it is not there.
+        If it does not exist.
     """
     path = _kept(job_dir, item)
     for suffix in dict.fromkeys(("", ARCHIVE, _ending(item))):
@@ -157,7 +157,7 @@ def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, 
 
 
 def container_names(spec: JobSpec) -> list[tuple[str, Localization]]:
-    """A plain name beside the program's directory for each entry, whatever its target is.
+    """Return each entry with its plain name in the container's directory.
 
     Entries with one source on HDFS share a name: YARN localizes a source once for a container and
     links it under one of several names only. The agent removes the checksum files that the
@@ -195,7 +195,7 @@ def _directory_of(job_dir: str, of: str | None) -> str | None:
 def _from_earlier(
     storage: Storage, earlier: str | None, item: Localization, scratch: Path
 ) -> tuple[Path, str] | None:
-    """The copy that the job which is run again made; None if this is no rerun or it has none."""
+    """Return the copy of the original job of a rerun; None if there is none."""
     if earlier is None:
         return None
     try:
@@ -207,7 +207,7 @@ def _from_earlier(
 
 
 def _ending(item: Localization) -> str:
-    """What a copy of an archive has behind its target's name."""
+    """Return the suffix of a copy of an archive."""
     found = [ending for ending in UNPACKED if item.source.endswith(ending)]
     return f".archive{found[0]}" if found else ""
 
@@ -234,7 +234,7 @@ def _local(item: Localization) -> Path:
 
 @contextmanager
 def _opened(url: str) -> Iterator[Any]:
-    """The answer to a GET; UsageError if it fails, here or while it is read."""
+    """Open a URL; raise UsageError if that, or reading the response, fails."""
     # cost: http and urllib.request (15 ms), which only web sources need.
     import http.client
     import urllib.request

@@ -1,7 +1,7 @@
-"""URIs of ``--input``, ``--checkpoint_path`` and ``--resume`` as paths of the job's own store.
+"""Resolve ``--input``, ``--checkpoint_path`` and ``--resume`` to paths of the job's file system.
 
-Agents reach one file system, the one that holds the job directory; a URI of another one is refused
-here with a sentence. Copies nothing.
+Agents access only the file system of the job directory; other URIs are refused. No files are
+copied.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePath
     Raises
     ------
     UsageError
-        If an input or the job to resume lies elsewhere or is not there.
+        If an input or the job to resume is on another file system or does not exist.
     StorageError
         If the file system does not answer.
     """
@@ -68,12 +68,12 @@ def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePath
 
 
 def without_user(uri: str) -> str:
-    """``uri`` without user and password, to be shown."""
+    """Return ``uri`` without user and password, for display."""
     return _USER.sub("//", uri)
 
 
 def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
-    """The path that agents keep the checkpoints at; None: none, or the program writes them."""
+    """Return the path of the checkpoints; None: none, or the program writes them itself."""
     uri = spec.checkpoint_path
     if not uri:
         return None
@@ -139,7 +139,7 @@ def inputs_of_tasks(
     if not fetch:
         return []
     members = expected_members(gang_of(spec))
-    boards = {role.name for role in spec.roles if is_tensorboard(role)}
+    tensorboards = {role.name for role in spec.roles if is_tensorboard(role)}
     store = open_store(storage.job_store(root))
     found: list[TaskInput] = []
     for one in fetch:
@@ -152,13 +152,15 @@ def inputs_of_tasks(
         sharing = tasks_sharing(spec, one) if one.shard and spec.distributed else []
         parts_of_input: dict[int, list[list[SourceFile]]] = {1: [files], 0: [[]]}
         for member in members:
-            if member.role in boards:
+            if member.role in tensorboards:
                 continue
             part = part_of(member.task, sharing) if sharing else WHOLE
             if part.count not in parts_of_input:
                 parts_of_input[part.count] = [files] if single else divide(files, part.count)
-            mine = parts_of_input[part.count][part.index]
-            found.append(TaskInput(member.task, one.name, len(mine), sum(f.size for f in mine)))
+            fetched = parts_of_input[part.count][part.index]
+            found.append(
+                TaskInput(member.task, one.name, len(fetched), sum(f.size for f in fetched))
+            )
     return found
 
 

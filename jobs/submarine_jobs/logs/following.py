@@ -38,12 +38,12 @@ class Gap:
 
     def __init__(self) -> None:
         self._last_read = time.time()
-        self._trouble: ClusterError | None = None
+        self._error: ClusterError | None = None
         self._noted = False
 
     def failed(self, error: ClusterError) -> Iterator[LogChunk]:
         """Record that the job directory or the cluster did not answer."""
-        self._trouble = self._trouble or error
+        self._error = self._error or error
         if not self._noted and time.time() - self._last_read > GAP_NOTE_AFTER:
             self._noted = True
             words = f"no new output since {_clock(self._last_read)}; following continues"
@@ -52,14 +52,14 @@ class Gap:
     def closed(self) -> Iterator[LogChunk]:
         """Record that the log could be read again."""
         now = time.time()
-        if self._trouble is not None:
+        if self._error is not None:
             words = f"from {_clock(self._last_read)} to {_clock(now)} the log could not be read"
-            yield _note(f"{words} ({self._trouble.message.rstrip('.')}); it continues here")
-        self._trouble, self._noted, self._last_read = None, False, now
+            yield _note(f"{words} ({self._error.message.rstrip('.')}); it continues here")
+        self._error, self._noted, self._last_read = None, False, now
 
 
-def _clock(moment: float) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(moment))
+def _clock(when: float) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(when))
 
 
 def _note(words: str) -> LogChunk:
@@ -185,13 +185,13 @@ class LogFollower:
             yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)
 
     def _all_shipped(self) -> Iterator[LogChunk]:
-        """What lies in the job directory and was not read yet."""
+        """Yield the chunks in the job directory that were not read yet."""
         directory = self._job.directory
         names = shipped_tasks(directory) if EVERY in self._tasks else self._tasks
         for task in names:
             attempts = shipped_attempts(directory, task)
-            seen = self._attempts.get(task)
-            first = seen if seen is not None else next(reversed(attempts), "")
+            current = self._attempts.get(task)
+            first = current if current is not None else next(reversed(attempts), "")
             known = [key.attempt for key in self._position.keys if key.task == task]
             for attempt in attempts:
                 if order(attempt) >= order(first) or attempt in known:

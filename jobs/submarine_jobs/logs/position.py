@@ -94,11 +94,11 @@ class LogPosition:
 
     def query(self, tasks: Iterable[str]) -> dict[str, str | int]:
         """Return the query that makes a coordinator or agent continue from this position."""
-        wanted = list(tasks)
+        selected = list(tasks)
         ordered = sorted(self._offsets.items(), key=lambda item: order(item[0].attempt))
         at = ",".join(f"{key}={offset}" for key, offset in ordered[-MAX_AT:])
         words: dict[str, str | int] = {name: self._alone(name) for name in layout.STREAMS}
-        words["tasks"] = ",".join(wanted)
+        words["tasks"] = ",".join(selected)
         return {**words, "at": at} if at else words
 
     def _alone(self, stream: str) -> int:

@@ -67,9 +67,9 @@ def started_attempts(task: str, record: JobRecord) -> set[str]:
     """Return the attempts of a task whose program was started, according to the events."""
     found: set[str] = set()
     for event in record.events:
-        told = event.data.get("task")
-        if event.kind == "task" and isinstance(told, dict) and told.get("task") == task:
-            found |= _named(told.get("epoch"), told.get("attempt"))
+        reported = event.data.get("task")
+        if event.kind == "task" and isinstance(reported, dict) and reported.get("task") == task:
+            found |= _named(reported.get("epoch"), reported.get("attempt"))
     return found
 
 
@@ -79,9 +79,9 @@ def unsaved(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     Returns nothing for a job that has not ended. A log of length 0 counts as saved.
     """
     ran: set[str] = set()
-    for told in (event.data.get("task") for event in record.events):
-        if isinstance(told, dict) and told.get("task") == task and told.get("started"):
-            ran |= _named(told.get("epoch"), told.get("attempt"))
+    for reported in (event.data.get("task") for event in record.events):
+        if isinstance(reported, dict) and reported.get("task") == task and reported.get("started"):
+            ran |= _named(reported.get("epoch"), reported.get("attempt"))
     if len(record.tasks) == 1 and record.tasks[0].started is not None:
         ran.add(FIRST_ATTEMPT)  # a single task has no events of kind task
     saved = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}

@@ -66,13 +66,13 @@ def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:
         return []
 
 
-def part_of(marks: Sequence[Mark], begin: int, end: int, most: int) -> list[Mark]:
-    """Return the marks of the bytes ``begin``..``end``, evenly reduced to at most ``most``.
+def part_of(marks: Sequence[Mark], begin: int, end: int, maximum: int) -> list[Mark]:
+    """Return the marks of the bytes ``begin``..``end``, evenly reduced to at most ``maximum``.
 
     The last mark is kept, so that the time of each byte remains known.
     """
     found = [mark for mark in marks if mark.offset > begin]
     inside = sum(mark.offset < end for mark in found)
     found = found[: inside + 1]
-    step = max(1, math.ceil(len(found) / max(1, most)))
+    step = max(1, math.ceil(len(found) / max(1, maximum)))
     return found[::-1][::step][::-1]

@@ -1,4 +1,4 @@
-"""What a job leaves behind: returned values, models, metrics, files."""
+"""The outputs of a job: returned values, models, metrics, files."""
 
 from submarine_runtime.lazy import lazy_exports
 

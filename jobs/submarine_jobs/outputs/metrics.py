@@ -109,7 +109,7 @@ class MetricsReader:
         self._rows = 0
 
     def fresh(self) -> list[Row]:
-        """Rows since the last call, by role and index of the task, attempt, and time; blocks.
+        """Return new rows, ordered by role and index of the task, attempt, and time; blocks.
 
         Samples beyond the limits of this module are not returned.
         """

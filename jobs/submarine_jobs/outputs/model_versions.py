@@ -45,7 +45,7 @@ class ModelVersion:
     left_out: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
+        """Return plain JSON values."""
         return asdict(self)
 
     @classmethod
@@ -92,16 +92,16 @@ def versions(directory: JobDirectory) -> list[ModelVersion]:
 
 
 def download_version(directory: JobDirectory, name: str, target: str | Path) -> Path:
-    """Copy a version to a directory of this machine and check it against its digest.
+    """Copy a version to a directory of this machine and check the digests.
 
     Raises
     ------
     UsageError
         If there is no such version, or the copy is damaged.
     """
-    there = versions(directory)
-    if name not in [version.name for version in there]:
-        names = ", ".join(version.name for version in there[-10:]) or "none"
+    saved = versions(directory)
+    if name not in [version.name for version in saved]:
+        names = ", ".join(version.name for version in saved[-10:]) or "none"
         raise UsageError(f"There is no version {name[:80]!r}; there are: {names}.")
     folder = Path(target)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):

@@ -117,7 +117,7 @@ def _read_ranks(job: JobHandle) -> list[Result]:
 
 
 def has_result(record: JobRecord) -> bool:
-    """Whether the job has returned values."""
+    """Return whether the job has returned values."""
     return any(item.path == layout.RESULT for item in record.outputs)
 
 

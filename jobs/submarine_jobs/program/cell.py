@@ -32,7 +32,7 @@ class Cell:
     only
         Collected without running it in the notebook.
     write_mode
-        "w" or "a" for a ``%%writefile`` cell: its text is a file as it is, without IPython syntax.
+        "w" or "a" for a ``%%writefile`` cell, whose text is the unchanged content of a file.
 
     Raises
     ------
@@ -105,11 +105,11 @@ def _notice(cell: Cell, item: RemovedLine) -> Notice:
     return Notice(message, cell.label, line)
 
 
-def join_labels(labels: Sequence[str], most: int = 6) -> str:
-    """Join labels for a sentence: ``[1], [2] and [5]``, at most ``most`` of them."""
+def join_labels(labels: Sequence[str], maximum: int = 6) -> str:
+    """Join labels for a sentence: ``[1], [2] and [5]``, at most ``maximum`` of them."""
     shown = list(labels)
-    if len(shown) > most:
-        shown = [*shown[: most - 1], f"{len(shown) - most + 1} more"]
+    if len(shown) > maximum:
+        shown = [*shown[: maximum - 1], f"{len(shown) - maximum + 1} more"]
     if len(shown) < 2:
         return "".join(shown)
     return f"{', '.join(shown[:-1])} and {shown[-1]}"

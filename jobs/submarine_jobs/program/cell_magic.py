@@ -48,9 +48,9 @@ class MarkedCell:
     """A cell that starts with ``%%submarine``, or that has the tag.
 
     ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
-    the body's first line in the cell (2, or more where blank lines stand above the magic). Of a
-    tagged cell ``body`` is the whole text and ``line`` says what the tag says. ``write_mode`` is
-    "w" or, with ``-a``, "a" for a ``%%writefile x.py`` cell, whose ``line`` is ``--file x.py``.
+    the body's first line in the cell (2, or more with blank lines above the magic). For a tagged
+    cell, ``body`` is the whole text and ``line`` contains the options of the tag. ``write_mode`` is
+    "w" or, with ``-a``, "a" for a ``%%writefile x.py`` cell; its ``line`` is ``--file x.py``.
     """
 
     line: str
@@ -74,14 +74,14 @@ class CollectOptions:
 
 
 def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
-    """Split a whole cell into magic line and body; None when it is not marked.
+    """Split a cell into magic line and body; return None if it is not marked.
 
     Parameters
     ----------
     tags
-        The cell's tags: ``submarine`` collects it, ``submarine:model.py`` for that file;
-        ``submarine-only`` and ``submarine-only:model.py`` without running it here. Its own
-        ``%%submarine`` or ``%%writefile`` line, if it has one, has the last word.
+        The cell's tags. ``submarine`` collects it, ``submarine:model.py`` for that file;
+        ``submarine-only`` and ``submarine-only:model.py`` do not run it here. A ``%%submarine`` or
+        ``%%writefile`` line overrides the tags.
     """
     source = source.replace("\r\n", "\n").replace("\r", "\n")
     match = _MARK.match(source)
@@ -95,7 +95,7 @@ def parse_cell(source: str, tags: Iterable[str] = ()) -> MarkedCell | None:
 
 
 def _written_cell(line: str, body: str, first_line: int) -> MarkedCell | None:
-    """A ``%%writefile x.py`` cell; None where its file cannot be one of a program."""
+    """Return a ``%%writefile x.py`` cell; None if its file cannot be part of a program."""
     try:
         words = shlex.split(line)
         names = [word for word in words if word not in ("-a", "--append")]
@@ -110,43 +110,43 @@ def _written_cell(line: str, body: str, first_line: int) -> MarkedCell | None:
 
 
 def writes_file(source: str) -> bool:
-    """Whether a cell writes a Python file that is part of the program (``%%writefile x.py``)."""
+    """Return whether a cell writes a Python file of the program (``%%writefile x.py``)."""
     marked = parse_cell(source) if "%%" in source[:1000] else None
     return marked is not None and bool(marked.write_mode)
 
 
 def starts_job(source: str) -> bool:
-    """Whether a cell has ``%submarine run`` or ``%%submarine run`` in it."""
+    """Return whether a cell contains ``%submarine run`` or ``%%submarine run``."""
     return _RUN.search(source) is not None
 
 
 def tags_to_line(tags: Iterable[str]) -> str | None:
-    """What the tags say, as the rest of a ``%%submarine`` line; None where none is ours."""
+    """Return the tags as the rest of a ``%%submarine`` line; None without a tag of Submarine."""
     parts = [tag.partition(":") for tag in tags]
-    ours = [(mark.strip(), colon, name.strip()) for mark, colon, name in parts]
-    ours = [part for part in ours if part[0] in (MAGIC, ONLY_TAG)]
-    if not ours:
+    marks = [(mark.strip(), colon, name.strip()) for mark, colon, name in parts]
+    marks = [part for part in marks if part[0] in (MAGIC, ONLY_TAG)]
+    if not marks:
         return None
-    words = ["--only"] if any(mark == ONLY_TAG for mark, _, _ in ours) else []
-    files = [name for _, colon, name in ours if colon]
+    words = ["--only"] if any(mark == ONLY_TAG for mark, _, _ in marks) else []
+    files = [name for _, colon, name in marks if colon]
     if files:
         words += ["--file", shlex.quote(files[0])]
     return " ".join(words)
 
 
 def tags_of_metadata(metadata: object) -> tuple[str, ...]:
-    """The tags in a cell's metadata, whatever else stands there."""
+    """Return the tags in a cell's metadata; invalid values are ignored."""
     tags = metadata.get("tags") if isinstance(metadata, dict) else None
     return tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else ()
 
 
 def parse_options(line: str) -> CollectOptions:
-    """Read ``[--file NAME.py] [--only]``.
+    """Parse ``[--file NAME.py] [--only]``.
 
     Raises
     ------
     UsageError
-        For an unknown option, a missing or refused file name.
+        For an unknown option, or a missing or invalid file name.
     """
     try:
         words = shlex.split(line, comments=True)

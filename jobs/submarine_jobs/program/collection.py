@@ -103,17 +103,17 @@ class CellCollection:
         self._removed.discard(cell.cell_id or "")
         if cell.write_mode == "w":
             self._overwrite(cell)
-        moment = time.time() if ran_at is None else ran_at
+        when = time.time() if ran_at is None else ran_at
         entry = self._entry_of(cell)
         if entry is None:
-            self._entries.append(_Entry(cell, moment))
+            self._entries.append(_Entry(cell, when))
             change = Change.ADDED
         else:
             same = entry.cell.content == cell.content
             change = Change.UNCHANGED if same else Change.REPLACED
             if cell.cell_id is None:
                 cell = replace(cell, cell_id=entry.cell.cell_id)
-            entry.cell, entry.ran_at, entry.raised = cell, moment, ""
+            entry.cell, entry.ran_at, entry.raised = cell, when, ""
         self._place()
         return CollectResult(cell, change, notices)
 
@@ -161,17 +161,17 @@ class CellCollection:
         places = find_places(known, document.cells)
         if before is not None and ids_were_replaced(before.cells, document.cells):
             self._take_ids(places)
-        gone = find_deleted(known, places, before.cells if before else (), document.cells)
+        deleted = find_deleted(known, places, before.cells if before else (), document.cells)
         for entry, place in zip(self._entries, places, strict=True):
             entry.place = place
-        return self._drop(gone)
+        return self._drop(deleted)
 
     def lose_document(self) -> None:
-        """Forget the document, whose path is not known any more; the order is kept."""
+        """Remove the document, because its path is unknown now; keep the order."""
         self._document = None
 
     def cells(self) -> list[Cell]:
-        """The collected cells in program order."""
+        """Return the collected cells in program order."""
         return [entry.cell for entry in self._ordered()]
 
     def listing(self) -> list[ListedCell]:
@@ -194,11 +194,11 @@ class CellCollection:
         """Return the marked or tagged cells of the document that are not collected."""
         if self._document is None:
             return []
-        taken = {entry.place for entry in self._entries}
+        collected = {entry.place for entry in self._entries}
         return [
             cell
             for number, cell in enumerate(self._document.cells)
-            if number not in taken
+            if number not in collected
             and cell.cell_id not in self._removed
             and program_content(cell) is not None
             and not writes_file(cell.source)
@@ -255,9 +255,13 @@ class CellCollection:
             for entry, place in zip(self._entries, found, strict=True):
                 entry.place = entry.place if place is None else place
 
-    def _drop(self, gone: list[bool]) -> list[Cell]:
-        dropped = [e.cell for e, is_gone in zip(self._entries, gone, strict=True) if is_gone]
-        self._entries = [e for e, is_gone in zip(self._entries, gone, strict=True) if not is_gone]
+    def _drop(self, deleted: list[bool]) -> list[Cell]:
+        dropped = [
+            e.cell for e, is_deleted in zip(self._entries, deleted, strict=True) if is_deleted
+        ]
+        self._entries = [
+            e for e, is_deleted in zip(self._entries, deleted, strict=True) if not is_deleted
+        ]
         return dropped
 
     def _ordered(self) -> list[_Entry]:
@@ -278,6 +282,6 @@ class CellCollection:
 
 
 def _runs(saved: DocumentCell, cell: Cell) -> bool:
-    """Whether ``saved`` is ``%%submarine run`` with ``cell`` below it, which collects nothing."""
+    """Return whether ``saved`` is ``%%submarine run`` with the text of ``cell`` below it."""
     marked = parse_cell(saved.source, saved.tags)
     return marked is not None and normal_body(marked.body) == cell.content[1]

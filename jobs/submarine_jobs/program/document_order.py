@@ -40,18 +40,18 @@ def program_content(cell: DocumentCell) -> Content | None:
 
 
 def normal_body(text: str) -> str:
-    """A cell's text with plain newlines and without blank lines at its end."""
+    """Return a cell's text with plain newlines and without blank lines at its end."""
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
 
 
 def find_places(known: Sequence[KnownCell], document: Sequence[DocumentCell]) -> list[int | None]:
-    """Index in ``document`` of each collected cell, or None; no two cells get the same one."""
+    """Return the index in ``document`` of each collected cell, or None; indices are unique."""
     by_id = {cell.cell_id: n for n, cell in reversed(list(enumerate(document))) if cell.cell_id}
     places = [by_id.get(cell.cell_id) if cell.cell_id else None for cell in known]
-    taken = {place for place in places if place is not None}
+    used = {place for place in places if place is not None}
     free: dict[Content, list[int]] = {}
     for number in range(len(document) - 1, -1, -1):
-        if number not in taken and (content := program_content(document[number])) is not None:
+        if number not in used and (content := program_content(document[number])) is not None:
             free.setdefault(content, []).append(number)
     for number, cell in enumerate(known):
         if places[number] is None and free.get(cell.content):
@@ -60,7 +60,7 @@ def find_places(known: Sequence[KnownCell], document: Sequence[DocumentCell]) ->
 
 
 def ids_were_replaced(old: Sequence[DocumentCell], new: Sequence[DocumentCell]) -> bool:
-    """Whether another tool wrote the document with new ids for all of its cells.
+    """Return whether another tool wrote the document with new ids for all cells.
 
     Checking out another version, or writing the notebook from a text file, can do that.
     """
@@ -75,34 +75,34 @@ def find_deleted(
     old: Sequence[DocumentCell],
     new: Sequence[DocumentCell],
 ) -> list[bool]:
-    """Which cells were in the ``old`` document and have been taken out of the ``new`` one.
+    """Return for each cell whether it was removed between the ``old`` and the ``new`` document.
 
-    A cell that was never saved is not gone. One that was found by its source and whose text is no
-    longer there is gone when it was deleted, when the cell in its place is collected (it has been
-    edited and run again) or carries no ``%%submarine``; otherwise it was edited and not run yet:
-    it stays, and ``places`` gets the place where its edited text lies.
+    A cell that was not saved is not removed. A cell without an id, whose text does not exist any
+    more, is removed if it was deleted, if the cell in its place is collected (it was edited and run
+    again), or if that cell is not marked. Otherwise it was edited and not run yet: it is kept, and
+    its new index is written to ``places``.
     """
     lost = [n for n, cell in enumerate(known) if cell.place is not None and places[n] is None]
-    gone = [False] * len(known)
+    removed = [False] * len(known)
     if not lost:
-        return gone
-    now_at = _followed([cell.source for cell in old], [cell.source for cell in new])
-    taken = {place for place in places if place is not None}
+        return removed
+    now_at = _new_indices([cell.source for cell in old], [cell.source for cell in new])
+    used = {place for place in places if place is not None}
     for number in lost:
         cell = known[number]
         if cell.place is None or cell.place >= len(old):
             continue
         now = now_at.get(cell.place)
         by_id = cell.cell_id is not None and old[cell.place].cell_id == cell.cell_id
-        if by_id or now is None or now in taken or program_content(new[now]) is None:
-            gone[number] = True
+        if by_id or now is None or now in used or program_content(new[now]) is None:
+            removed[number] = True
         else:
             places[number] = now
-    return gone
+    return removed
 
 
-def _followed(old: list[str], new: list[str]) -> dict[int, int]:
-    """Where each old cell lies now, edited ones by their position among unchanged neighbours."""
+def _new_indices(old: list[str], new: list[str]) -> dict[int, int]:
+    """Return old index -> new index; edited cells by their position between unchanged ones."""
     found: dict[int, int] = {}
     matcher = SequenceMatcher(a=old, b=new, autojunk=False)
     for tag, old_start, old_end, new_start, new_end in matcher.get_opcodes():

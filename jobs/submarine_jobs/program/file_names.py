@@ -1,7 +1,4 @@
-"""Which file names a program may have: rules for ``--file``, and what they shadow.
-
-Does not touch any file.
-"""
+"""Check file names of a program (``--file``). Files are not accessed."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ def check_file_name(name: str) -> str:
     Raises
     ------
     UsageError
-        With the sentence that says what is wrong: a path out of the bundle, not a Python file,
-        not importable, or a name that would hide a module of the standard library.
+        For a path out of the bundle, a file that is not Python, a name that cannot be imported, or
+        a name that would hide a module of the standard library.
     """
     shown = f'"{name[:80]}"'
     if not name or len(name) > _MAX_LENGTH:
@@ -59,14 +56,14 @@ def _check_importable(name: str, modules: list[str]) -> None:
             )
     top = modules[0]
     if top in sys.stdlib_module_names or top in _RESERVED:
-        whose = "Submarine" if top in _RESERVED else "Python's standard library"
+        owner = "Submarine" if top in _RESERVED else "Python's standard library"
         raise UsageError(
-            f'--file "{name}" would hide the module "{top}" of {whose}.', "Choose another name."
+            f'--file "{name}" would hide the module "{top}" of {owner}.', "Choose another name."
         )
 
 
 def package_files(names: set[str]) -> set[str]:
-    """The ``__init__.py`` files that ``names`` need so that their directories are packages."""
+    """Return the ``__init__.py`` files that make the directories of ``names`` packages."""
     needed: set[str] = set()
     for name in names:
         parts = name.split("/")[:-1]

@@ -1,9 +1,9 @@
-"""What IPython understands and Python does not: found in a cell, left out or refused.
+"""Find IPython syntax in a cell, and replace it by comments or refuse it.
 
-Valid Python is never changed. Line magics and shell commands that only prepare the notebook
-(``%matplotlib inline``, ``!pip install x``) become comments with a warning that names the line;
-what the program would need (``x = !cmd``, ``%run``, ``%%bash``, top-level ``await``) is refused.
-Does not import IPython, and does not look for Python's own syntax errors (``checks`` does).
+Valid Python is not changed. Line magics and shell commands that only prepare the notebook
+(``%matplotlib inline``, ``!pip install x``) become comments, with a warning. Syntax that the
+program would need (``x = !cmd``, ``%run``, ``%%bash``, top-level ``await``) is refused. ``checks``
+finds Python's syntax errors.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import lru_cache
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.logical_lines import LogicalLine, logical_lines
 
-# Nothing that IPython alone understands can be in a cell where none of this occurs.
+# A cell without a match contains no IPython syntax.
 _SUSPECT = re.compile(
     r"^[ \t\f]*[%!?,;/]|\?|=[ \t\f]*[!%]|\b(?:await|async)\b|\A(?:[ \t\f]*\n)*[ \t]", re.MULTILINE
 )
-# IPython answers a question about a name or an item; any other ? is a slip that Python reports.
+# IPython's help applies to a name or an item; Python reports any other ? as a syntax error.
 _QUESTION = re.compile(r"[\w*\]]\?{1,2}\Z")
 _TRANSPARENT_CELL_MAGICS = frozenset({"time", "capture"})
 _RUNNING_MAGIC = re.compile(
@@ -31,7 +31,7 @@ _RUNNING_MAGIC = re.compile(
 
 
 class IPythonSyntaxError(UsageError):
-    """A cell holds IPython syntax that cannot be left out; ``line`` counts from 1 in its text."""
+    """A cell contains IPython syntax that cannot be removed; ``line`` starts at 1."""
 
     def __init__(self, line: int, message: str, fix: str) -> None:
         super().__init__(message, fix)
@@ -40,7 +40,7 @@ class IPythonSyntaxError(UsageError):
 
 @dataclass(frozen=True)
 class RemovedLine:
-    """A line that was left out: its number in the text, what it was, what kind of thing."""
+    """A line that was replaced by a comment: its number, its text, and its kind."""
 
     line: int
     text: str
@@ -49,7 +49,7 @@ class RemovedLine:
 
 @dataclass(frozen=True)
 class CleanedSource:
-    """Python text with as many lines as the cell had, and what was left out of it."""
+    """Python text with the same number of lines as the cell, and the removed lines."""
 
     text: str
     removed: tuple[RemovedLine, ...] = ()
@@ -57,19 +57,19 @@ class CleanedSource:
 
 @lru_cache(maxsize=1024)
 def clean_source(source: str, *, lenient: bool = False) -> CleanedSource:
-    """Turn a cell's text into Python text of the same number of lines.
+    """Convert a cell's text to Python text with the same number of lines.
 
     Parameters
     ----------
     source
         The cell without its ``%%submarine`` line, with plain newlines.
     lenient
-        Leave out what would be refused; for looking at cells that are not sent.
+        Remove syntax that would be refused, to analyze cells that are not sent.
 
     Raises
     ------
     IPythonSyntaxError
-        If something in it cannot be left out without changing what the program does.
+        If syntax cannot be removed without a change of the program.
     """
     if not _SUSPECT.search(source):
         return CleanedSource(source)
@@ -98,7 +98,7 @@ def parse_python(source: str | bytes) -> ast.Module | None:
 
 
 def _dedent(source: str) -> str:
-    """What IPython does first: the indentation of the first line is taken from every line."""
+    """Remove the indentation of the first line from each line, as IPython does."""
     match = re.search(r"\A(?:[ \t\f]*\n)*([ \t]+)\S", source)
     return re.sub("^" + match.group(1), "", source, flags=re.MULTILINE) if match else source
 
@@ -124,7 +124,7 @@ def _without_commands(source: str, removed: list[RemovedLine], lenient: bool) ->
 def _replacement(
     line: LogicalLine, text: str, code_seen: bool, number: int, lenient: bool
 ) -> tuple[str, str]:
-    """What stands in the line's place, and the kind of thing left out ("" for nothing)."""
+    """Return the replacement of a line, and the kind of the removed syntax ("" for none)."""
     if line.assigns is not None and not lenient:
         kind = "a shell command" if text[line.assigns - line.start] == "!" else "a magic"
         raise IPythonSyntaxError(
@@ -137,7 +137,7 @@ def _replacement(
     if line.help and _QUESTION.search(text.rstrip()):
         return _commented(text), "a question about an object"
     if line.assigns is not None:
-        # What the cell binds stays visible to whoever looks for the name.
+        # Keep the binding, so that a search for the name finds it.
         split = line.assigns - line.start
         lines = text[:split] + "None" + "\n" * text.count("\n", split)
         return lines, "a command"
@@ -186,7 +186,7 @@ def _refuse_magic(mark: str, name: str, body: str, code_seen: bool, number: int)
 
 
 def _commented(text: str) -> str:
-    """The same lines as comments; ``pass`` keeps the block that an indented line belongs to."""
+    """Return the lines as comments; ``pass`` keeps the block of an indented line."""
     body = text.lstrip(" \t\f")
     indent = text[: len(text) - len(body)]
     first, *others = body.split("\n")
@@ -200,7 +200,7 @@ def _short(text: str) -> str:
 
 
 def _top_level_await(tree: ast.Module) -> int | None:
-    """Line of the first ``await``, ``async for`` or ``async with`` outside every function."""
+    """Return the line of the first ``await``, ``async for`` or ``async with`` outside functions."""
     pending: list[ast.AST] = list(reversed(tree.body))
     while pending:
         node = pending.pop()

@@ -33,7 +33,7 @@ class Bundle:
     files
         Name within the program's directory -> content.
     notebook
-        The notebook document it came from, outputs stripped, if there is one.
+        The source notebook without outputs, if there is one.
     notices
         Notices for the user: lines that were left out or moved, files that were added.
     """
@@ -46,10 +46,10 @@ class Bundle:
 
     @property
     def digest(self) -> str:
-        """SHA-256 (hex) of the program: names and contents of its files and which one is run.
+        """SHA-256 (hex) of the program: names and contents of its files, and the main file.
 
-        The notebook snapshot and the cells' labels are left out, so that running the same
-        program again gives the same digest. It is not the checksum of ``zip_bytes``.
+        It does not depend on the notebook snapshot and on the labels of cells, so the same program
+        has the same digest. It is not the checksum of ``zip_bytes``.
         """
         digest = hashlib.sha256(f"program {self.program}\n".encode())
         for name, content in sorted(self.files.items()):
@@ -67,10 +67,10 @@ class Bundle:
         }
 
     def zip_bytes(self) -> bytes:
-        """The bundle as a zip: files at its root, map and snapshot below ``.submarine/``.
+        """Return the bundle as a zip: files at its root, map and snapshot below ``.submarine/``.
 
-        Sorted, with a fixed time stamp and without compression, whose result would depend on the
-        zlib at hand.
+        The zip is reproducible: sorted, with a fixed time stamp, and without compression, which
+        depends on the version of zlib.
         """
         members = dict(self.files)
         members[MAP_PATH] = self.source_map.to_bytes()
@@ -86,7 +86,7 @@ class Bundle:
         return buffer.getvalue()
 
     def text(self, name: str | None = None) -> str:
-        """The text of a file, by default of the program."""
+        """Return the text of a file, by default of the program."""
         return self.files[name or self.program].decode("utf-8", "replace")
 
 
@@ -150,7 +150,7 @@ def _no_program(program: str, names: list[str]) -> UsageError:
 
 
 def _check_names(names: set[str]) -> None:
-    """A file and a directory of one module name would hide each other."""
+    """Refuse a file and a directory with the same module name."""
     for name in sorted(names):
         stem = name[: -len(".py")]
         if f"{stem}/__init__.py" in names:

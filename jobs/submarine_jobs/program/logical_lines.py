@@ -1,8 +1,8 @@
-"""Finds where Python statements begin in text that need not be valid Python.
+"""Find the beginnings of Python statements in a text that need not be valid Python.
 
-A linear scan that knows strings, f-strings, comments, brackets and continuation lines, and nothing
-else of the grammar. Serves ``ipython_syntax``, which must tell a ``%`` that begins a statement from
-one inside a string or an expression. Does not judge or change anything.
+A linear scan handles strings, f-strings, comments, brackets and continuation lines.
+``ipython_syntax`` uses it to distinguish a ``%`` at the start of a statement from one inside a
+string or an expression.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ _OPEN, _CLOSE = "([{", ")]}"
 class LogicalLine:
     """One statement line; ``start`` and ``end`` are offsets, ``end`` excludes the newline.
 
-    ``escape`` is true where its first character is one that IPython reads as a command.
-    ``assigns`` is the offset behind an ``=`` that is followed by ``!`` or ``%``, ``help`` tells
-    of a ``?`` outside strings and comments.
+    ``escape``: its first character is a command of IPython. ``assigns`` is the offset after an
+    ``=`` that precedes ``!`` or ``%``. ``help``: it has a ``?`` outside strings and comments.
     """
 
     start: int
@@ -39,7 +38,7 @@ class _Scan:
 
 
 def logical_lines(text: str) -> list[LogicalLine]:
-    """The statement lines of ``text`` in order, blank ones included; time is linear."""
+    """Return the statement lines of ``text`` in order, including blank lines, in linear time."""
     scan = _Scan(text)
     while scan.position < len(text):
         line = LogicalLine(scan.position, len(text))
@@ -63,7 +62,7 @@ def _skip_blanks(text: str, position: int) -> int:
 
 
 def _end_of_command(text: str, position: int) -> int:
-    """Offset of the newline that ends an escaped command: a backslash before it continues it."""
+    """Return the offset of the newline that ends a command; a backslash continues the line."""
     while True:
         end = text.find("\n", position)
         if end < 0:
@@ -115,7 +114,7 @@ def _scan_code(scan: _Scan, line: LogicalLine) -> None:
 def _plain_token(
     text: str, symbol: str, position: int, depth: int, line: LogicalLine, in_field: bool
 ) -> int:
-    """Note what the symbol means for the line; returns the new bracket depth."""
+    """Update the line for a symbol, and return the new bracket depth."""
     if symbol in _OPEN:
         return depth + 1
     if symbol in _CLOSE:
@@ -131,7 +130,7 @@ def _plain_token(
 
 
 def _skip_string(text: str, position: int, quote: str, formatted: bool) -> tuple[int, bool]:
-    """Offset behind the string, or behind the ``{`` of an f-string's next field (then True)."""
+    """Return the offset after the string, or after the ``{`` of an f-string's field (and True)."""
     pattern = _FORMATTED if formatted else _STRING
     while (match := pattern.search(text, position)) is not None:
         symbol = match.group()

@@ -17,13 +17,13 @@ from submarine_jobs.program.cell import Cell, Notice, notices_of
 from submarine_jobs.program.ipython_syntax import clean_source
 from submarine_runtime.protocol.sourcemap import CellSegment
 
-# The declaration of an encoding (PEP 263): meaningless in a cell, but it would bind the file.
+# A declaration of an encoding (PEP 263) in a cell would apply to the whole file.
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
 
 
 @dataclass(frozen=True)
 class MergedFile:
-    """Text of one file, its segments, and what a person should know about the merging."""
+    """Text of one file, its segments, and notices for the user."""
 
     text: str
     segments: tuple[CellSegment, ...]
@@ -32,7 +32,7 @@ class MergedFile:
 
 @dataclass(frozen=True)
 class _Piece:
-    """Consecutive lines; ``cell`` None for lines that no cell has, ``line`` as in the cell."""
+    """Consecutive lines; ``cell`` is None for added lines, ``line`` counts as in the cell."""
 
     lines: tuple[str, ...]
     cell: Cell | None = None
@@ -45,7 +45,7 @@ def merge_cells(cells: Sequence[Cell]) -> MergedFile:
     Raises
     ------
     UsageError
-        If a cell holds what a program cannot (``ipython_syntax``).
+        If a cell contains IPython syntax that cannot be removed.
     """
     notices: list[Notice] = []
     texts: list[str] = []
@@ -102,17 +102,17 @@ def _segments(pieces: Sequence[_Piece]) -> tuple[CellSegment, ...]:
 
 
 def _after_docstring(text: str) -> int:
-    """How many lines of ``text`` must stay above a ``__future__`` import: its docstring."""
+    """Return the number of lines that must precede a ``__future__`` import: the docstring."""
     tree = _parse(text)
     if tree is None or not tree.body or ast.get_docstring(tree, clean=False) is None:
         return 0
     end = tree.body[0].end_lineno or 0
-    # A statement behind the docstring on its line would be above the import: leave it to Python.
+    # A statement on the line of the docstring would precede the import, which Python refuses.
     return end if len(tree.body) < 2 or tree.body[1].lineno > end else 0
 
 
 def _without_future(cell: Cell, text: str) -> tuple[str, list[str], int]:
-    """``text`` without its top-level ``from __future__`` imports, their names, the first line."""
+    """Return ``text`` without ``from __future__`` imports, their names, and their first line."""
     tree = _parse(text)
     found = [
         node

@@ -19,15 +19,15 @@ MAX_BYTES = 256 * 1024 * 1024
 
 
 class NotebookError(UsageError):
-    """The document cannot be read: gone, too large, or not a notebook."""
+    """The document cannot be read: it is missing, too large, or not a notebook."""
 
 
 @dataclass(frozen=True)
 class DocumentCell:
     """A code cell of a saved document, or one from the history of executed cells.
 
-    ``label`` is what a person sees: ``[3]`` where the cell was executed, else its place among all
-    cells of the document, ``#4``.
+    ``label`` is the displayed name: ``[3]`` for an executed cell, else its number among all cells
+    of the document, ``#4``.
     """
 
     cell_id: str | None
@@ -107,7 +107,7 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
 
 
 def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
-    """The document in the form of nbformat 4, outputs stripped, ids only where it had them."""
+    """Return the document in nbformat 4 without outputs; ids only if the file has them."""
     # cost: nbformat with jsonschema (0.1 s), which a program without a notebook does not need.
     import nbformat
 
@@ -123,7 +123,7 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
             warnings.simplefilter("ignore")
             node = nbformat.from_dict(raw)
             document = nbformat.convert(node, to_version=4)
-    except Exception:  # whatever nbformat stumbles over, the document is at fault
+    except Exception:  # nbformat raises many types for an invalid document
         raise problem from None
     cells, metadata = document.get("cells"), document.get("metadata", {})
     if not isinstance(cells, list) or not isinstance(metadata, dict):
@@ -140,7 +140,7 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
 
 
 def _raw_cells(raw: dict[str, Any]) -> list[dict[str, Any]]:
-    """The cells of a document of any version."""
+    """Return the cells of a document of any version."""
     lists = [raw.get("cells")]
     sheets = raw.get("worksheets")
     if isinstance(sheets, list):
@@ -154,7 +154,7 @@ def _raw_cells(raw: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _raised(raw: Any) -> list[str]:
-    """For each code cell the type of the exception in its outputs, or an empty text."""
+    """Return for each code cell the type of the exception in its outputs, or an empty text."""
     found = []
     for cell in _raw_cells(raw) if isinstance(raw, dict) else []:
         if cell.get("cell_type") == "code":
@@ -164,13 +164,13 @@ def _raised(raw: Any) -> list[str]:
                 for output in (outputs if isinstance(outputs, list) else [])
                 if isinstance(output, dict) and output.get("output_type") in ("error", "pyerr")
             ]
-            meant = "raises-exception" in tags_of_metadata(cell.get("metadata"))
-            found.append(errors[0] if errors and not meant else "")
+            expected = "raises-exception" in tags_of_metadata(cell.get("metadata"))
+            found.append(errors[0] if errors and not expected else "")
     return found
 
 
 def _strip_outputs(raw: dict[str, Any]) -> None:
-    """Take outputs away before anything else looks at them: they may be most of the file."""
+    """Remove outputs and attachments, which may be most of the file."""
     for cell in _raw_cells(raw):
         if cell.get("cell_type") == "code":
             cell["outputs"] = []
@@ -180,7 +180,7 @@ def _strip_outputs(raw: dict[str, Any]) -> None:
 
 
 def _snapshot(document: dict[str, Any]) -> bytes:
-    """The document as bytes; execution counts go too, so that re-running changes nothing."""
+    """Return the document as bytes without execution counts, which change with each run."""
     cells = []
     for cell in document["cells"]:
         if cell.get("cell_type") == "code":
@@ -199,7 +199,7 @@ def _language(metadata: dict[str, Any]) -> str:
 
 
 def _text(source: Any) -> str:
-    """A cell's text: nbformat allows a string or a list of lines."""
+    """Return a cell's text, which is a string or a list of lines."""
     if isinstance(source, list):
         source = "".join(part for part in source if isinstance(part, str))
     return source.replace("\r\n", "\n").replace("\r", "\n") if isinstance(source, str) else ""

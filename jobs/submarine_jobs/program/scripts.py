@@ -26,7 +26,7 @@ _SCRIPT_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]*\.py\Z", re.ASCII)
 
 
 def bundle_from_file(path: str | os.PathLike[str]) -> Bundle:
-    """The bundle of a ``.py`` or ``.ipynb`` file; raises UsageError for any other."""
+    """Return the bundle of a ``.py`` or ``.ipynb`` file; raise UsageError for other files."""
     suffix = Path(path).suffix.lower()
     if suffix == ".py":
         return bundle_from_script(path)
@@ -39,12 +39,12 @@ def bundle_from_file(path: str | os.PathLike[str]) -> Bundle:
 
 
 def bundle_from_script(path: str | os.PathLike[str]) -> Bundle:
-    """A script and those modules beside it that it imports, directly or through each other.
+    """Return the bundle of a script and the modules of its directory that it imports.
 
     Raises
     ------
     UsageError
-        If it cannot be read, its name cannot be shipped, or a module beside it hides one of the
+        If it cannot be read, its name is invalid, or a module of its directory hides one of the
         standard library.
     """
     script = Path(path)
@@ -54,25 +54,27 @@ def bundle_from_script(path: str | os.PathLike[str]) -> Bundle:
             "Rename it: ASCII letters, digits, _, - and . only, ending in .py.",
         )
     found = _Siblings(script.parent)
-    found.take(script.name)
-    notices = (_taken_along(script.name, list(found.files)[1:]),) if len(found.files) > 1 else ()
+    found.add(script.name)
+    notices = (
+        (_imported_notice(script.name, list(found.files)[1:]),) if len(found.files) > 1 else ()
+    )
     check_size(found.files)
     return Bundle(script.name, found.files, SourceMap({}), None, notices)
 
 
-def _taken_along(script: str, names: list[str]) -> Notice:
+def _imported_notice(script: str, names: list[str]) -> Notice:
     shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
     how = "is taken along, because" if len(names) == 1 else "are taken along, because"
     return Notice(f"{shown} {how} {script} imports {'it' if len(names) == 1 else 'them'}.", "", 0)
 
 
 def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
-    """A notebook as a program: its ``%%submarine`` cells, or all code cells where none is marked.
+    """Return the bundle of a notebook: its ``%%submarine`` cells, or else all code cells.
 
     Raises
     ------
     UsageError
-        If it cannot be read, is not a Python notebook, or holds no program.
+        If it cannot be read, is not a Python notebook, or has no code cell.
     """
     document = read_notebook(path)
     if document.language not in ("python", "python3", "ipython"):
@@ -82,7 +84,7 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
         )
     cells = marked_cells(document)
     if all(cell.write_mode for cell in cells):
-        # One that is marked and no part of a program has its text for another verb.
+        # The text of a marked cell that is not part of a program is for another verb.
         plain = [cell for cell in document.cells if cell.source and parse_cell(cell.source) is None]
         cells = [*(_cell(cell, cell.source, PROGRAM, 1) for cell in plain), *cells]
     if not cells:
@@ -92,7 +94,7 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
 
 
 def _raised(document: NotebookDocument, cells: list[Cell]) -> list[Notice]:
-    """Cells of the program that raised an exception when the saved document was executed."""
+    """Return notices on cells that raised an exception when the saved document was executed."""
     raised = {cell.label: cell.raised for cell in document.cells if cell.raised}
     return [
         Notice(
@@ -109,12 +111,12 @@ def _raised(document: NotebookDocument, cells: list[Cell]) -> list[Notice]:
 
 
 def marked_cells(document: NotebookDocument) -> list[Cell]:
-    """The cells of a saved document that start with ``%%submarine`` or have the tag, in order.
+    """Return the marked cells of a saved document in order: by ``%%submarine`` or by tag.
 
     Raises
     ------
     UsageError
-        Naming the cell, if its ``%%submarine`` line or tag is wrong.
+        If the ``%%submarine`` line or the tag of a cell is invalid.
     """
     cells: list[Cell] = []
     for cell in document.cells:
@@ -129,7 +131,7 @@ def marked_cells(document: NotebookDocument) -> list[Cell]:
             continue
         found = _cell(cell, marked.body, options.filename, marked.first_line)
         if marked.write_mode == "w":
-            # It replaces what cells above have written to the same file.
+            # It replaces the text that earlier cells have written to the same file.
             cells = [old for old in cells if not old.write_mode or old.filename != found.filename]
         cells.append(replace(found, write_mode=marked.write_mode))
     return cells
@@ -147,8 +149,8 @@ class _Siblings:
     files: dict[str, bytes] = field(default_factory=dict)
     size: int = 0
 
-    def take(self, script: str) -> None:
-        """Take ``script`` and all that it imports from this directory."""
+    def add(self, script: str) -> None:
+        """Add ``script`` and the modules of this directory that it imports."""
         pending = [script]
         while pending:
             name = pending.pop()
@@ -172,7 +174,7 @@ class _Siblings:
             ) from None
 
     def _imported(self, name: str, content: bytes) -> list[str]:
-        """Files of this directory that the file ``name`` imports, packages on the way included."""
+        """Return the files of this directory that the file ``name`` imports, with packages."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
@@ -209,7 +211,7 @@ class _Siblings:
 
 
 def _modules(node: ast.AST, package: list[str]) -> list[str]:
-    """Dotted names that an import statement may load, as seen from the program's directory."""
+    """Return the dotted names that an import may load, relative to the program's directory."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     if not isinstance(node, ast.ImportFrom):

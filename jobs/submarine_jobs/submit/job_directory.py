@@ -112,10 +112,10 @@ def published_intent(
     directory.storage.make_directory(directory.path)
     if not directory.publish_json_exclusive(layout.INTENT, content):
         raise StorageError(f"The job directory {directory.url} belongs to another job.")
-    over = threading.Event()
+    ended = threading.Event()
 
     def renew() -> None:
-        while not over.wait(RENEW_EVERY):
+        while not ended.wait(RENEW_EVERY):
             with suppress(
                 ClusterError, OSError
             ):  # the age does not grow while the file system is unreachable
@@ -126,7 +126,7 @@ def published_intent(
     try:
         yield intent
     finally:
-        over.set()
+        ended.set()
         renewing.join(_LAST_RENEWAL)
 
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from submarine_jobs.tracking import JobStore
 
 #: Maximum number of unfinished jobs whose intents are read to find the environments in use.
-MAX_GOING_ON = 1000
+MAX_ACTIVE = 1000
 
 
 class StartTakenError(SubmarineError):
@@ -83,7 +83,7 @@ class SubmitContext(Protocol[JobT_co]):
         """Return the object of a job that is about to be submitted to its backend."""
 
     def refuse_job(self, job_id: str) -> None:
-        """Note that the backend did not take the job."""
+        """Note that the backend has refused the job."""
 
 
 def submit(
@@ -100,23 +100,24 @@ def submit(
     Parameters
     ----------
     spec
-        What to run; its placeholders are filled in here.
+        The spec; its placeholders are replaced here.
     bundle, values
-        The bundle's zip and the zip of ``--with``; None where there is none.
+        The zip of the bundle and that of ``--with``; None: none.
     plan
         The plan of the backend for ``spec``, if the caller has it.
     progress
-        Told each step, ``progress("Submitting the application", 0, 0)``, and how far an environment
-        that comes along is: ``progress("packing", bytes, of_bytes)``.
+        Called with each step, ``progress("Submitting the application", 0, 0)``, and the progress of
+        a packed environment: ``progress("packing", bytes, of_bytes)``.
     claim
-        Asked with the job's id before it could run; at a False nothing of it stays.
+        Called with the job's id before the job can run. If it returns False, nothing is submitted,
+        and the job directory is removed.
 
     Raises
     ------
     StartTakenError
-        If ``claim`` says no.
+        If ``claim`` returns False.
     RefusedError
-        If the cluster says no; the job's directory then holds a record that says why.
+        If the cluster refuses the job; the job directory then has a record with the reason.
     ClusterError
         If the cluster does not answer in time.
     """
@@ -162,7 +163,7 @@ class _Submit(Generic[JobT]):
         try:
             return self._run(bundle, values, claim)
         except BaseException:
-            # The intent is not renewed any more; a renewal would create it again.
+            # The renewal of the intent has ended; it would create the file again.
             with suppress(StorageError):
                 if self.incomplete:
                     self.storage.delete(self.directory.path, recursive=True)
@@ -256,7 +257,7 @@ class _Submit(Generic[JobT]):
     def _environments_in_use(self) -> set[str] | None:
         """Return the names of the environments of unfinished jobs; None if they are not known."""
         jobs = self.backend.active_jobs()
-        if jobs is None or len(jobs) > MAX_GOING_ON:
+        if jobs is None or len(jobs) > MAX_ACTIVE:
             return None
         found: set[str] = set()
         for job_id in jobs:

@@ -1,7 +1,7 @@
-"""TensorBoard on this machine over the files of jobs: fetched as they grow, one process a set.
+"""TensorBoard over the event files of jobs, for the server extension and the command line.
 
-For the server extension and the command line alike. Knows no Jupyter; nothing here decides who may
-look.
+Event files are copied to this machine while they grow. Each set of jobs has one TensorBoard
+process. Callers check the permission to see a job.
 """
 
 from submarine_runtime.lazy import lazy_exports

@@ -1,7 +1,7 @@
 from .instance import (
     MAX_BYTES as MAX_BYTES,
     MAX_JOBS as MAX_JOBS,
-    Board as Board,
+    TensorBoardInstance as TensorBoardInstance,
     scratch_parent as scratch_parent,
 )
 from .process import require_tensorboard as require_tensorboard

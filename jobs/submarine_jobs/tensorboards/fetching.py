@@ -1,8 +1,7 @@
-"""Brings the TensorBoard files of one job to this disk, and what is new whenever it is asked.
+"""Copy the TensorBoard files of a job to this disk, incrementally.
 
-A running job ships its files in pieces (``agent.growing``); an ended one has them whole. Runs have
-the same names before and after the end: the chief's are ``<job>/...``, those of any other task
-``<job>/worker-1/...``. Runs no thread and starts no TensorBoard.
+A running job uploads its files in pieces; an ended job has complete files. Runs have the same names
+before and after the end: ``<job>/...`` for the chief, ``<job>/worker-1/...`` for other tasks.
 """
 
 from __future__ import annotations
@@ -23,60 +22,62 @@ if TYPE_CHECKING:
 _MAX_FILES = 20_000
 
 
-class NoRoomError(Exception):
-    """The files take more room on this disk than they may."""
+class DiskQuotaError(Exception):
+    """The files exceed the limit of disk space."""
 
 
-class Room:
-    """How much all files of one TensorBoard may take.
+class DiskQuota:
+    """The limit of disk space for the files of one TensorBoard.
 
     Parameters
     ----------
     folder
-        Holds all of them.
+        Directory of these files.
     limit
         Bytes.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
         self._folder, self._limit = folder, limit
-        self._taken = 0
+        self._used = 0
 
-    def take(self, size: int) -> None:
-        """Note that ``size`` bytes are about to be written.
+    def reserve(self, size: int) -> None:
+        """Reserve ``size`` bytes before they are written.
 
         Raises
         ------
-        NoRoomError
-            If they are too many.
+        DiskQuotaError
+            If the limit would be exceeded.
         """
-        if self._taken + size > self._limit:
-            self._taken = _size_of(self._folder)  # files that were replaced count no more
-        if self._taken + size > self._limit:
-            raise NoRoomError(f"there are more than {self._limit >> 20} MiB of TensorBoard files")
-        self._taken += size
+        if self._used + size > self._limit:
+            self._used = _size_of(self._folder)  # replaced files no longer count
+        if self._used + size > self._limit:
+            raise DiskQuotaError(
+                f"there are more than {self._limit >> 20} MiB of TensorBoard files"
+            )
+        self._used += size
 
 
 class JobFiles:
-    """The files of one job, here.
+    """Local copies of the files of one job.
 
     Parameters
     ----------
     folder
-        Where the runs of all jobs lie; this job's are in a directory called by its id.
+        Directory of all runs; those of this job are in a subdirectory named by its id.
     check
-        Called between blocks; raises what is to end the work early.
+        Called between blocks; raises an exception to stop early.
 
     Attributes
     ----------
     complete
-        Whether the job has ended and all that it left is here.
+        Whether the job has ended and all its files are copied.
     """
 
     def __init__(
-        self, job: Job, folder: Path, room: Room, check: Callable[[], None] = lambda: None
+        self, job: Job, folder: Path, quota: DiskQuota, check: Callable[[], None] = lambda: None
     ) -> None:
-        self._job, self._room, self._check = job, room, check
+        self._job, self._quota, self._check = job, quota, check
         self._target = folder / job.id
         self._target.mkdir(mode=0o700, exist_ok=True)
         storage = job.directory.storage
@@ -90,36 +91,36 @@ class JobFiles:
         found = (name for _, _, names in os.walk(self._target) for name in names)
         return not any(EVENT_FILE in name for name in found)
 
-    def bring(self) -> int:
-        """Bring what is new; returns what that cost in operations of a NameNode.
+    def update(self) -> int:
+        """Copy new data; return the number of NameNode operations.
 
         Raises
         ------
-        StoreError, OSError, NoRoomError
-            If it could not be done; what is here is right, and the next call goes on.
+        StoreError, OSError, DiskQuotaError
+            If it failed; the copied data is valid, and the next call continues.
         """
         if self.complete:
             return 0
         before = self._store.operations
         if self._chief is None:
             self._chief = _directory_of(self._job.chief)
-        # First this: a record that is there means that everything else is.
+        # Check this first: if the record exists, all other files are complete.
         ended = self._store.exists(layout.RECORD)
         for entry in self._store.entries(layout.GROWING):
             if entry.is_directory and is_below(entry.name):
                 place = f"{layout.GROWING}/{entry.name}"
                 target = self._run(entry.name)
-                assemble(self._store, place, str(target), self._check, self._room.take)
+                assemble(self._store, place, str(target), self._check, self._quota.reserve)
         if ended:
-            self._bring_whole()
+            self._copy_complete()
         self.complete = ended
         return self._store.operations - before
 
     def _run(self, task: str) -> Path:
-        """Where the runs of ``worker-1`` lie."""
+        """Return the directory of the runs of a task such as ``worker-1``."""
         return self._target if task == self._chief else self._target / task
 
-    def _bring_whole(self) -> None:
+    def _copy_complete(self) -> None:
         self._copy(layout.TENSORBOARD, self._target)
         for entry in self._store.entries(layout.TASKS):
             if is_below(entry.name):
@@ -133,7 +134,7 @@ class JobFiles:
             size = here.stat().st_size if here.exists() else 0
             with suppress(NotFoundError):
                 if EVENT_FILE in entry.name and size <= entry.size:
-                    # The pieces that came before are the beginning of it.
+                    # The copied pieces are the beginning of the file.
                     self._write(here, f"{place}/{path}", size)
                 else:
                     whole = here.with_name(f".{entry.name}.part")
@@ -145,7 +146,7 @@ class JobFiles:
         with here.open("ab") as file:
             for block in self._store.stream(place, offset):
                 self._check()
-                self._room.take(len(block))
+                self._quota.reserve(len(block))
                 file.write(block)
 
     def _files(self, place: str) -> Iterator[tuple[str, Entry]]:

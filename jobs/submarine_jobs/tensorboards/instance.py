@@ -1,7 +1,7 @@
-"""A TensorBoard over one or several jobs: scratch, files kept up to date, process.
+"""A TensorBoard over one or more jobs: its scratch directory, its files and its process.
 
-Two threads: one fetches, one asks the running jobs to ship more often while this exists. Who may
-look and for how long is the caller's. Blocking; the server calls it from its threads.
+One thread copies files; another requests the running jobs to upload more often. Methods block; the
+server calls them in threads. Callers check permissions and idle time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
+from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobFiles
 from submarine_jobs.tensorboards.process import Process, require_tensorboard
 from submarine_jobs.tensorboards.scratch import Scratch
 from submarine_runtime.storage import StoreError
@@ -21,35 +21,35 @@ from submarine_runtime.storage import StoreError
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
-#: Seconds between two looks at the job directories, and between two words to the agents.
+#: Seconds between two updates from the job directories, and between two requests to the agents.
 INTERVAL = 1.5
 HINT_SECONDS = 20.0
-#: As long as a job does not listen yet.
-FIRST_HINT = 3.0
-#: With many tasks the looks are further apart, so that a NameNode hears no more than this a second.
-OPERATIONS_A_SECOND = 20.0
+#: Seconds between requests to an agent that does not listen yet.
+HINT_RETRY_SECONDS = 3.0
+#: Maximum rate of NameNode operations; with many tasks updates are less frequent.
+MAX_OPERATION_RATE = 20.0
 MAX_BYTES = 2 << 30
 MAX_JOBS = 20
-#: Seconds that the first look may take before TensorBoard is shown without all of it.
-FIRST_LOOK = 3.0
+#: Maximum wait in seconds for the first update before TensorBoard is shown.
+FIRST_UPDATE_SECONDS = 3.0
 _NOT_YET = " yet (a program writes them to SUBMARINE_TENSORBOARD_DIR)"
 
 
 class _ClosedError(Exception):
-    """The board is being closed."""
+    """The instance is being closed."""
 
 
-class Board:
-    """One TensorBoard.
+class TensorBoardInstance:
+    """A TensorBoard process over copies of the files of jobs.
 
     Parameters
     ----------
     state_dir
-        Its scratch is made below here.
+        Parent of the scratch directory.
     on_socket
-        Listen on a private Unix socket, for a proxy; else on loopback, for a browser.
+        Listen on a private Unix socket for a proxy; else on loopback for a browser.
     port
-        On loopback; 0: any that is free.
+        Port on loopback; 0: any free port.
     """
 
     def __init__(
@@ -69,18 +69,21 @@ class Board:
         title = f"{jobs[0].name if len(jobs) == 1 else f'{len(jobs)} jobs'} - TensorBoard"
         private = folder if on_socket else None
         self.process = Process(runs, folder / "tensorboard.log", private, title=title, port=port)
-        room = Room(runs, max_bytes)
-        self._pairs = [(job, JobFiles(job, runs, room, self._check)) for job in jobs]
-        self._trouble: dict[str, str] = {}
-        self._closed, self._looked = threading.Event(), threading.Event()
+        quota = DiskQuota(runs, max_bytes)
+        self._pairs = [(job, JobFiles(job, runs, quota, self._check)) for job in jobs]
+        self._errors: dict[str, str] = {}
+        self._closed, self._updated = threading.Event(), threading.Event()
         self._lock = threading.Lock()
         self._threads = [
             threading.Thread(target=run, name=name, daemon=True)
-            for run, name in ((self._fetch, "board-fetch"), (self._ask, "board-ask"))
+            for run, name in (
+                (self._fetch, "tensorboard-fetch"),
+                (self._request_uploads, "tensorboard-hint"),
+            )
         ]
 
     def start(self) -> None:
-        """Begin to fetch and start TensorBoard, or start it again where it has died.
+        """Start copying files and TensorBoard; restart TensorBoard if it has ended.
 
         Raises
         ------
@@ -95,26 +98,26 @@ class Board:
                     thread.start()
             if not self.process.alive:
                 self.process.start()
-        self._looked.wait(FIRST_LOOK)
+        self._updated.wait(FIRST_UPDATE_SECONDS)
 
     def notices(self) -> list[str]:
-        """What whoever looks should know, a sentence each: what is missing, what is behind."""
+        """Return sentences on jobs without TensorBoard files and on failed updates."""
         empty = [
             f"{job.id} has written no TensorBoard files{'' if files.complete else _NOT_YET}."
             for job, files in self._pairs
-            if files.empty and job.id not in self._trouble
+            if files.empty and job.id not in self._errors
         ]
-        troubles = [f"{job} is not up to date: {why}." for job, why in self._trouble.items()]
-        return troubles + empty
+        errors = [f"{job} is not up to date: {error}." for job, error in self._errors.items()]
+        return errors + empty
 
     def close(self) -> None:
-        """End it and remove what it has fetched; more than once is no error."""
+        """Stop TensorBoard and remove the copied files; may be called repeatedly."""
         self._closed.set()
         with self._lock:
             self.process.remove()
         for thread in self._threads:
             if thread.ident is not None:
-                thread.join(1.0)  # one that waits for HDFS finds out later
+                thread.join(1.0)  # a thread that waits for HDFS ends later
         self._scratch.remove()
 
     def _check(self) -> None:
@@ -126,24 +129,26 @@ class Board:
             began, operations = time.monotonic(), 0
             for job, files in self._pairs:
                 try:
-                    operations += files.bring()
-                    self._trouble.pop(job.id, None)
+                    operations += files.update()
+                    self._errors.pop(job.id, None)
                 except _ClosedError:
                     return
-                except (StoreError, OSError, NoRoomError, SubmarineError, ValueError) as exc:
-                    self._trouble[job.id] = " ".join(str(exc).split())[:300].rstrip(".")
-            self._looked.set()
-            pause = max(INTERVAL - (time.monotonic() - began), operations / OPERATIONS_A_SECOND)
+                except (StoreError, OSError, DiskQuotaError, SubmarineError, ValueError) as exc:
+                    self._errors[job.id] = " ".join(str(exc).split())[:300].rstrip(".")
+            self._updated.set()
+            pause = max(INTERVAL - (time.monotonic() - began), operations / MAX_OPERATION_RATE)
             self._closed.wait(max(0.2, pause))
 
-    def _ask(self) -> None:
-        """Have the agents ship what is new every other second; they forget it after a minute."""
+    def _request_uploads(self) -> None:
+        """Request frequent uploads from the agents, which stop them after a minute."""
         while not self._closed.is_set():
-            waits = [self._told(job) for job, files in self._pairs if not files.complete]
-            self._closed.wait(HINT_SECONDS if all(waits) else FIRST_HINT)
+            requested = [
+                self._request_upload(job) for job, files in self._pairs if not files.complete
+            ]
+            self._closed.wait(HINT_SECONDS if all(requested) else HINT_RETRY_SECONDS)
 
-    def _told(self, job: Job) -> bool:
-        """Whether the job has been told that somebody looks; False before it listens."""
+    def _request_upload(self, job: Job) -> bool:
+        """Request frequent uploads of a job; return False if it does not listen yet."""
         if self._closed.is_set():
             return True
         try:
@@ -152,9 +157,9 @@ class Board:
                 agent.look()
             return agent is not None
         except (SubmarineError, OSError, ValueError, KeyError, TypeError):
-            return True  # out of reach: the files come all the same, some seconds later
+            return True  # unreachable: it uploads the files, but less often
 
 
 def scratch_parent(state_dir: Path) -> Path:
-    """Where the scratch of all boards lies."""
+    """Return the parent of all scratch directories of TensorBoards."""
     return state_dir / "tensorboard"

@@ -1,6 +1,6 @@
-"""One TensorBoard process: started, asked whether it lives, started again, ended.
+"""A TensorBoard process: start, check, restart and stop it.
 
-Where it gets its files from is ``board``'s. It dies with this process: its standard input is ours.
+It ends with this process, which holds the other end of its standard input.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from typing import Any
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tensorboards.serving import NOT_INSTALLED
 
-#: Seconds that a start may take: its first import after an installation compiles everything.
+#: Timeout of a start; the first start after an installation compiles all modules.
 START_SECONDS = 90.0
 _END_SECONDS = 3.0
-#: A Unix socket's path is shorter than this, whatever the file system takes.
-_LONGEST_SOCKET = 100
+#: Maximum length of the path of a Unix socket.
+_MAX_SOCKET_PATH = 100
 _MAX_ANSWER = 1 << 16
 
 
 class NoTensorBoardError(SubmarineError):
-    """The package tensorboard is not there."""
+    """The package tensorboard is not installed."""
 
 
 def require_tensorboard() -> None:
@@ -40,25 +40,25 @@ def require_tensorboard() -> None:
 
 
 class Process:
-    """A TensorBoard over one directory.
+    """A TensorBoard process over one directory.
 
     Parameters
     ----------
     logdir
-        What it shows.
+        Directory with the event files.
     log
-        File for what it prints.
+        File for its output.
     socket_folder
-        Private directory for its Unix socket; None: it listens on loopback instead.
+        Private directory for its Unix socket; None: it listens on loopback.
     port
-        On loopback; 0: any that is free.
+        Port on loopback; 0: any free port.
 
     Attributes
     ----------
     socket
         Path of its Unix socket; None on loopback.
     url
-        Its page on loopback; other users of this machine are refused, and do not know its path.
+        Its URL on loopback; other users of this machine are refused, and its path is secret.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Process:
             self._prefix = f"/{secrets.token_urlsafe(24)}"
         else:
             self.socket = str(socket_folder / "tensorboard.sock")
-            if len(os.fsencode(self.socket)) > _LONGEST_SOCKET:
+            if len(os.fsencode(self.socket)) > _MAX_SOCKET_PATH:
                 self._folder = tempfile.mkdtemp(prefix="submarine-")
                 self.socket = f"{self._folder}/tensorboard.sock"
         self.url = ""
@@ -89,14 +89,14 @@ class Process:
         return self._process.pid if self._process is not None else None
 
     def start(self) -> None:
-        """Start it, anew where it has died, and wait until it listens.
+        """Start or restart it, and wait until it listens.
 
         Raises
         ------
         NoTensorBoardError
             If it is not installed.
         SubmarineError
-            If it does not start; the message has its last words.
+            If it does not start; the message includes its last line of output.
         """
         self.stop()
         require_tensorboard()
@@ -113,7 +113,7 @@ class Process:
                 env={**os.environ, "PYTHONUNBUFFERED": "1"},
             )
         try:
-            self._greet(self._process)
+            self._configure(self._process)
         except BaseException:
             self.stop()
             raise
@@ -142,9 +142,9 @@ class Process:
             with suppress(OSError):
                 os.rmdir(self._folder)
 
-    def _greet(self, process: subprocess.Popen[bytes]) -> None:
+    def _configure(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None
-        order = {
+        configuration = {
             "logdir": str(self._logdir),
             "socket": self.socket,
             "port": self._port,
@@ -152,17 +152,19 @@ class Process:
             "title": self._title,
         }
         try:
-            # Not among the arguments: those are for everybody on this machine to read.
-            process.stdin.write(json.dumps(order).encode() + b"\n")
+            # Not in the arguments, which other users of this machine can read.
+            process.stdin.write(json.dumps(configuration).encode() + b"\n")
             process.stdin.flush()
         except OSError:
-            pass  # it has died; the answer says so
+            pass  # it has ended; the answer contains the reason
         answer = self._answer(process)
         if answer.get("code") == NOT_INSTALLED:
             raise _not_installed()
         if "listens" not in answer:
-            why = answer.get("error") or self.last_words() or "it ended without a word"
-            raise SubmarineError(f"TensorBoard does not start: {why}.", "Look at its installation.")
+            reason = answer.get("error") or self.last_log_line() or "it ended without a word"
+            raise SubmarineError(
+                f"TensorBoard does not start: {reason}.", "Look at its installation."
+            )
         if self.socket is None:
             self.url = f"{str(answer['listens']).rstrip('/')}/"
 
@@ -184,12 +186,12 @@ class Process:
             return found if isinstance(found, dict) else {}
         return {}
 
-    def last_words(self) -> str:
-        """The last line that it has printed."""
+    def last_log_line(self) -> str:
+        """Return the last line of its output."""
         with suppress(OSError):
             lines = self._log.read_bytes()[-2000:].decode("utf-8", "replace").split("\n")
-            said = [line.strip() for line in lines if line.strip()]
-            return said[-1][:300].rstrip(".") if said else ""
+            printed = [line.strip() for line in lines if line.strip()]
+            return printed[-1][:300].rstrip(".") if printed else ""
         return ""
 
 

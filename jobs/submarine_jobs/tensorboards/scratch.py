@@ -1,7 +1,7 @@
-"""A private directory for a TensorBoard or a kernel, removed at its end, or at the next start.
+"""A private directory for a TensorBoard or a kernel, removed at its end or at the next start.
 
-Holds copies and sockets only. The lock in it tells whether a process uses it: the system lets go of
-a lock when its holder dies, however that happens.
+It contains only copies and sockets. A lock in it shows that a process uses it; the system releases
+the lock when the process ends.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pathlib import Path
 from submarine_jobs.config import make_private
 
 _LOCK = "lock"
-_DOOR = ".door"
+_PARENT_LOCK = ".door"
 
 
 class Scratch:
-    """One directory, 0700, below ``parent``.
+    """A directory of mode 0700 below ``parent``.
 
     Parameters
     ----------
     name
-        Its name; by default a new one.
+        Its name; the default is a new one.
 
     Raises
     ------
     FileExistsError
-        If a directory of that name is in use.
+        If a directory of that name is used by a process.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Scratch:
 
     def __init__(self, parent: Path, name: str = "") -> None:
         make_private(parent)
-        # Whoever removes what is left over must not meet a directory that has no lock yet.
-        with _door(parent):
+        # A process that removes stale directories must not see one without a lock.
+        with _locked_parent(parent):
             _remove_stale(parent)
             self.path = parent / (name or f"{os.getpid()}-{secrets.token_hex(4)}")
             self.path.mkdir(mode=0o700)
@@ -50,16 +50,16 @@ class Scratch:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
-        """Delete it with all that is in it; no error when it is gone."""
+        """Remove the directory; no error if it does not exist."""
         shutil.rmtree(self.path, ignore_errors=True)
         with suppress(OSError):
             os.close(self._lock)
 
 
 def remove_stale(parent: Path) -> None:
-    """Delete what processes that are gone have left below ``parent``."""
+    """Remove the directories of ended processes below ``parent``."""
     if parent.is_dir():
-        with _door(parent):
+        with _locked_parent(parent):
             _remove_stale(parent)
 
 
@@ -86,9 +86,9 @@ def _in_use(folder: Path) -> bool:
 
 
 @contextmanager
-def _door(parent: Path) -> Iterator[None]:
-    """One at a time makes or removes directories below ``parent``."""
-    descriptor = os.open(parent / _DOOR, os.O_RDWR | os.O_CREAT, 0o600)
+def _locked_parent(parent: Path) -> Iterator[None]:
+    """Hold the lock for making and removing directories below ``parent``."""
+    descriptor = os.open(parent / _PARENT_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

@@ -1,10 +1,9 @@
-"""The program that is TensorBoard's process: ``python -m submarine_jobs.tensorboards.serving``.
+"""The program of the TensorBoard process: ``python -m submarine_jobs.tensorboards.serving``.
 
-Reads its orders, one JSON line, from standard input and answers with one line: where it listens.
-It ends when its standard input does, so it never outlives whoever started it, however that one
-ended. On a Unix socket in a private directory nobody else on this machine reaches it; for a browser
-that comes to it directly it listens on loopback, for this user only and below a path that only the
-starter was told.
+It reads its configuration, one line of JSON, from standard input, and writes one line with its
+address. It ends at the end of standard input, so it does not outlive its parent process. It listens
+on a Unix socket in a private directory, or on loopback for a browser, where it refuses other users
+and has a secret path.
 """
 
 from __future__ import annotations
@@ -19,47 +18,50 @@ from submarine_runtime.network import is_own
 from submarine_runtime.tensorboards import options, plugins
 
 NOT_INSTALLED = "not_installed"
-#: Seconds between two looks of TensorBoard's at its files.
+#: Reload interval of TensorBoard in seconds.
 RELOAD = "1"
 
 
 def main() -> int:
     """Serve until standard input ends."""
-    order = json.loads(sys.stdin.readline())
+    configuration = json.loads(sys.stdin.readline())
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what plug-ins print is no answer
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # output of plug-ins is not part of the answer
     try:
-        listens = _launch(order)
+        address = _launch(configuration)
     except ImportError as exc:
         answer = {"error": str(exc), "code": NOT_INSTALLED}
-    except (Exception, SystemExit) as exc:  # whatever plug-ins may raise: the starter says so
+    except (Exception, SystemExit) as exc:  # plug-ins may raise any exception
         answer = {"error": f"{type(exc).__name__}: {exc}"[:500], "code": "failed"}
     else:
-        answer = {"listens": listens}
+        answer = {"listens": address}
     answers.write(json.dumps(answer) + "\n")
     answers.close()
     if "listens" in answer:
         sys.stdin.read()
-    # Threads of the server are never waited for.
+    # Do not wait for the threads of the server.
     os._exit(0 if "listens" in answer else 3)
 
 
-def _launch(order: dict[str, Any]) -> str:
+def _launch(configuration: dict[str, Any]) -> str:
     # Without TensorFlow it starts in a second instead of ten and takes a tenth of the memory.
     sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
     # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
 
-    socket_path = order.get("socket")
+    socket_path = configuration.get("socket")
     board = program.TensorBoard(
-        plugins=plugins(), server_class=_on_socket(socket_path) if socket_path else _on_loopback()
+        plugins=plugins(),
+        server_class=_socket_server(socket_path) if socket_path else _loopback_server(),
     )
     own = {
-        "--logdir": order["logdir"],
+        "--logdir": configuration["logdir"],
         "--host": "127.0.0.1",
-        "--port": str(order.get("port") or 0),
-        "--path_prefix": order.get("prefix") or "",
-        "--window_title": order.get("title") or "TensorBoard",
+        "--port": str(configuration.get("port") or 0),
+        "--path_prefix": configuration.get("prefix") or "",
+        "--window_title": configuration.get("title") or "TensorBoard",
         "--reload_interval": RELOAD,
     }
     given = [f"{name}={value}" for name, value in own.items()]
@@ -67,8 +69,8 @@ def _launch(order: dict[str, Any]) -> str:
     return str(board.launch())
 
 
-def _on_loopback() -> Any:
-    """The class of a server on loopback that refuses other users of this machine."""
+def _loopback_server() -> Any:
+    """Return the class of a server on loopback that refuses other users of this machine."""
     # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
 
@@ -79,8 +81,8 @@ def _on_loopback() -> Any:
     return LoopbackServer
 
 
-def _on_socket(path: str) -> Any:
-    """The class of a server at a Unix socket, as TensorBoard wants it."""
+def _socket_server(path: str) -> Any:
+    """Return the class of a server on a Unix socket, with TensorBoard's interface."""
     # cost: TensorBoard; the module that stands in for TensorFlow must be in sys.modules before it.
     from tensorboard import program
     from werkzeug import serving
@@ -101,7 +103,7 @@ def _on_socket(path: str) -> Any:
         protocol_version = "HTTP/1.1"
 
         def log(self, *_: Any, **__: Any) -> None:
-            """Nothing: every request would be a line."""
+            """Do not log requests."""
 
     return SocketServer
 

@@ -10,12 +10,12 @@ from submarine_jobs import display
 from submarine_jobs.client import Job
 from submarine_jobs.commands.grammar import (
     Verb,
-    ask_if_foreign,
     backend_option,
     complete_jobs,
     complete_queues,
+    confirm_foreign,
+    known_owner,
     option,
-    owner_as_known,
     profile_option,
     verb_group,
 )
@@ -250,7 +250,7 @@ def stop(
     if record.state.ended:
         text = _("{id} has ended already: {state}.").format(id=found.id, state=record.state.value)
         return Outcome(text, value=record.to_json(), job=found)
-    if not ask_if_foreign(
+    if not confirm_foreign(
         found, frontend, "Stop", _("stopping it ends their work"), yes=False, option=""
     ):
         return Outcome(
@@ -363,7 +363,7 @@ def _find(
     for record in session.jobs(MAX_JOBS):
         if is_notebook(record) and not record.state.ended:
             job = session.job(record.job_id)
-            if not owner_as_known(job):
+            if not known_owner(job):
                 return job, job.record()
     raise UsageError(
         _("No notebook server runs."),

@@ -11,7 +11,7 @@ from importlib import resources, util
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from submarine_jobs.commands.grammar import ask_if_foreign
+from submarine_jobs.commands.grammar import confirm_foreign
 from submarine_jobs.errors import RefusedError, UsageError, no_cluster
 from submarine_jobs.frontends import Frontend, SubmitProgress
 from submarine_jobs.model import NOTEBOOK_ROLE, parse_python_env
@@ -73,7 +73,9 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
     if request.previous is not None:
         previous = notebook_job(session, request.previous)
         why = _("its notebooks may run their code as you")
-        if not ask_if_foreign(previous, frontend, "Use", why, yes=False, option="", runs_code=True):
+        if not confirm_foreign(
+            previous, frontend, "Use", why, yes=False, option="", runs_code=True
+        ):
             raise RefusedError(_("Nothing was submitted."))
         options = replace(options, resume=previous.id)
     label, page = LINKS[request.app]

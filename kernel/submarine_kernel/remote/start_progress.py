@@ -8,7 +8,7 @@ import sqlite3
 import sys
 from collections.abc import Callable
 
-from submarine_jobs.commands.grammar import of_this_machine
+from submarine_jobs.commands.grammar import local_error
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend, StatusLine
 from submarine_kernel.remote.pending_starts import PendingStart
@@ -77,7 +77,7 @@ def dialog_error(error: BaseException) -> BaseException:
     if isinstance(error, sqlite3.Error) or (
         isinstance(error, OSError) and error.errno in _DISK_ERRORS
     ):
-        shown = of_this_machine(error)
+        shown = local_error(error)
     if isinstance(shown, SubmarineError):
         shown.args = (_BETWEEN_SENTENCES.sub("\n", str(shown)),)
     return shown

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.backends import GpuHolder, NodeUse, Overview, QueueUse, located_gpus
-from submarine_jobs.commands.grammar import remember_queues
+from submarine_jobs.commands.grammar import cache_queues
 from submarine_jobs.config import Config
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.text import one_line
@@ -54,7 +54,7 @@ def read_cluster(service: JobService) -> Json:
     backend = session.backend()
     overview = backend.overview()
     names = [queue.name for queue in overview.queues if queue.state == "RUNNING"]
-    remember_queues(Config(session.profile, ()), names)  # for the completion of queue names
+    cache_queues(Config(session.profile, ()), names)  # for the completion of queue names
     running = session.store.page(JobQuery((State.RUNNING,), limit=500)).rows
     own_jobs = [_own_job(row) for row in running if row.backend == backend.name]
     return cluster_json(backend.name, overview, own_jobs, hadoop_user(session.profile.user))

@@ -10,7 +10,7 @@ import contextlib
 from typing import Any
 
 from submarine_jobs.client import Job, view_job
-from submarine_jobs.display import tame
+from submarine_jobs.display import sanitize
 from submarine_jobs.outputs import read_metrics
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.translation import _
@@ -61,7 +61,7 @@ class TasksHandler(BaseHandler):
 
     async def _tasks(self, job_id: str) -> list[Json]:
         def read() -> list[Json]:
-            return [task_json(task) for task in tame(self.service.find(job_id).record()).tasks]
+            return [task_json(task) for task in sanitize(self.service.find(job_id).record()).tasks]
 
         return await self.service.call(read)
 
@@ -86,11 +86,11 @@ class EventsHandler(BaseHandler):
     async def _events(self, job_id: str) -> list[Json]:
         def read() -> list[Json]:
             job = self.service.find(job_id)
-            record = tame(job.record())
+            record = sanitize(job.record())
             events = record.events
             if not events:
                 record.events = job.directory.events()
-                events = tame(record).events
+                events = sanitize(record).events
             events.sort(key=lambda event: event.time)
             return [{**event_json(event), "seq": seq} for seq, event in enumerate(events)]
 

@@ -15,7 +15,7 @@ from jupyter_server_proxy.handlers import ProxyHandler, RewritableResponse
 from tornado.httputil import HTTPHeaders
 from tornado.web import HTTPError
 
-from submarine_jobs.tensorboards import MAX_JOBS, Board
+from submarine_jobs.tensorboards import MAX_JOBS, TensorBoardInstance
 from submarine_jobs.text import escape_html
 from submarine_runtime.translation import _
 from submarine_server.base import ApiError, api_error, guarded, require_job_id, service_of
@@ -62,7 +62,7 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
             # The proxy inspects the parameter names: a bound method would include ``self``.
             rewrite_response=lambda response: self._rewrite(response),
         )
-        self._board: Board | None = None
+        self._board: TensorBoardInstance | None = None
         self._path = ""
         # The proxy sets it on the instance, which hides methods of this class.
         self._redirect: Callable[..., None] = getattr(self, "redirect")  # noqa: B009

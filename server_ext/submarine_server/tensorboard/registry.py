@@ -17,7 +17,7 @@ from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tensorboards import (
     MAX_BYTES,
-    Board,
+    TensorBoardInstance,
     remove_stale,
     require_tensorboard,
     scratch_parent,
@@ -37,7 +37,7 @@ MIN_IDLE = 60.0
 class _Instance:
     """A TensorBoard process, running or starting."""
 
-    def __init__(self, starting: asyncio.Future[Board]) -> None:
+    def __init__(self, starting: asyncio.Future[TensorBoardInstance]) -> None:
         self.starting = starting
         self.used = time.monotonic()
         self.requests = 0
@@ -63,7 +63,7 @@ class TensorBoards(LoggingConfigurable):
         self._closed = False
 
     @contextlib.asynccontextmanager
-    async def board(self, key: Key) -> AsyncIterator[Board]:
+    async def board(self, key: Key) -> AsyncIterator[TensorBoardInstance]:
         """Start the TensorBoard of a set of jobs if necessary; keep it while the context is open.
 
         Raises
@@ -100,15 +100,15 @@ class TensorBoards(LoggingConfigurable):
             *(self._end(key) for key in list(self._instances)), return_exceptions=True
         )
 
-    async def _start(self, key: Key) -> Board:
+    async def _start(self, key: Key) -> TensorBoardInstance:
         jobs = await asyncio.gather(*(self._service.job(job_id) for job_id in key))
         require_tensorboard()
         await self._evict(key)
         session = await self._service.session()
         state_dir = session.profile.state_dir
 
-        def start() -> Board:
-            board = Board(jobs, state_dir, on_socket=True, max_bytes=self.max_bytes)
+        def start() -> TensorBoardInstance:
+            board = TensorBoardInstance(jobs, state_dir, on_socket=True, max_bytes=self.max_bytes)
             try:
                 board.start()
             except BaseException:
@@ -135,10 +135,10 @@ class TensorBoards(LoggingConfigurable):
                 _("Try again in a minute; what it said last is in the server's log."),
             )
         board = instance.starting.result()
-        self.log.warning("TensorBoard died: %s", board.process.last_words() or "no last words")
+        self.log.warning("TensorBoard died: %s", board.process.last_log_line() or "no last words")
         instance.starts.append(now)
 
-        async def again() -> Board:
+        async def again() -> TensorBoardInstance:
             try:
                 await in_thread(board.start)
             except SubmarineError as error:

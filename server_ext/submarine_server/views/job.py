@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from submarine_jobs.display import number, summary, tame
+from submarine_jobs.display import number, sanitize, summary
 from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
@@ -51,7 +51,7 @@ class JobDetails:
 
 def view_json(view: JobView, details: JobDetails) -> Json:
     """Return ``IJobView``."""
-    record = tame(view.record)
+    record = sanitize(view.record)
     reason = record.reason
     sentence = reason.meaning.sentence if isinstance(reason, EndReason) else ""
     return {
@@ -74,7 +74,7 @@ def view_json(view: JobView, details: JobDetails) -> Json:
 
 def row_json(record: JobRecord, origin: Origin) -> Json:
     """Return ``IJobRow``."""
-    record = tame(record)
+    record = sanitize(record)
     return {
         "job_id": one_line(record.job_id, MAX_SHORT),
         "name": one_line(record.name, MAX_SHORT),

@@ -24,7 +24,7 @@ def record_json(record: JobRecord) -> Json:
     """Return ``IJobRecord`` of a validated record."""
     tasks = record.tasks
     if len(tasks) > MAX_TASKS:
-        tasks = task_rows.telling(record, MAX_TASKS)
+        tasks = task_rows.notable(record, MAX_TASKS)
     return {
         "job_id": one_line(record.job_id, MAX_SHORT),
         "name": one_line(record.name, MAX_SHORT),

@@ -90,7 +90,7 @@ def test_environment_of_a_running_job_is_not_removed(
         if other.name.startswith(providing.PREFIX) and not other.name.startswith(name):
             storage.delete(f"{cache}/{other.name}")
     monkeypatch.setattr(providing, "UNUSED_AFTER", -1.0)
-    monkeypatch.setattr(providing, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(providing, "CHECK_EVERY", 0.0)
     other_job = submit("pass\n", "next")
     assert storage.stat(f"{cache}/{name}") is not None
     go.touch()

@@ -19,7 +19,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.tensorboards import Scratch, remove_stale
-from submarine_jobs.tensorboards.fetching import JobFiles, NoRoomError, Room
+from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobFiles
 from submarine_jobs.tensorboards.process import Process
 from submarine_runtime.record import TensorBoardClients
 from submarine_server.base import ApiError
@@ -166,12 +166,12 @@ def test_runs_have_the_same_names_while_a_job_runs_and_after(tmp_path: Path) -> 
     event = "train/events.out.tfevents.1"
     piece(job, "worker-0", event, 0, b"abc")
     piece(job, "worker-1", event, 0, b"xyz")
-    files = JobFiles(job_at(job), runs, Room(runs, 1000))
-    files.bring()
+    files = JobFiles(job_at(job), runs, DiskQuota(runs, 1000))
+    files.update()
     grown = {f"{ONE}/{event}": b"abc", f"{ONE}/worker-1/{event}": b"xyz"}
     assert files_below(runs) == grown
     piece(job, "worker-0", event, 3, b"def")
-    files.bring()
+    files.update()
     assert files_below(runs)[f"{ONE}/{event}"] == b"abcdef"
     complete_while_it_runs = files.complete
     assert complete_while_it_runs is False
@@ -181,11 +181,11 @@ def test_runs_have_the_same_names_while_a_job_runs_and_after(tmp_path: Path) -> 
     (job / "tasks/worker-1/tensorboard/train").mkdir(parents=True)
     (job / "tasks/worker-1/tensorboard" / event).write_bytes(b"xyz!")
     (job / "record.json").write_text("{}")
-    files.bring()
+    files.update()
     assert files.complete
     whole = {f"{ONE}/{event}": b"abcdefghi", f"{ONE}/worker-1/{event}": b"xyz!"}
     assert files_below(runs) == whole
-    assert files.bring() == 0
+    assert files.update() == 0
 
 
 def test_there_is_room_for_so_much(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def test_there_is_room_for_so_much(tmp_path: Path) -> None:
     runs.mkdir()
     piece(job, "worker-0", "events.out.tfevents.1", 0, b"x" * 900)
     piece(job, "worker-0", "events.out.tfevents.2", 0, b"x" * 900)
-    files = JobFiles(job_at(job), runs, Room(runs, 1000))
-    with pytest.raises(NoRoomError, match="MiB of TensorBoard files"):
-        files.bring()
+    files = JobFiles(job_at(job), runs, DiskQuota(runs, 1000))
+    with pytest.raises(DiskQuotaError, match="MiB of TensorBoard files"):
+        files.update()
     assert sum(map(len, files_below(runs).values())) == 900
 
 
@@ -204,7 +204,7 @@ def test_names_that_lead_elsewhere_are_left(tmp_path: Path) -> None:
     runs.mkdir()
     piece(job, "worker-0", "deep/events.out.tfevents.1", 0, b"a")
     os.rename(job / "growing/worker-0/e1-a1/deep", job / "growing/worker-0/e1-a1/.tmp-x")
-    JobFiles(job_at(job), runs, Room(runs, 1000)).bring()
+    JobFiles(job_at(job), runs, DiskQuota(runs, 1000)).update()
     assert all(Path(runs, name).resolve().is_relative_to(runs) for name in files_below(runs))
 
 

@@ -23,8 +23,8 @@ from submarine_jobs.doctor import (
     Finding,
     Result,
     error,
-    examine,
     ok,
+    run_checks,
     warning,
 )
 from submarine_jobs.errors import SubmarineError
@@ -70,7 +70,7 @@ def check_installation(installation: Installation) -> list[Result]:
         context = DoctorContext(load_config({"backend": "local"}).profile)
     if context.profile.backend is None:
         chosen[0] = Check("profile", lambda _unused: _no_cluster(installation))
-    return examine(context, own if broken else (*own, *chosen))
+    return run_checks(context, own if broken else (*own, *chosen))
 
 
 def _variables(properties: Mapping[str, str]) -> dict[str, str]:

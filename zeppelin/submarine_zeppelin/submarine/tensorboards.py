@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
-from submarine_jobs.tensorboards import MAX_JOBS, Board
+from submarine_jobs.tensorboards import MAX_JOBS, TensorBoardInstance
 from submarine_jobs.text import escape_html, web_link
 from submarine_runtime.translation import _
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
@@ -24,7 +24,7 @@ class LocalTensorBoards:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._boards: dict[tuple[str, ...], Board] = {}
+        self._boards: dict[tuple[str, ...], TensorBoardInstance] = {}
 
     def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
         """Show a link for each job with its own TensorBoard, and one link for all other jobs."""
@@ -70,12 +70,14 @@ class LocalTensorBoards:
         for board in boards:
             board.close()
 
-    def _board(self, jobs: list[Job]) -> Board:
+    def _board(self, jobs: list[Job]) -> TensorBoardInstance:
         key = tuple(sorted(job.id for job in jobs))
         with self._lock:
             board = self._boards.get(key)
             if board is None:
-                board = Board(jobs, jobs[0].session.profile.state_dir, on_socket=False)
+                board = TensorBoardInstance(
+                    jobs, jobs[0].session.profile.state_dir, on_socket=False
+                )
                 self._boards[key] = board
             old = (
                 [self._boards.pop(next(iter(self._boards)))]

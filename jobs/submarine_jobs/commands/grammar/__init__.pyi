@@ -7,12 +7,13 @@ from .cell_body import (
 from .execution import complete as complete, execute as execute
 from .groups import verb_group as verb_group
 from .ownership import (
-    ask_if_foreign as ask_if_foreign,
-    owner_as_known as owner_as_known,
-    say_if_foreign as say_if_foreign,
+    confirm_foreign as confirm_foreign,
+    known_owner as known_owner,
+    show_foreign_owner as show_foreign_owner,
 )
 from .shared_options import (
     backend_option as backend_option,
+    cache_queues as cache_queues,
     complete_jobs as complete_jobs,
     complete_programs as complete_programs,
     complete_queues as complete_queues,
@@ -22,11 +23,10 @@ from .shared_options import (
     parameters_option as parameters_option,
     profile_option as profile_option,
     program_argument as program_argument,
-    remember_queues as remember_queues,
 )
 from .usage import (
-    as_sentence as as_sentence,
-    of_this_machine as of_this_machine,
+    convert_error as convert_error,
+    local_error as local_error,
     printable as printable,
 )
 from .verb import (
@@ -38,7 +38,7 @@ from .verb import (
     Verb as Verb,
     normal as normal,
     option as option,
-    spelled as spelled,
+    with_prefix as with_prefix,
 )
 from .verbs import grammar as grammar, plugins as plugins
 from .waiting import wait_for as wait_for

@@ -1,6 +1,6 @@
-"""The text below ``%%submarine VERB``: where a verb's callback finds it, what Tab offers in it.
+"""The text below ``%%submarine VERB``: pass it to the callback of a verb, and complete it.
 
-Does not know what the text means: a program is ``cells``'s, all else is the verb's own.
+Its meaning depends on the verb.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ _META = "submarine.cell_body"
 
 @dataclass(frozen=True)
 class CellBody:
-    """What stands below the first line of a cell, or of a paragraph of a note.
+    """The text below the first line of a cell, or of a paragraph of a note.
 
     Attributes
     ----------
     text
         All lines below that line.
     first_line
-        The number that the editor shows for the first of them, mostly 2.
+        The number that the editor shows for the first of these lines, usually 2.
     label
-        What a person calls the cell, ``[3]``.
+        Displayed label of the cell, ``[3]``.
     what
-        What it is, for sentences: a cell, or a paragraph of a note.
+        The noun for messages: a cell, or a paragraph of a note.
     """
 
     text: str
@@ -39,7 +39,7 @@ class CellBody:
 
     @property
     def in_place(self) -> str:
-        """The text behind so many blank lines that its lines have the editor's numbers."""
+        """The text after blank lines, so that its line numbers are those of the editor."""
         return "\n" * (self.first_line - 1) + self.text
 
     @property
@@ -50,12 +50,12 @@ class CellBody:
 
     @classmethod
     def of(cls, ctx: click.Context) -> CellBody:
-        """The text that a verb of ``submarine.cells`` was given.
+        """Return the body that a verb of ``submarine.cells`` was called with.
 
         Raises
         ------
         UsageError
-            If it was called without any.
+            If it was called without a body.
         """
         found = ctx.meta.get(_META)
         if not isinstance(found, CellBody):
@@ -71,25 +71,25 @@ class CellBody:
 
 
 class CellVerb(Verb):
-    """A verb of ``submarine.cells`` that knows what may be typed below its line."""
+    """A verb of ``submarine.cells`` with completion and help for the text below its line."""
 
     def complete_text(self, before: str) -> list[str]:
-        """Words that may stand in the place of the last one of ``before``, the text so far."""
+        """Return completions of the last word of ``before``, the text up to the cursor."""
         return []
 
     def explain_text(self, before: str) -> str | None:
-        """Help on the word that ``before`` ends with, or None."""
+        """Return help on the last word of ``before``, or None."""
         return None
 
 
 def complete_below(verb: str, before: str) -> list[str]:
-    """What Tab offers at the end of ``before``, which stands below ``%%submarine VERB``."""
+    """Return completions of the last word of ``before``, a text below ``%%submarine VERB``."""
     found = _verb(verb)
     return found.complete_text(before) if found is not None else []
 
 
 def explain_below(verb: str, before: str) -> str | None:
-    """Help on the last word of ``before``, which stands below ``%%submarine VERB``."""
+    """Return help on the last word of ``before``, a text below ``%%submarine VERB``."""
     found = _verb(verb)
     return found.explain_text(before) if found is not None else None
 
@@ -98,6 +98,6 @@ def _verb(name: str) -> CellVerb | None:
     verbs = grammar(in_cell=True)
     try:
         found = verbs.get_command(click.Context(verbs), name)
-    except SubmarineError:  # what cannot be loaded says so when it is used
+    except SubmarineError:  # a verb that cannot be loaded raises when it is run
         return None
     return found if isinstance(found, CellVerb) else None

@@ -1,7 +1,7 @@
-"""``execute`` and ``complete``: words in, an outcome or completions out.
+"""Execute and complete command lines, independent of the front end.
 
-Knows click, so that no front end has to. Never prints, never ends the process, never leaves a click
-exception to its caller.
+Both functions hide click: they do not print, do not end the process, and raise no exceptions of
+click.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from submarine_jobs.commands.grammar.cell_body import CellBody
-from submarine_jobs.commands.grammar.usage import as_sentence, of_this_machine
-from submarine_jobs.commands.grammar.verb import HelpRequested, spelled
+from submarine_jobs.commands.grammar.usage import convert_error, local_error
+from submarine_jobs.commands.grammar.verb import HelpRequested, with_prefix
 from submarine_jobs.commands.grammar.verbs import grammar
 from submarine_jobs.errors import job_of
 from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
@@ -24,20 +24,19 @@ MAX_COMPLETIONS = 200
 
 
 def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = None) -> Outcome:
-    """Run one command.
+    """Execute one command.
 
     Parameters
     ----------
     argv
         The words after ``submarine``, ``%submarine`` or ``%%submarine``.
     body
-        What stands below them in a cell, for the verbs of ``cell_verbs``; None: nothing does.
+        The text below the command in a cell, for the verbs of ``cell_verbs``; None: none.
 
     Raises
     ------
     SubmarineError
-        For everything that a person can get wrong and for clusters that do not answer; the
-        message is one sentence, ``exit_code`` says which kind it is.
+        For errors of the user and clusters that do not answer; ``exit_code`` is the kind of error.
     """
     words = [word.encode("utf-8", "replace").decode() for word in argv]
     if not words:
@@ -47,16 +46,18 @@ def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = Non
         contextlib.nullcontext() if output is None else contextlib.redirect_stdout(output)
     )
     try:
-        # Not click's `main`: that one prints, and looks for completion in the environment.
-        verbs = grammar(in_cell=body is not None)
+        # click's `main` prints, and reads completion settings from the environment.
+        group = grammar(in_cell=body is not None)
         name = "submarine" if body is None else "%%submarine"
-        with redirect, verbs.make_context(name, words, obj=frontend) as context:
+        with redirect, group.make_context(name, words, obj=frontend) as context:
             if body is not None:
                 body.give_to(context)
-            result = verbs.invoke(context)
+            result = group.invoke(context)
     except HelpRequested as request:
         text = (
-            spelled(request.text, frontend.command) if frontend.kind == "notebook" else request.text
+            with_prefix(request.text, frontend.command)
+            if frontend.kind == "notebook"
+            else request.text
         )
         return Outcome(text=text, value={"help": text})
     except click.exceptions.Exit as end:
@@ -64,22 +65,21 @@ def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = Non
     except click.Abort:
         return Outcome(text="Interrupted.", exit_code=INTERRUPTED)
     except click.ClickException as error:
-        raise as_sentence(error) from None
+        raise convert_error(error) from None
     except BrokenPipeError:
         raise
     except (OSError, sqlite3.Error) as error:
-        refusal = of_this_machine(error)
+        refusal = local_error(error)
         refusal.job = job_of(error)
         raise refusal from error
     return _outcome(result)
 
 
 def complete(words: Sequence[str], frontend: Frontend, *, in_cell: bool = False) -> list[str]:
-    """What may stand in the place of the last of ``words``, which may be empty.
+    """Return completions of the last of ``words``, which may be empty; none on an error.
 
-    ``in_cell`` completes ``%%submarine VERB``.
-    Verbs, options, job ids and names, queues, profiles and the values of choices. Asks no cluster;
-    finds nothing rather than fail.
+    Completes verbs, options, job ids and names, queues, profiles and choices, without a request to
+    the cluster. ``in_cell`` completes ``%%submarine VERB``.
     """
     # cost: click.shell_completion, which only a completion needs.
     from click.shell_completion import ShellComplete
@@ -89,14 +89,14 @@ def complete(words: Sequence[str], frontend: Frontend, *, in_cell: bool = False)
     try:
         completer = ShellComplete(grammar(in_cell=in_cell), {"obj": frontend}, "submarine", "")
         items = completer.get_completions(list(words[:-1]), words[-1])
-    except Exception:  # Tab must never break what is being typed
+    except Exception:  # completion must not raise in an editor
         return []
     plain = [item.value for item in items if item.type == "plain"]
     return list(dict.fromkeys(plain))[:MAX_COMPLETIONS]
 
 
 def _outcome(result: Any) -> Outcome:
-    """A plug-in's verb may return anything: a text, an exit code, or nothing."""
+    """Convert the result of a plug-in's verb: an outcome, a text, an exit code, or None."""
     if isinstance(result, Outcome):
         return result
     if isinstance(result, str):

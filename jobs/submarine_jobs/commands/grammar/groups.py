@@ -1,8 +1,4 @@
-"""Verbs of one word, as ``workflow`` and ``kernel`` have them: a help with a line for each.
-
-The line is given, since what a verb says of itself is too long for a list. Verbs of the first word
-are ``grammar``'s.
-"""
+"""Groups of verbs, such as ``workflow`` and ``kernel``, with one line of help for each verb."""
 
 from __future__ import annotations
 
@@ -13,7 +9,7 @@ import click
 
 from submarine_jobs.commands.grammar.verb import CONTEXT, help_option
 
-#: The verbs by section, each with its line.
+#: Section -> verb -> its line of help.
 Sections = Mapping[str, Mapping[str, str]]
 
 
@@ -26,7 +22,7 @@ class VerbGroup(click.Group):
         super().__init__(*args, **attrs)
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """``--help`` that raises its text instead of printing it."""
+        """Return a ``--help`` option that raises the text instead of printing it."""
         return help_option(self.get_help_option_names(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -37,9 +33,9 @@ class VerbGroup(click.Group):
 
 
 def verb_group(sections: Sections) -> Callable[[Callable[..., Any]], VerbGroup]:
-    """``click.group`` for such a group."""
+    """Return a decorator like ``click.group`` for a ``VerbGroup``."""
 
-    def made(function: Callable[..., Any]) -> VerbGroup:
+    def decorate(function: Callable[..., Any]) -> VerbGroup:
         return click.group(cls=VerbGroup, sections=sections)(function)
 
-    return made
+    return decorate

@@ -1,4 +1,4 @@
-"""The question before a command acts on a job of another user, and its name where one is shown."""
+"""Confirm commands on jobs of other users, and show the owner of such a job."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
 
-def owner_as_known(job: Job) -> str:
-    """As ``foreign_owner``, by the record alone where the file system does not answer.
+def known_owner(job: Job) -> str:
+    """Return ``foreign_owner``, or the record's user if the file system does not answer.
 
-    For acts that run no code: a job must be ended while the file system is away.
+    For commands that run no code of the job. Cancelling must work without the file system.
     """
     try:
         return foreign_owner(job)
@@ -25,7 +25,7 @@ def owner_as_known(job: Job) -> str:
         return user if user != user_of(job) else ""
 
 
-def ask_if_foreign(
+def confirm_foreign(
     job: Job,
     frontend: Frontend,
     act: str,
@@ -35,27 +35,27 @@ def ask_if_foreign(
     option: str = "--yes",
     runs_code: bool = False,
 ) -> bool:
-    """Ask before acting on a job of another user; False when the answer is no.
+    """Ask for confirmation if a job belongs to another user; return False if declined.
 
     Parameters
     ----------
     act
-        What is about to be done: ``Cancel``.
+        The verb of the question: ``Cancel``.
     why
-        What that means, one clause.
+        The consequence, one clause.
     option
-        The option that says ``yes``; empty: there is none.
+        The option that confirms; empty: none.
     runs_code
-        Whether the act runs what the job's directory holds: the record alone is not enough then.
+        Whether the command runs code from the job directory; the record alone is not enough then.
 
     Raises
     ------
     ClusterError
         If ``runs_code`` and the file system does not answer.
     UsageError
-        If no person can be asked and ``yes`` is not given.
+        If the front end is not interactive and ``yes`` is not given.
     """
-    owner = "" if yes else foreign_owner(job) if runs_code else owner_as_known(job)
+    owner = "" if yes else foreign_owner(job) if runs_code else known_owner(job)
     if not owner:
         return True
     shown = one_line(owner, 80)
@@ -65,10 +65,10 @@ def ask_if_foreign(
     return frontend.confirm(f"{job.id} is a job of {shown}, and {why}. {act} it?")
 
 
-def say_if_foreign(job: Job, frontend: Frontend) -> None:
-    """Name the owner of a job of another user that is about to be shown.
+def show_foreign_owner(job: Job, frontend: Frontend) -> None:
+    """Show the owner of a job of another user, if the index has it.
 
-    By what the index knows: to look at a job asks the file system nothing more.
+    This makes no request to the file system.
     """
     noted = noted_owner(job)
     if noted is not None and (owner := noted.foreign_to(user_of(job))):

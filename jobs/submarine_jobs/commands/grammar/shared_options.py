@@ -1,4 +1,4 @@
-"""Options and arguments that several verbs have, and what Tab offers for them.
+"""Options and arguments of several verbs, with their completion.
 
 Completion reads this machine's job store and small cache files only, never the network.
 """
@@ -29,7 +29,7 @@ PROGRAMS = (".py", ".ipynb")
 
 
 def profile_option(command: Callback) -> Callback:
-    """``--profile NAME``: the cluster to talk to."""
+    """Add ``--profile NAME``: the profile of a cluster."""
     return option(
         "--profile",
         metavar="NAME",
@@ -40,7 +40,7 @@ def profile_option(command: Callback) -> Callback:
 
 
 def backend_option(command: Callback) -> Callback:
-    """``--backend yarn|local``."""
+    """Add ``--backend yarn|local``."""
     return option(
         "--backend",
         type=click.Choice(BACKENDS),
@@ -50,7 +50,7 @@ def backend_option(command: Callback) -> Callback:
 
 
 def program_argument(command: Callback) -> Callback:
-    """What to run: a file, or the name of a job that runs something else."""
+    """Add the argument of ``run``: a file, or a job name."""
     metavar = "[NAME | FILE.py | FILE.ipynb]"
     return click.argument(
         "target", metavar=metavar, required=False, shell_complete=complete_programs
@@ -58,24 +58,24 @@ def program_argument(command: Callback) -> Callback:
 
 
 def job_argument(command: Callback) -> Callback:
-    """One job: id, unique beginning of one, name (the newest), or ``last``."""
+    """Add the argument JOB: an id, its unique beginning, a name (the newest), or ``last``."""
     return click.argument("job", metavar="JOB", shell_complete=complete_jobs)(command)
 
 
 def jobs_argument(command: Callback) -> Callback:
-    """One job or more."""
+    """Add an argument for one or more jobs."""
     return click.argument(
         "jobs", metavar="JOB...", nargs=-1, required=True, shell_complete=complete_jobs
     )(command)
 
 
 def duration_option(*names: str, **attrs: Any) -> Callable[[Callback], Callback]:
-    """An option whose value is a duration."""
+    """Return a decorator that adds an option with a duration as value."""
     return option(*names, type=ParsedType("time", parse_duration), metavar="TIME", **attrs)
 
 
 def parameters_option(help: str, heading: str = "Options") -> Callable[[Callback], Callback]:
-    """``-p NAME VALUE``, as papermill has it: parameters of a notebook or of a workflow."""
+    """Return a decorator for ``-p NAME VALUE``: parameters of a notebook or workflow."""
     return option(
         "-p",
         "--parameters",
@@ -91,7 +91,7 @@ def parameters_option(help: str, heading: str = "Options") -> Callable[[Callback
 def complete_jobs(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Ids of this machine's newest jobs, then their names, then ``last``."""
+    """Complete ids of this machine's newest jobs, then their names, then ``last``."""
     session = _frontend(ctx).session(_config(ctx))
     known = session.store.newest(_MAX_JOBS)
     words = [job.job_id for job in known] + [job.name for job in known] + ["last"]
@@ -106,7 +106,7 @@ def complete_jobs(
 def complete_profiles(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Names of the profiles in the configuration files."""
+    """Complete names of the profiles in the configuration files."""
     names = _frontend(ctx).read_config({}).profiles
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
@@ -114,7 +114,7 @@ def complete_profiles(
 def complete_queues(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Queues as the cluster named them within the last hour."""
+    """Complete queues from the cache, which is valid for one hour."""
     config = _config(ctx)
     names = read_queues(config)
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
@@ -123,7 +123,7 @@ def complete_queues(
 def complete_programs(
     _ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Python files, notebooks and directories, at most some hundreds."""
+    """Complete Python files, notebooks and directories, with a maximum number."""
     folder, slash, start = incomplete.rpartition("/")
     try:
         with os.scandir(folder or slash or ".") as entries:
@@ -140,7 +140,7 @@ def complete_programs(
 
 
 def read_queues(config: Config, now: float | None = None) -> list[str]:
-    """Names from the queue cache of this profile; empty when there is none or it is old."""
+    """Return the cached queues of this profile; empty if there are none or they are too old."""
     try:
         data = json.loads(_queues_path(config).read_bytes())
         fresh = (time.time() if now is None else now) - float(data["time"]) < QUEUES_SECONDS
@@ -149,8 +149,8 @@ def read_queues(config: Config, now: float | None = None) -> list[str]:
         return []
 
 
-def remember_queues(config: Config, queues: list[str]) -> None:
-    """Keep the names of a cluster's queues for Tab; a failure costs nothing but the completion."""
+def cache_queues(config: Config, queues: list[str]) -> None:
+    """Write the queues of a cluster to the cache for completion; ignore errors."""
     if not queues:
         return
     path = _queues_path(config)
@@ -173,7 +173,7 @@ def _frontend(ctx: click.Context) -> Frontend:
 
 
 def _config(ctx: click.Context) -> Config:
-    """The configuration that the options typed so far ask for."""
+    """Return the configuration for the options typed so far."""
     typed: Mapping[str, Any] = ctx.params
     return _frontend(ctx).read_config(
         {"profile": typed.get("profile"), "backend": typed.get("backend")}

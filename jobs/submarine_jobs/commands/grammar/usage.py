@@ -1,6 +1,6 @@
-"""Click's complaints as one sentence each, with what was probably meant.
+"""Convert the errors of click to one sentence each, with a suggestion.
 
-Does not decide exit codes: the class of the error does (``errors``).
+The class of the error determines the exit code (``submarine_jobs.errors``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from submarine_jobs.options import normalize_option, unsupported_option
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
 _SEVERAL = re.compile(r"requires (\d+) arguments")
-#: What other tools call these verbs; for hints only.
-_ELSEWHERE = {
+#: Verbs of other tools -> the corresponding verb, for suggestions.
+_SYNONYMS = {
     **dict.fromkeys(("kill", "stop", "abort", "delete", "rm"), "cancel"),
     **dict.fromkeys(("ls", "ps", "jobs"), "list"),
     **dict.fromkeys(("status", "info", "describe", "get"), "show"),
@@ -29,8 +29,8 @@ _ELSEWHERE = {
 }
 
 
-def as_sentence(error: click.ClickException) -> SubmarineError:
-    """The error that says what ``error`` says, in one sentence."""
+def convert_error(error: click.ClickException) -> SubmarineError:
+    """Convert an exception of click to an error with one sentence."""
     if not isinstance(error, click.UsageError):
         return SubmarineError(error.format_message())
     path = error.ctx.command_path if error.ctx else ""
@@ -65,7 +65,7 @@ def as_sentence(error: click.ClickException) -> SubmarineError:
 
 
 def _named(param: click.Parameter | None) -> str:
-    """What is to be typed: ``--to``, ``FILE``; click writes JOB... for one or more."""
+    """Return the name of an option or argument: ``--to``, ``FILE``; without click's ``...``."""
     if param is None:
         return "something"
     if isinstance(param, click.Option):
@@ -73,8 +73,8 @@ def _named(param: click.Parameter | None) -> str:
     return param.human_readable_name.rstrip(".")
 
 
-def of_this_machine(error: Exception) -> SubmarineError:
-    """A file or the index of jobs on this machine that cannot be used, as one sentence."""
+def local_error(error: Exception) -> SubmarineError:
+    """Convert an error of a file or of the index of jobs on this machine."""
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         what = error.strerror or str(error)
@@ -89,11 +89,11 @@ def of_this_machine(error: Exception) -> SubmarineError:
 
 
 def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageError:
-    """The refusal of an option: known and not there, or close to one that exists."""
+    """Return the error for an unknown or unsupported option, with a similar option if any."""
     shown = printable(option)
     if command == "run" and (absent := unsupported_option(option)):
         return UsageError(*absent)
-    # An unknown option of `run` is more often one of the program than a slip.
+    # An unknown option of `run` is more often one of the program than a spelling error.
     near = 0.75 if command == "run" else 0.6
     close = difflib.get_close_matches(
         normalize_option(option), [normalize_option(name) for name in known], 1, near
@@ -105,15 +105,15 @@ def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageErro
 
 
 def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
-    """The refusal of a verb, with the one that other tools call so, or else the closest one."""
-    meant = _ELSEWHERE.get(name.lower())
+    """Return the error for an unknown verb, with its synonym or the most similar verb."""
+    meant = _SYNONYMS.get(name.lower())
     close = [meant] if meant in known else difflib.get_close_matches(name, known, 1, 0.6)
     hint = f"did you mean {close[0]}?" if close else "`submarine --help` lists them."
     return UsageError(f"No such command {printable(name)};", hint)
 
 
 def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> UsageError:
-    """For the groups that other packages bring along."""
+    """Return the error for an unknown verb of a plug-in's group."""
     known = _commands(ctx)
     close = difflib.get_close_matches(name, known, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}."
@@ -121,7 +121,7 @@ def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> U
 
 
 def _after_separator(ctx: click.Context) -> str:
-    """The command line of a ``run`` with the arguments of its program after ``--``."""
+    """Return a hint: the command line of ``run`` with the program's arguments after ``--``."""
     options = {
         normalize_option(name): param
         for param in ctx.command.get_params(ctx)
@@ -156,19 +156,19 @@ def _after_separator(ctx: click.Context) -> str:
 
 
 def _commands(ctx: click.Context | None) -> list[str]:
-    """The words that a group has."""
+    """Return the verbs of a group."""
     group = ctx.command if ctx is not None else None
     return group.list_commands(ctx) if ctx and isinstance(group, click.Group) else []
 
 
 def printable(text: str, limit: int = 60) -> str:
-    """``text`` without control characters and not longer than ``limit``."""
+    """Return ``text`` without control characters, cut to ``limit`` characters."""
     plain = "".join(char if char.isprintable() else "?" for char in text[:limit])
     return plain + ("…" if len(text) > limit else "")
 
 
 def _as_typed(error: click.NoSuchOption | click.BadOptionUsage) -> str:
-    """The option in the spelling of the person, who may have written ``_`` for ``-``."""
+    """Return the option as it was typed, possibly with ``_`` for ``-``."""
     words = error.ctx.meta.get("submarine.typed", ()) if error.ctx else ()
     names = (str(word).partition("=")[0] for word in words)
     same = (name for name in names if normalize_option(name) == normalize_option(error.option_name))
@@ -203,7 +203,7 @@ def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
 
 
 def _metavar(error: click.BadOptionUsage) -> str | None:
-    """How the help calls what belongs behind the option: ``NAME VALUE``."""
+    """Return the metavar of an option: ``NAME VALUE``."""
     params = error.ctx.command.get_params(error.ctx) if error.ctx else []
     return next((p.metavar for p in params if error.option_name in p.opts), None)
 
@@ -221,7 +221,7 @@ def _bad_value(error: click.BadParameter, command: str) -> UsageError:
 
 
 def _bad_choice(name: str, message: str, choices: list[str]) -> UsageError:
-    """Click's message holds the value in quotes and then the choices."""
+    """Return the error for an invalid choice; click's message contains the value in quotes."""
     value = message.split("'")[1] if message.count("'") > 1 else "this"
     close = difflib.get_close_matches(value.lower(), choices, 1, 0.5)
     hint = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(choices)}."

@@ -1,7 +1,6 @@
-"""The class of every verb: grouped options, an example in its help, ``--json``, no printing.
+"""The base class of verbs: click commands with grouped options, examples and ``--json``.
 
-A verb is a click command whose callback takes a ``Frontend`` and its options and returns an
-``Outcome``. Which verbs there are is ``grammar``'s.
+The callback of a verb receives a ``Frontend`` and the options, and returns an ``Outcome``.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
-#: Where a callback finds whether ``--json`` was given, in its context's ``meta``.
+#: Key in the ``meta`` of the context: whether ``--json`` was given.
 AS_JSON = "submarine.as_json"
-#: The words as they were typed: click makes one spelling of all options.
+#: Key of the words as they were typed; click normalizes options.
 TYPED = "submarine.typed"
 CONTEXT = {"max_content_width": 100, "help_option_names": ["--help", "-h"]}
 
 
-class HelpRequested(Exception):  # noqa: N818 - no error: a way out of click's parsing
-    """Carries the help text out of the parser; click would print it."""
+class HelpRequested(Exception):  # noqa: N818 - leaves click's parser
+    """Contains the help text, which click would print."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self.text = text
 
 
-def spelled(text: str, command: str) -> str:
-    """A help with what its reader types before a verb: ``%submarine`` in a notebook."""
+def with_prefix(text: str, command: str) -> str:
+    """Replace ``submarine`` in a help text by ``command``, such as ``%submarine``."""
     return re.sub(r"(?m)^(Usage: |  )submarine(?= )", lambda found: found[1] + command, text)
 
 
 class GroupedOption(click.Option):
-    """An option with a heading for the help and further spellings that the help leaves out.
+    """An option with a heading in the help, and aliases.
 
-    With ``in_help=False`` the help leaves it out altogether; Tab still offers it.
+    An option with ``in_help=False`` is omitted in the help, but completed.
     """
 
     def __init__(
@@ -58,11 +57,11 @@ class GroupedOption(click.Option):
         super().__init__([*declarations, *aliases], **attrs)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """As click's, with the main spellings only; Submarine's own follow the text."""
+        """See ``click.Option``: the main spellings only; aliases follow the text."""
         record = super().get_help_record(ctx)
         if record is None or not self.in_help:
             return None
-        # Both spellings of a word parse; one is shown.
+        # Both spellings are accepted; one is shown.
         names, text = record
         hidden = {normal(alias) for alias in self.aliases}
         shown = [part for part in names.split(", ") if normal(part.split(" ")[0]) not in hidden]
@@ -73,7 +72,7 @@ class GroupedOption(click.Option):
 
 
 def normal(word: str) -> str:
-    """One spelling for ``--num_workers`` and ``--num-workers``; click gives the word alone."""
+    """Return one spelling for ``num_workers`` and ``num-workers``."""
     return word.replace("_", "-")
 
 
@@ -96,11 +95,11 @@ class Verb(click.Command):
         )
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """``--help`` that raises its text instead of printing it."""
+        """Return a ``--help`` option that raises the text instead of printing it."""
         return help_option(self.get_help_option_names(ctx))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Options under their headings, in order of declaration, plain ones last."""
+        """Write the options under their headings in order of declaration, plain ones last."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
@@ -113,7 +112,7 @@ class Verb(click.Command):
                 formatter.write_dl(records, col_max=34)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The examples, each on its own line."""
+        """Write the examples, one on each line."""
         if self.example:
             with formatter.section("Examples"):
                 for line in self.example:
@@ -121,7 +120,7 @@ class Verb(click.Command):
                     formatter.write(f"{' ' * formatter.current_indent}{start}{line}\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, but its complaints know which verb they are about."""
+        """See ``click.Command``; set the context of usage errors."""
         ctx.meta[TYPED] = tuple(args)
         try:
             return super().parse_args(ctx, args)
@@ -130,7 +129,7 @@ class Verb(click.Command):
             raise
 
     def invoke(self, ctx: click.Context) -> Outcome:
-        """Run the callback; ``--json`` is handled here for all verbs."""
+        """Run the callback, and handle ``--json``."""
         as_json = bool(ctx.params.pop("as_json", False))
         ctx.meta[AS_JSON] = as_json
         outcome = super().invoke(ctx)
@@ -140,7 +139,7 @@ class Verb(click.Command):
 
 
 def help_option(names: Sequence[str]) -> click.Option:
-    """The ``--help`` of groups and verbs."""
+    """Return the ``--help`` option of groups and verbs."""
 
     def show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         if value and not ctx.resilient_parsing:
@@ -157,19 +156,19 @@ def help_option(names: Sequence[str]) -> click.Option:
 
 
 def option(*declarations: str, **attrs: Any) -> Callable[[Callback], Callback]:
-    """``click.option`` for grouped options: takes ``heading`` and ``aliases`` too."""
+    """Return ``click.option`` for grouped options, with ``heading`` and ``aliases``."""
     return click.option(*declarations, cls=GroupedOption, **attrs)
 
 
 class ParsedType(click.ParamType[Any]):
-    """A type that is one of the parsing functions of ``options``.
+    """A parameter type that calls a parsing function.
 
     Parameters
     ----------
     prefix
-        Begin the refusal with the option's name; False where the function names it itself.
+        Begin errors with the name of the option; False if the function does so.
     choices
-        What Tab offers.
+        Values for completion.
     """
 
     def __init__(
@@ -186,7 +185,7 @@ class ParsedType(click.ParamType[Any]):
         self._choices = tuple(choices)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The parsed value; raises UsageError with the option's name in the sentence."""
+        """Return the parsed value; raise UsageError with the option's name in the sentence."""
         if not isinstance(value, str):
             return value
         try:
@@ -199,7 +198,7 @@ class ParsedType(click.ParamType[Any]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """The choices that begin with ``incomplete``."""
+        """Return the choices that begin with ``incomplete``."""
         # cost: click.shell_completion, which only a completion needs.
         from click.shell_completion import CompletionItem
 

@@ -1,7 +1,7 @@
-"""The one grammar: which verbs there are, where each lives, plug-ins; all loaded when used.
+"""The click group of all verbs, with the plug-ins of other packages.
 
-Does not know who speaks (``frontend``) and runs nothing (``execute``). A verb costs its import only
-when it is typed; the help needs none, because one line about each stands here.
+A verb is imported when it is used. The list of verbs in the help needs no imports, because the
+table here has one line for each verb.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ENTRY_POINT_GROUP = "submarine.commands"
 
 
 class VerbEntry(NamedTuple):
-    """A verb: its section in the help, one line about it, the module that holds it."""
+    """A verb: its section in the help, its line of help, its module."""
 
     section: str
     summary: str
@@ -66,7 +66,7 @@ VERBS: dict[str, VerbEntry] = {
         "Set-up", "Check this machine and the cluster, with the fix for each.", "doctor"
     ),
 }
-#: One line about the plug-ins that come with the project, so that the help imports none of them.
+#: Lines of help for the project's own plug-ins, so that the help does not import them.
 PLUGIN_SUMMARIES = {
     "minicluster": "Start and stop a real Hadoop (HDFS, YARN) on this machine.",
     "kernel": "Install a notebook kernel: of this machine, or in a container.",
@@ -78,7 +78,7 @@ PLUGIN_SUMMARIES = {
 
 @functools.cache
 def plugins() -> dict[str, EntryPoint]:
-    """Verbs of other packages, by name; reads package metadata only."""
+    """Return the verbs of other packages by name; only package metadata is read."""
     # cost: importlib.metadata (5 ms), which a verb of this package does not need.
     from importlib.metadata import entry_points
 
@@ -90,11 +90,11 @@ class Grammar(click.Group):
     """The group of all verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names of all verbs of this release."""
+        """Return the names of all verbs."""
         return [*VERBS, *sorted(plugins())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and give one verb; None if there is none of that name."""
+        """Import and return a verb; None if it does not exist."""
         if cmd_name in VERBS:
             module = importlib.import_module(f"submarine_jobs.commands.{VERBS[cmd_name].module}")
             command = getattr(module, VERBS[cmd_name].module)
@@ -107,7 +107,7 @@ class Grammar(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """As click's, with our sentence for verbs that are unknown."""
+        """See ``click.Group``; raise the error of this project for unknown verbs."""
         name = args[0]
         command = self.get_command(ctx, name)
         if command is None:
@@ -119,7 +119,7 @@ class Grammar(click.Group):
     def shell_complete(
         self, ctx: click.Context, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """Verbs from the table alone, then the group's own options."""
+        """Return verbs from the table, then the options of the group."""
         # cost: click.shell_completion, which only a completion needs.
         from click.shell_completion import CompletionItem
 
@@ -132,11 +132,11 @@ class Grammar(click.Group):
         return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
-        """``--help`` that raises its text instead of printing it."""
+        """Return a ``--help`` option that raises the text instead of printing it."""
         return help_option(self.get_help_option_names(ctx))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The verbs by section, from the table alone."""
+        """Write the verbs by section, from the table."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, entry in VERBS.items():
             sections.setdefault(entry.section, []).append((name, entry.summary))
@@ -148,7 +148,7 @@ class Grammar(click.Group):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Where to begin."""
+        """Write examples for a first job."""
         with formatter.section("The first minute"):
             for line in (
                 "submarine minicluster start",
@@ -159,14 +159,14 @@ class Grammar(click.Group):
 
 
 class CellGrammar(Grammar):
-    """The verbs that take the text below ``%%submarine VERB``."""
+    """The group of the verbs with a text below ``%%submarine VERB``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
+        """Return the names of these verbs."""
         return sorted(cell_verbs())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and give one of them; None if there is none of that name."""
+        """Import and return one of these verbs; None if it does not exist."""
         point = cell_verbs().get(cmd_name)
         return _command(_load(point), cmd_name) if point is not None else None
 
@@ -197,7 +197,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> N
 
 
 def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> Grammar:
-    """The grammar as one click group; ``in_cell`` that of verbs with text below them."""
+    """Build the group of all verbs; with ``in_cell``, of the verbs with a text below them."""
     version = GroupedOption(
         ["--version"],
         is_flag=True,
@@ -219,5 +219,5 @@ def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> 
 
 @functools.cache
 def grammar(*, in_cell: bool = False) -> Grammar:
-    """The grammar, made once; ``in_cell`` that of the verbs of ``%%submarine VERB``."""
+    """Return the group of all verbs, built once; see ``build``."""
     return build(in_cell=in_cell)

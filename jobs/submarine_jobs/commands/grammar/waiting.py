@@ -1,4 +1,4 @@
-"""Wait for a job as the front end does, and turn its end or an interrupt into an outcome."""
+"""Wait for a job through the front end, and convert its end or an interrupt to an outcome."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def wait_for(
             again = f"The job goes on: `{frontend.command} wait {job.id}` waits again."
             raise ClusterError(error.message, f"{error.fix} {again}".strip()) from error
     if log and frontend.kind == "cli":
-        # The log has just gone by.
+        # The log was shown already.
         view = replace(view, tail="")
-    words = result_words(job, view.record) if frontend.kind == "cli" else {}
-    good = record.state is State.SUCCEEDED
+    result = result_words(job, view.record) if frontend.kind == "cli" else {}
+    succeeded = record.state is State.SUCCEEDED
     return Outcome(
-        text=display.text(view, command=frontend.command, result=words),
+        text=display.text(view, command=frontend.command, result=result),
         html=display.html(view),
         value=record.to_json(),
-        exit_code=SUCCESS if good else JOB_FAILED,
+        exit_code=SUCCESS if succeeded else JOB_FAILED,
         job=job,
     )
 

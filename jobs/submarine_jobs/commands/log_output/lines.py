@@ -1,8 +1,4 @@
-"""Logs of several tasks as one: whole lines, each with the name of its task before it.
-
-Colours the names where that is wanted. Does not read logs (``job_logs``, ``following``) and does
-not show them (``frontend``).
-"""
+"""Merge the logs of several tasks: whole lines, each after the name of its task."""
 
 from __future__ import annotations
 
@@ -11,22 +7,22 @@ from collections.abc import Iterable, Iterator
 from submarine_jobs.access import LogChunk
 from submarine_jobs.text import TerminalFilter
 
-#: A line may be so long; what is longer is cut into several.
+#: Maximum length of a line in bytes; longer lines are split.
 MAX_LINE = 64 << 10
 _COLOURS = (36, 33, 32, 35, 34, 91, 96, 93, 92, 95, 94)
 _RESET = b"\x1b[0m"
 
 
 class PrefixedLines:
-    """Puts names before lines.
+    """Puts the names of tasks before lines.
 
     Parameters
     ----------
     names
-        Tasks that may come; they decide on width and colours.
+        All tasks; they determine width and colours.
     coloured
-        For a terminal or a notebook: names in colours, the logs' control sequences left out, of a
-        progress bar only its last form. Otherwise the lines' bytes go as they are.
+        For a terminal or a notebook: coloured names, no control sequences of the logs, and only
+        the last state of a progress bar. Otherwise the bytes of the lines are unchanged.
     """
 
     def __init__(self, names: Iterable[str], *, coloured: bool) -> None:
@@ -37,7 +33,7 @@ class PrefixedLines:
         self._filters: dict[tuple[str, str], TerminalFilter] = {}
 
     def feed(self, chunk: LogChunk) -> bytes:
-        """The lines that ``chunk`` completes."""
+        """Return the lines that ``chunk`` completes."""
         key = (chunk.task, chunk.stream)
         waiting = self._open.setdefault(key, bytearray())
         waiting += chunk.data
@@ -52,7 +48,7 @@ class PrefixedLines:
         return b"".join(lines)
 
     def rest(self) -> Iterator[tuple[str, bytes]]:
-        """Stream and line of what has no end yet."""
+        """Yield stream and text of the incomplete lines."""
         for key, waiting in self._open.items():
             if waiting:
                 yield key[1], self._line(key, bytes(waiting))

@@ -1,4 +1,4 @@
-"""Show pieces of logs: as they come, followed, or kept for an output; and where a tail begins."""
+"""Show logs: stream them to the front end, follow them, or return their end as an outcome."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_jobs.frontends import Frontend
 
-#: Without a terminal to stream to (a notebook's output, ``--json``) so much of the end is kept.
+#: Bytes of the end that a notebook's output and ``--json`` contain.
 KEEP = 1 << 20
 MAX_TAIL_BYTES = 16 << 20
 _PIECE = 1 << 20
 
 
-def start_of(job: Job, key: LogKey, tail: int | None, offset: int | None) -> int:
-    """The offset of the first byte to show."""
+def start_offset(job: Job, key: LogKey, tail: int | None, offset: int | None) -> int:
+    """Return the offset of the first byte to show."""
     if tail is None:
         if offset is None or offset >= 0:
             return offset or 0
@@ -38,7 +38,7 @@ def _log(job: Job, key: LogKey, offset: int, limit: int) -> LogChunk:
 
 
 def _tail_offset(job: Job, key: LogKey, lines: int) -> int:
-    """Where the last ``lines`` lines begin; looks at 16 MiB of the end at most."""
+    """Return the offset of the last ``lines`` lines; at most 16 MiB of the end are read."""
     size = 1 << 16
     while True:
         first = _log(job, key, -size, min(size, _PIECE))
@@ -59,7 +59,7 @@ def _tail_offset(job: Job, key: LogKey, lines: int) -> int:
         size *= 4
 
 
-def shown(
+def stream_log(
     frontend: Frontend, pieces: Iterable[LogChunk], keys: Sequence[LogKey], *, together: bool
 ) -> None:
     """Write pieces as they come; lines of tasks that are shown together have names before them."""
@@ -80,7 +80,7 @@ def _names(frontend: Frontend, keys: Sequence[LogKey]) -> PrefixedLines:
     return PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=coloured)
 
 
-def followed(
+def follow_log(
     job: Job,
     frontend: Frontend,
     keys: Sequence[LogKey],
@@ -88,12 +88,12 @@ def followed(
     *,
     together: bool,
 ) -> Outcome:
-    """Go on until the job has ended, or somebody interrupts."""
+    """Stream the logs until the job has ended or an interrupt."""
     tasks = list(dict.fromkeys(key.task for key in keys))
     begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
     pieces = logs.follow(job, tasks, LogPosition(begun))
     try:
-        shown(frontend, pieces, keys, together=together)
+        stream_log(frontend, pieces, keys, together=together)
     except KeyboardInterrupt:
         return Outcome(
             text=f"Stopped following; {job.id} goes on.", exit_code=INTERRUPTED, value=None
@@ -101,7 +101,7 @@ def followed(
     return Outcome(value={"job_id": job.id})
 
 
-def kept(
+def log_outcome(
     job: Job,
     pieces: Iterable[LogChunk],
     keys: Sequence[LogKey],
@@ -109,18 +109,18 @@ def kept(
     *,
     together: bool,
 ) -> Outcome:
-    """The end of the logs as text, for a notebook's output and for ``--json``."""
+    """Return the end of the logs as text, for a notebook's output and for ``--json``."""
     # cost: the HTML of a log, which only a notebook needs.
     from submarine_jobs.display import BOX, ansi
 
-    room = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
+    limit = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
     ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}
     reached = {(key.task, key.stream): start for key, start in starts.items()}
     names = PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=True)
     joined = b""
     for chunk in pieces:
         key = (chunk.task, chunk.stream)
-        ends[key] = (ends.get(key, b"") + chunk.data)[-room:]
+        ends[key] = (ends.get(key, b"") + chunk.data)[-limit:]
         reached[key] = chunk.end
         if together:
             joined = (joined + names.feed(chunk))[-KEEP:]
@@ -141,7 +141,7 @@ def _values(
     reached: dict[tuple[str, str], int],
     together: bool,
 ) -> dict[str, Any]:
-    """Of one task its streams; of several an object for each."""
+    """Return the streams of a single task, or one object for each of several tasks."""
     tasks: dict[str, dict[str, Any]] = {}
     for key in keys:
         data = ends[key.task, key.stream]

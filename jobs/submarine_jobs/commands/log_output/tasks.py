@@ -1,4 +1,4 @@
-"""Which tasks and attempts of a job a command is about, and what Tab offers for them."""
+"""Select the tasks and attempts of a job for a command, and complete their names."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 
 def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:
-    """The tasks that ``--task`` and ``--all`` mean; the chief where neither is given.
+    """Return the tasks that ``--task`` and ``--all`` select; the default is the chief.
 
     Raises
     ------
     UsageError
-        For a task that the job does not have; the message has those that there are.
+        For a task that the job does not have; the message lists the tasks.
     """
     if every and words:
         raise UsageError("--task and --all exclude each other.", "Give one of them.")
@@ -46,7 +46,7 @@ def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:
 def chosen_attempt(
     job: Job, task: str, attempt: str | None, record: JobRecord | None
 ) -> str | None:
-    """The attempt to read; None: the only or newest one. ``record`` None: there is only one.
+    """Return the attempt to read; None: the only one. ``record`` None: there is only one.
 
     Raises
     ------
@@ -61,22 +61,22 @@ def chosen_attempt(
     if attempt is None:
         return found[-1] if found else None
     if attempt not in found:
-        there = ", ".join(found) or "none with a log yet"
+        available = ", ".join(found) or "none with a log yet"
         if record.state.ended and attempt in job_logs.started_attempts(task, record):
-            raise UsageError(not_saved(task, attempt), f"There are logs of: {there}.")
-        raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {there}.")
+            raise UsageError(not_saved(task, attempt), f"There are logs of: {available}.")
+        raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {available}.")
     return attempt
 
 
 def not_saved(task: str, attempt: str) -> str:
-    """The sentence on an attempt without a log."""
+    """Return the sentence on an attempt without a log."""
     return (
         f"No log of attempt {attempt} of {task} was saved: it printed nothing, or its container "
         "was lost before anything had been shipped."
     )
 
 
-def unsaved(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[str]:
+def unsaved_attempts(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[str]:
     """Return a sentence for each attempt that ran and has no saved log; ten, then a count.
 
     Parameters
@@ -88,36 +88,36 @@ def unsaved(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[st
         if job_logs.attempts_saved(job, tasks[0]) != set():
             return []
         record = job.record()
-    lacking = [(task, name) for task in tasks for name in job_logs.unsaved(job, task, record)]
-    told = [not_saved(task, name) for task, name in lacking[:MAX_UNSAVED]]
-    if len(lacking) > MAX_UNSAVED:
-        told.append(f"No log of {len(lacking) - MAX_UNSAVED} more attempts was saved.")
-    return told
+    missing = [(task, name) for task in tasks for name in job_logs.unsaved(job, task, record)]
+    sentences = [not_saved(task, name) for task, name in missing[:MAX_UNSAVED]]
+    if len(missing) > MAX_UNSAVED:
+        sentences.append(f"No log of {len(missing) - MAX_UNSAVED} more attempts was saved.")
+    return sentences
 
 
-def others(job: Job, task: str, attempt: str | None, *, named: bool) -> list[str]:
-    """What else there is to see, one sentence each; nothing for a job of one task and attempt."""
-    told = []
+def other_logs(job: Job, task: str, attempt: str | None, *, named: bool) -> list[str]:
+    """Return a sentence each on other tasks and earlier attempts, if there are any."""
+    sentences = []
     names = job.task_names
     if len(names) > 1 and not named:
-        told.append(
+        sentences.append(
             f"This is the log of {task}; the job has {format_task_ranges(names)}. "
             "--task NAME shows another, --all all of them."
         )
     if attempt is not None:
         earlier = [name for name in job.attempts(task) if name != attempt]
         if earlier:
-            told.append(
+            sentences.append(
                 f"This is attempt {attempt} of {task}, which has also {', '.join(earlier[-8:])}; "
                 "--attempt NAME shows one."
             )
-    return told
+    return sentences
 
 
 def complete_tasks(
     ctx: click.Context, _param: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Tasks and roles of the job that was typed, as far as this machine knows them."""
+    """Complete tasks and roles of the typed job, from the index of this machine."""
     frontend = ctx.find_object(Frontend) or Frontend()
     job = ctx.params.get("job") or _typed_job(ctx)
     if not isinstance(job, str):
@@ -138,7 +138,7 @@ def complete_tasks(
 
 
 def _typed_job(ctx: click.Context) -> str | None:
-    """The job where the option that is being typed has no value yet, so that nothing parses."""
+    """Return the typed job if click could not parse, because an option has no value yet."""
     return next((word for word in ctx.meta.get(TYPED, ()) if not word.startswith("-")), None)
 
 

@@ -1,7 +1,4 @@
-"""The parsed words of ``run`` put together: name or program, sizes, pairs, arguments.
-
-Refuses what contradicts itself; what click can refuse by itself it has refused before.
-"""
+"""Combine the parsed parameters of ``run`` to options; refuse contradictions."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ _FILES = (".py", ".ipynb")
 
 
 def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptions:
-    """Put the parsed words together; refuses what contradicts itself."""
+    """Return the options of parsed parameters; raise UsageError for contradictions."""
     options = dict(typed)
     name, program = _name_and_program(options.pop("target"), options["name"], options["program"])
     text = options.pop("args_text")
@@ -56,7 +53,7 @@ def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptio
 
 
 def _usual_roles(options: dict[str, Any]) -> Iterator[RoleOptions]:
-    """What ``--ps 2 --ps_resources memory=4G`` and the like say; takes the words out."""
+    """Yield the roles of ``--ps 2 --ps_resources memory=4G`` and similar; remove these options."""
     for name in SUBMARINE_ROLES:
         size = {} if name == "worker" else options.pop(f"{name}_resources") or {}
         role = RoleOptions(
@@ -77,7 +74,7 @@ def _usual_roles(options: dict[str, Any]) -> Iterator[RoleOptions]:
 def _name_and_program(
     target: str | None, name: str | None, program: str | None
 ) -> tuple[str | None, str | None]:
-    """The word without an option is a file when it ends like one, else the job's name."""
+    """Return name and program; ``target`` is a program if it ends like a file, else a name."""
     if target is None:
         return name, program
     if target.lower().endswith(_FILES):

@@ -1,4 +1,4 @@
-"""All checks of a request that need no cluster: the program's, its imports, its environment."""
+"""Check a request without the cluster: program, imports, environment, secrets."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ _PASSWORD = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
 
 
 def check_run(spec: JobSpec, program: Program, frontend: Frontend) -> list[Finding]:
-    """Findings about the program and the request, errors first."""
-    found = [*_check_secrets(spec), *_check_board(spec), *_check_shards(spec)]
+    """Return the findings on the program and the request, errors first."""
+    found = [*_check_secrets(spec), *_check_tensorboard(spec), *_check_shards(spec)]
     if program.bundle is not None:
         found += _check_program(spec, program, frontend)
     return sorted(found, key=lambda item: str(item.level) != "error")
 
 
-def _check_board(spec: JobSpec) -> list[Finding]:
-    """TensorBoard runs on the job's Python, which must have it."""
+def _check_tensorboard(spec: JobSpec) -> list[Finding]:
+    """Check that the Python of the TensorBoard role has TensorBoard."""
     roles = [role for role in spec.roles if is_tensorboard(role)]
     python_env = roles[0].python_env or spec.python_env if roles else "host"
     python = roles[0].python or spec.python if roles else ""
     python = sys.executable if python_env == "auto" else python
-    if not roles or not _asks_here(python) or not lacks_module(python, "tensorboard"):
+    if not roles or not _is_executable(python) or not lacks_module(python, "tensorboard"):
         return []
     return [
         Finding(
@@ -62,7 +62,7 @@ def _check_board(spec: JobSpec) -> list[Finding]:
 
 
 def _check_shards(spec: JobSpec) -> list[Finding]:
-    """Whether the chief of a command with parameter servers trains is not known."""
+    """Warn about shards for a chief that may not train, with parameter servers and a command."""
     names = {role.name for role in spec.roles}
     if spec.framework != "auto" or not names & {"ps"} or not names & {"chief", "master"}:
         return []
@@ -83,8 +83,8 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
     if program.bundle is None:
         return []
     interpreters = _interpreters(spec)
-    here = [python for python in interpreters if _asks_here(python)]
-    known = [python_builtins(python) for python in here or [sys.executable]]
+    local = [python for python in interpreters if _is_executable(python)]
+    known = [python_builtins(python) for python in local or [sys.executable]]
     collection = frontend.collection if program.from_cells else None
     document = collection.document if collection is not None else None
     found = check_program(
@@ -102,12 +102,12 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
         program.bundle,
         {item.file for item in found if item.code == "syntax"},
         directory=program.directory,
-        brought=[item.target for item in localized_entries(spec)],
-        keras=lambda: _keras_version(spec, here),
+        localized=[item.target for item in localized_entries(spec)],
+        keras=lambda: _keras_version(spec, local),
     )
     given = {item.target.split("/")[0].removesuffix(".py") for item in localized_entries(spec)}
     for python, python_env in interpreters.items():
-        if python in here:
+        if python in local:
             missing = missing_imports(program.bundle, python, beside=program.directory, given=given)
             found += [item for item in missing if item not in found]
         elif spec.backend != "local":
@@ -116,7 +116,7 @@ def _check_program(spec: JobSpec, program: Program, frontend: Frontend) -> list[
 
 
 def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
-    """Major version of the Keras that TensorFlow uses; None where it is not known."""
+    """Return the major version of the Keras that TensorFlow uses; None if unknown."""
     environments = [spec.env, *(role.env for role in spec.roles)]
     if any(env.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true") for env in environments):
         return 2
@@ -125,20 +125,20 @@ def _keras_version(spec: JobSpec, interpreters: list[str]) -> int | None:
 
 
 def _interpreters(spec: JobSpec) -> dict[str, str]:
-    """The interpreters that will run the program, each with its ``--python-env``."""
+    """Return the interpreters that will run the program, each with its ``--python-env``."""
     found: dict[str, str] = {}
     for role in spec.roles:
         if role.command is not None:
             continue
         python_env = role.python_env or spec.python_env
-        # What is packed is this environment, so it answers for what will be in the container.
+        # This environment is packed, so the container will have the same packages.
         python = sys.executable if python_env == "auto" else role.python or spec.python
         found.setdefault(python, python_env)
     return found
 
 
 def _python_elsewhere(python: str, python_env: str) -> Finding:
-    """The job's Python is not on this machine, which is how it may be with a cluster's nodes."""
+    """Return the finding for a Python that is not on this machine."""
     kind = parse_python_env(python_env).kind
     if kind in ("archive", "docker"):
         return Finding(
@@ -155,13 +155,13 @@ def _python_elsewhere(python: str, python_env: str) -> Finding:
     )
 
 
-def _asks_here(python: str) -> bool:
-    """Whether the job's Python can be asked on this machine what it can import."""
+def _is_executable(python: str) -> bool:
+    """Return whether the job's Python can run on this machine, to check its imports."""
     return os.path.isabs(python) and os.access(python, os.X_OK)
 
 
 def _check_secrets(spec: JobSpec) -> list[Finding]:
-    """What would lie readable in the job directory and in the container's environment."""
+    """Return errors for secrets that would be readable in the job directory."""
     fix = "Let the program read it from a file that only you can read."
     found = [
         Finding(

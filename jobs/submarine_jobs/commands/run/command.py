@@ -1,4 +1,4 @@
-"""``run``: the options as typed, and the command itself; its steps are in ``run_flow``."""
+"""``run``: parse the options and run the job; the steps are in ``run.flow``."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from click.core import ParameterSource
 
 from submarine_jobs.commands.grammar import (
     Verb,
-    as_sentence,
     complete_programs,
+    convert_error,
     option,
     program_argument,
 )
 from submarine_jobs.commands.run.arguments import options_of
 from submarine_jobs.commands.run.environment_options import CLUSTER, DATA, ENVIRONMENT, FLOW
-from submarine_jobs.commands.run.notebook import execute_notebook, notebook_run, of_a_job
+from submarine_jobs.commands.run.notebook import execute_notebook, job_options, notebook_run
 from submarine_jobs.commands.run.notebook_options import NOTEBOOK_RUN
 from submarine_jobs.commands.run.option_types import together
 from submarine_jobs.commands.run.role_options import FAULTS, ROLES, SIZES
@@ -30,16 +30,16 @@ FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
 
 
 class RunVerb(Verb):
-    """``run``: keeps what stands after ``--`` for the program."""
+    """The verb ``run``; words after ``--`` are arguments of the program."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Cut the program's arguments off before click sees them."""
+        """See ``click.Command``; remove the program's arguments first."""
         cut = args.index("--") if "--" in args else len(args)
         ctx.meta["program_args"] = tuple(args[cut + 1 :])
         return super().parse_args(ctx, args[:cut])
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """As click's, with the part that click does not see."""
+        """See ``click.Command``; add the program's arguments."""
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS...]"]
 
 
@@ -108,26 +108,26 @@ def run(ctx: click.Context, /, **typed: Any) -> Outcome:
     from submarine_jobs.commands.run.flow import run_job
 
     frontend = ctx.find_object(Frontend) or Frontend()
-    wanted = notebook_run(ctx, typed)
-    if wanted is not None:
-        return execute_notebook(wanted, frontend)
+    execution = notebook_run(ctx, typed)
+    if execution is not None:
+        return execute_notebook(execution, frontend)
     if ctx.get_parameter_source("on_interrupt") is ParameterSource.DEFAULT and in_workflow_node():
-        # Who stops a node wants nothing of it to go on.
+        # Stopping a workflow node also stops its job.
         typed["on_interrupt"] = "cancel"
-    return run_job(options_of(of_a_job(ctx, typed), ctx.meta["program_args"]), frontend)
+    return run_job(options_of(job_options(ctx, typed), ctx.meta["program_args"]), frontend)
 
 
 def parse_run(argv: Sequence[str]) -> RunOptions:
-    """The options that the words after ``run`` mean; runs nothing.
+    """Parse the words after ``run``, without running the job.
 
     Raises
     ------
     UsageError
-        For anything that ``run`` refuses to understand.
+        For invalid options.
     """
     try:
         with run.make_context("run", list(argv)) as ctx:
             ctx.params.pop("as_json", None)
-            return options_of(of_a_job(ctx, ctx.params), ctx.meta["program_args"])
+            return options_of(job_options(ctx, ctx.params), ctx.meta["program_args"])
     except click.ClickException as error:
-        raise as_sentence(error) from None
+        raise convert_error(error) from None

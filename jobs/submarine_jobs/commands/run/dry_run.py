@@ -1,4 +1,4 @@
-"""What ``run --dry-run`` shows: findings, the exact request, the bundle; submits nothing."""
+"""The report of ``run --dry-run``: findings, request and bundle."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def dry_run_outcome(
     *,
     force: bool = False,
 ) -> Outcome:
-    """The whole report; the exit code is that of the submit, 0 if it would be accepted.
+    """Return the report; the exit code is that of a submission, 0 if it would be accepted.
 
     Parameters
     ----------
     refusals
-        See ``validation.Validated``; the plan's come first.
+        See ``validation.Validated``; those of the plan come first.
     """
     errors = [] if force else [item for item in findings if str(item.level) == "error"]
     codes = [error.exit_code for error in refusals]
@@ -51,7 +51,7 @@ def dry_run_outcome(
     lines += _request(spec, plan)
     lines += input_lines(inputs)
     lines += _bundle(program)
-    lines += _judgement(sentences, plan, findings)
+    lines += _finding_lines(sentences, plan, findings)
     lines += ["", "A submit would be refused." if refused else "It can be submitted."]
     return Outcome(
         text="\n".join(lines),
@@ -61,7 +61,7 @@ def dry_run_outcome(
 
 
 def finding_line(item: Finding) -> str:
-    """A finding as one line, made harmless: it may quote the user's program."""
+    """Return a finding as one line, sanitized, because it may quote the program."""
     return one_line(f"{item.message} {item.fix}".strip())
 
 
@@ -92,7 +92,7 @@ _ROLE_COLUMNS = ("ROLE", "TASKS", "MEMORY", "VCORES", "GPUS", "KIND", "WHERE", "
 
 
 def role_lines(spec: JobSpec) -> list[str]:
-    """The roles of a job as a table."""
+    """Return the roles of a job as a table."""
     return columns.text(_ROLE_COLUMNS, [_role_row(spec, role) for role in spec.roles]).split("\n")
 
 
@@ -100,7 +100,7 @@ _INPUT_COLUMNS = ("INPUT", "TASK", "FILES", "SIZE")
 
 
 def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
-    """Files and bytes that each task fetches of each input, as a table."""
+    """Return files and bytes of each input that each task fetches, as a table."""
     if not inputs:
         return []
     rows = [
@@ -116,10 +116,10 @@ def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
 def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
     least = f"{role.least} to " if role.least not in (None, role.instances) else ""
     size = role.resources
-    where = [f"label {role.node_label}"] if role.node_label else []
-    where += [*role.nodes, *(f"rack {rack}" for rack in role.racks)]
-    where += [f"not {node}" for node in role.avoid] + (["spread"] if role.spread else [])
-    where += [f"after {other}" for other in role.after]
+    placement = [f"label {role.node_label}"] if role.node_label else []
+    placement += [*role.nodes, *(f"rack {rack}" for rack in role.racks)]
+    placement += [f"not {node}" for node in role.avoid] + (["spread"] if role.spread else [])
+    placement += [f"after {other}" for other in role.after]
     return (
         role.name,
         f"{least}{role.instances}",
@@ -127,7 +127,7 @@ def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
         str(size.vcores),
         str(size.gpus),
         role.kind,
-        one_line(", ".join(where) or "anywhere", 40),
+        one_line(", ".join(placement) or "anywhere", 40),
         _command(spec, role),
     )
 
@@ -165,7 +165,7 @@ def _bundle(program: Program) -> list[str]:
     return lines
 
 
-def _judgement(refusals: Sequence[str], plan: Plan, findings: Sequence[Finding]) -> list[str]:
+def _finding_lines(refusals: Sequence[str], plan: Plan, findings: Sequence[Finding]) -> list[str]:
     lines = [f"refused     {one_line(text)}" for text in refusals]
     lines += [f"{item.level!s:<11} {finding_line(item)}" for item in findings]
     lines += [f"warning     {one_line(text)}" for text in plan.warnings]

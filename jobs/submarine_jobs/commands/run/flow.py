@@ -1,6 +1,6 @@
-"""The way of a ``run``: program, checks, plan, submit, wait; each step may refuse.
+"""The steps of ``run``: find the program, check, plan, submit, wait.
 
-Does not parse (``run``) and does not wait or print itself (its front end does).
+Each step may refuse the job. ``run.command`` parses the options; the front end waits and prints.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import start_or_join
-from submarine_jobs.commands.grammar import ask_if_foreign, remember_queues, wait_for
+from submarine_jobs.commands.grammar import cache_queues, confirm_foreign, wait_for
 from submarine_jobs.commands.run.checks import check_run
 from submarine_jobs.commands.run.dry_run import dry_run_outcome, finding_line
 from submarine_jobs.commands.run.program import Program, find_program
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckedRequest:
-    """A request that was looked at from all sides and not submitted yet."""
+    """A request that has been checked and planned."""
 
     spec: JobSpec
     plan: Plan
@@ -46,23 +46,23 @@ class CheckedRequest:
 
 
 def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
-    """Do what ``run`` with ``options`` asks.
+    """Run a job with ``options``.
 
     Raises
     ------
     UsageError
         If the request is wrong, or the checks found an error and ``--force`` is not given.
     RefusedError
-        If the cluster would not take the job; ``--force`` does not help.
+        If the cluster would refuse the job; ``--force`` does not change that.
     ClusterError
-        If the cluster cannot be asked.
+        If the cluster does not answer.
     """
     started = time.monotonic()
     check_options(options)
     config = frontend.config(options.config_options)
     if config.profile.backend is None:
         if options.program is not None:
-            # A file that is not there is no better with a cluster: that is said first.
+            # A missing file is reported before a missing cluster.
             find_program(options, frontend)
         raise no_cluster()
     session = frontend.session(config)
@@ -74,34 +74,34 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     if named.resume is not None:
         earlier = session.job(named.resume)
         why = "what your program loads of its checkpoint may run their code"
-        if not ask_if_foreign(
+        if not confirm_foreign(
             earlier, frontend, "Use", why, yes=options.force, option="--force", runs_code=True
         ):
             return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
         named = replace(named, resume=earlier.id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
-    # A command line that does not wait is gone at once, and could not renew a lease.
-    stays = frontend.kind != "cli" or options.wait
-    spec = _with_origin(replace(spec, cell_id=frontend.launching_cell), stays=stays)
+    # A command line that does not wait ends at once, and cannot renew a lease.
+    renews = frontend.kind != "cli" or options.wait
+    spec = _with_origin(replace(spec, cell_id=frontend.launching_cell), renews=renews)
     with SubmitProgress(frontend) as line, ThreadPoolExecutor(1, "submarine-plan") as pool:
-        # The cluster is asked while the program is checked.
+        # The plan is made while the program is checked.
         planned = pool.submit(backend.plan, spec)
         if backend.name != "local":
             line.show(ASKING, 0, 0)
         findings = check_run(spec, program, frontend)
-        judged = CheckedRequest(spec, planned.result(), program, findings)
-    # The plan knows the cluster's queues now: Tab will too.
-    remember_queues(config, [str(name) for name in judged.plan.extra.get("queues") or []])
+        checked = CheckedRequest(spec, planned.result(), program, findings)
+    # Store the queues of the plan for completion.
+    cache_queues(config, [str(name) for name in checked.plan.extra.get("queues") or []])
     if options.dry_run:
-        return _dry_run(judged, backend, frontend, force=options.force)
-    _stop_or_warn(judged, frontend, force=options.force)
+        return _dry_run(checked, backend, frontend, force=options.force)
+    _stop_or_warn(checked, frontend, force=options.force)
     values = _values(spec, frontend)
     if options.verbose:
-        frontend.say(f"Checked in {time.monotonic() - started:.1f} s; {judged.plan.placement}")
+        frontend.say(f"Checked in {time.monotonic() - started:.1f} s; {checked.plan.placement}")
 
     def submit(claim: Callable[[str], bool] | None) -> Job:
         with SubmitProgress(frontend) as line:
-            job = session.submit(spec, program.bundle, values, judged.plan, line.show, claim)
+            job = session.submit(spec, program.bundle, values, checked.plan, line.show, claim)
             if backend.name != "local":
                 line.show(WAITING, 0, 0)
             return job
@@ -117,8 +117,8 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
         return Outcome(text=text, value=_facts(job, findings), job=job)
 
 
-def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
-    """The spec, with the workflow that it is started from and the runner's wishes."""
+def _with_origin(spec: JobSpec, *, renews: bool) -> JobSpec:
+    """Return the spec with the workflow that starts the job and the settings of the runner."""
     origin, headless = WorkflowOrigin.from_environment(), Headless.from_environment()
     return replace(
         spec,
@@ -126,16 +126,16 @@ def _with_origin(spec: JobSpec, *, stays: bool) -> JobSpec:
         workflow_run=origin.run or None,
         workflow_node=origin.node or None,
         yarn_tags=origin.yarn_tags,
-        lease=headless.lease if headless and stays else None,
+        lease=headless.lease if headless and renews else None,
         run_id=(headless.run_id or None) if headless else None,
     )
 
 
-def _stop_or_warn(judged: CheckedRequest, frontend: Frontend, *, force: bool) -> None:
-    """Raise for what stops this submit; say the rest."""
-    if judged.plan.errors:
-        raise RefusedError(" ".join(judged.plan.errors), "Nothing was submitted.")
-    errors = judged.errors
+def _stop_or_warn(checked: CheckedRequest, frontend: Frontend, *, force: bool) -> None:
+    """Raise the errors that prevent a submission; show the other findings."""
+    if checked.plan.errors:
+        raise RefusedError(" ".join(checked.plan.errors), "Nothing was submitted.")
+    errors = checked.errors
     if errors and not force:
         lines = [finding_line(item) for item in errors[:10]]
         more = f"\n… and {len(errors) - 10} more" if len(errors) > 10 else ""
@@ -144,9 +144,9 @@ def _stop_or_warn(judged: CheckedRequest, frontend: Frontend, *, force: bool) ->
             raise UsageError(lines[0], last)
         head = f"The program has {len(errors)} errors."
         raise UsageError("\n".join([head, *lines]) + f"{more}\n{last}")
-    for item in judged.findings:
+    for item in checked.findings:
         frontend.say(f"{item.level}: {finding_line(item)}")
-    for text in judged.plan.warnings:
+    for text in checked.plan.warnings:
         frontend.say(f"warning: {text}")
 
 
@@ -155,18 +155,18 @@ def _values(spec: JobSpec, frontend: Frontend) -> bytes | None:
 
 
 def _dry_run(
-    judged: CheckedRequest, backend: Backend, frontend: Frontend, *, force: bool
+    checked: CheckedRequest, backend: Backend, frontend: Frontend, *, force: bool
 ) -> Outcome:
-    """The report of a dry run, with all refusals in the order of a submit."""
-    has_bundle = judged.program.bundle is not None
-    valid = validate(backend, judged.spec, has_bundle=has_bundle, plan=judged.plan)
+    """Return the report of a dry run, with all refusals in the order of a submission."""
+    has_bundle = checked.program.bundle is not None
+    valid = validate(backend, checked.spec, has_bundle=has_bundle, plan=checked.plan)
     refusals = list(valid.refusals)
     inputs: list[TaskInput] = []
     try:
-        _values(judged.spec, frontend)
+        _values(checked.spec, frontend)
     except UsageError as error:
-        # A submit packs the values before it validates anything but the plan.
-        refusals.insert(1 if judged.plan.errors else 0, error)
+        # A submission packs the values right after it has checked the plan.
+        refusals.insert(1 if checked.plan.errors else 0, error)
     try:
         storage, root = backend.job_root()
         inputs = inputs_of_tasks(valid.spec, storage, root, valid.reached.fetch)
@@ -176,7 +176,7 @@ def _dry_run(
     if unwritable is not None:
         refusals.append(unwritable)
     return dry_run_outcome(
-        judged.spec, judged.plan, judged.program, judged.findings, refusals, inputs, force=force
+        checked.spec, checked.plan, checked.program, checked.findings, refusals, inputs, force=force
     )
 
 

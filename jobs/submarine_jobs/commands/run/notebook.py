@@ -1,7 +1,6 @@
-"""``run NOTEBOOK.ipynb``: whether the notebook is a job or executed here, and what is asked for.
+"""``run NOTEBOOK.ipynb``: submit the notebook as a job, or execute it in this process.
 
-Its options are in ``run_notebook_options``. Who executes it is not the core: the packages above
-bring a runner by an entry point.
+The options are in ``notebook_options``. Another package provides the runner by an entry point.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 RUNNERS = "submarine.runners"
 _SUFFIX = ".ipynb"
-#: Options that mean something in both, by their parameters' names.
+#: Parameters of options that apply to both.
 _SHARED = (
     "target",
     "program",
@@ -37,28 +36,28 @@ _SHARED = (
     "on_interrupt",
     "wait",
 )
-#: With nothing but these the notebook itself says which of both is meant.
+#: If only these are given, the content of the notebook decides between both.
 _BARE = ("target", "program", "timeout", "profile", "backend", "as_json", "verbose")
 
 
 @dataclass(frozen=True)
 class NotebookRun:
-    """A notebook that is to be executed here, from its first cell to its last.
+    """The execution of a notebook in this process.
 
     Attributes
     ----------
     notebook, output
-        A path or a URL; of ``output`` None: a new name beside the notebook.
+        A path or a URL; ``output`` None: a new file in the notebook's directory.
     parameters
-        Names with values as they were typed, and whether the value is a text as it stands.
+        Name, typed value, and whether the value is always text.
     parameter_files
-        YAML files, a path or a URL each.
+        Paths or URLs of YAML files.
     cells
         Names of the cells to execute; none: all.
     job_options
         Options for each job of the notebook: a text, a list of texts, or True for a flag.
     run_id, on_interrupt, lease, timeout
-        See ``submarine_jobs.model.headless_settings.Headless``; None or empty: not said.
+        See ``submarine_jobs.model.headless_settings.Headless``; None or empty: not set.
     """
 
     notebook: str
@@ -80,12 +79,12 @@ class NotebookRun:
 
 
 def notebook_run(ctx: click.Context, typed: Mapping[str, Any]) -> NotebookRun | None:
-    """The execution that the words ask for; None where they ask for a job.
+    """Return the execution that the options describe; None if they describe a job.
 
     Raises
     ------
     UsageError
-        If options of both stand side by side, or one that wants a notebook stands without one.
+        If options of both are given, or options of an execution without a notebook.
     """
     given = _given(ctx)
     named = typed["program"] or typed["target"] or ""
@@ -106,7 +105,7 @@ def notebook_run(ctx: click.Context, typed: Mapping[str, Any]) -> NotebookRun | 
 
 
 def _given(ctx: click.Context) -> set[str]:
-    """Names of the parameters that were typed."""
+    """Return the names of the parameters that were typed."""
     source = click.core.ParameterSource.COMMANDLINE
     return {name for name in ctx.params if ctx.get_parameter_source(name) is source}
 
@@ -132,11 +131,11 @@ def _spelling(ctx: click.Context, name: str) -> str:
 
 
 def _starts_jobs(path: Path) -> bool:
-    """Whether cells of the notebook have ``%submarine run`` in them; cheap, and never raises."""
+    """Return whether cells of the notebook contain ``%submarine run``; False on an error."""
     try:
         document = program.read_notebook(path)
     except program.NotebookError:
-        return False  # whoever wants to run it says what is wrong
+        return False  # running the notebook reports the error
     return any(program.starts_job(cell.source) for cell in document.cells)
 
 
@@ -165,7 +164,7 @@ def _request(named: str, typed: Mapping[str, Any], given: set[str]) -> NotebookR
 
 
 def _job_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What a kernelspec's defaults are too: true and false of flags, lists of what repeats."""
+    """Return options as in a kernelspec: booleans of flags, lists of repeated options."""
     found: dict[str, Any] = {}
     for key, text in pairs:
         key = normal(key)
@@ -178,12 +177,12 @@ def _job_options(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def execute_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
-    """Have the notebook executed by the runner that is installed.
+    """Execute the notebook by the installed runner.
 
     Raises
     ------
     SubmarineError
-        If there is none, or whatever the runner raises.
+        If no runner is installed, or if the runner raises it.
     """
     # cost: importlib.metadata (5 ms), which a job does not need.
     from importlib.metadata import entry_points
@@ -202,13 +201,13 @@ def execute_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
     return outcome
 
 
-def of_a_job(ctx: click.Context, typed: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a job among those of ``run``.
+def job_options(ctx: click.Context, typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a job among those of ``run``.
 
     Raises
     ------
     UsageError
-        If one is for executing a notebook.
+        If an option of an execution is given.
     """
     given = _given(ctx)
     for name in OWN:

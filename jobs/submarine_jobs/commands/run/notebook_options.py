@@ -1,7 +1,4 @@
-"""``run NOTEBOOK.ipynb``: the options that only the execution of a notebook has, as typed.
-
-Does not ask whether a notebook is to be executed or is a job (``run_notebook``), and runs nothing.
-"""
+"""Options of ``run NOTEBOOK.ipynb`` that apply only to the execution of a notebook."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from submarine_jobs.commands.run.option_types import DURATION, together
 from submarine_jobs.errors import UsageError
 
 _HEADING = "Executing a notebook"
-#: The parameters' names of these options.
+#: Names of the parameters of these options.
 OWN = (
     "execute",
     "output",
@@ -63,12 +60,12 @@ def _command(text: str) -> str:
 
 
 class _JobPair(ParsedType):
-    """``--job``: Tab knows the options of ``run``."""
+    """The type of ``--job``, which completes options of ``run``."""
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Names of options that a job can have."""
+        """Return the names of options of jobs."""
         names = (
             name.removeprefix("--")
             for other in ctx.command.params

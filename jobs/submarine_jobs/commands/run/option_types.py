@@ -1,4 +1,4 @@
-"""The types of ``run``'s options: what parses each value and what Tab offers for it."""
+"""Types of the options of ``run``: parse and complete their values."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ _VALUED_ENVIRONMENTS = tuple(
 )
 
 
-def count(what: str, least: int = 0) -> ParsedType:
-    """A whole number from ``least``; ``what`` names it in the refusal."""
-    return ParsedType("number", lambda text: parse_count(text, what, least))
+def count(what: str, minimum: int = 0) -> ParsedType:
+    """Return the type of a whole number; ``what`` names it in errors."""
+    return ParsedType("number", lambda text: parse_count(text, what, minimum))
 
 
 def place(what: str) -> ParsedType:
-    """The name of a node, a rack, a label."""
+    """Return the type of the name of a node, a rack or a label."""
 
     def parse(text: str) -> str:
         if not _PLACE.match(text):
@@ -75,7 +75,7 @@ def _names(name: str) -> Callable[[str], tuple[str, ...]]:
 
 
 class RoleText(ParsedType):
-    """``--role``: Tab knows the usual roles and the words of one."""
+    """The type of ``--role``, which completes standard roles and their settings."""
 
     def __init__(self) -> None:
         super().__init__("role", parse_role, prefix=False)
@@ -83,7 +83,7 @@ class RoleText(ParsedType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Names up to the first comma, then words, then the values of ``kind``."""
+        """Complete names before the first comma, then settings and the values of ``kind``."""
         before, comma, last = incomplete.rpartition(",")
         start = before + comma
         if not comma:
@@ -129,7 +129,7 @@ RETURN = ParsedType("names", _names("--return"), prefix=False)
 
 
 def together(options: Sequence[Callable[[Callback], Callback]]) -> Callable[[Callback], Callback]:
-    """One decorator of many, in the order in which the help shows them."""
+    """Return one decorator for several, in the order of the help."""
 
     def decorate(command: Callback) -> Callback:
         for single in reversed(options):

@@ -1,4 +1,4 @@
-"""Which program a ``run`` means: a script, a notebook document, or the collected cells."""
+"""Find the program of ``run``: a script, a notebook document, or the collected cells."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True)
 class Program:
-    """What is going to run.
+    """The program of a job.
 
     Parameters
     ----------
     name
-        Name for a job that was given none.
+        Name of the job if no name is given.
     bundle
-        None: a command without any files of ours.
+        None: a command without shipped files.
     notebook
-        Name of the document that it comes from.
+        Path of its notebook document.
     directory
-        Where its file lies: modules beside it may be missing from the bundle.
+        Directory of its file; modules in it may be missing from the bundle.
     from_cells
-        Whether it was made from the front end's collected cells.
+        Whether it consists of the front end's collected cells.
     """
 
     name: str
@@ -46,20 +46,20 @@ class Program:
 
 
 def find_program(options: RunOptions, frontend: Frontend) -> Program:
-    """The program of a ``run``.
+    """Return the program of ``run``.
 
     Raises
     ------
     UsageError
-        If there is none, or it cannot be read or shipped.
+        If there is none, or if it cannot be read or shipped.
     """
-    wanted = options.program
-    if wanted is None and is_only_tensorboard(options, program=True):
+    name = options.program
+    if name is None and is_only_tensorboard(options, program=True):
         return Program("tensorboard", None)
     collected = frontend.collection
     files = {cell.filename for cell in collected.cells()} if collected is not None else set()
-    if wanted is not None and (wanted not in files or _on_disk(wanted, collected)):
-        return _from_file(wanted)
+    if name is not None and (name not in files or _is_on_disk(name, collected)):
+        return _from_file(name)
     if files:
         return _from_cells(options, frontend, files)
     if not needs_program(options):
@@ -78,18 +78,18 @@ def find_program(options: RunOptions, frontend: Frontend) -> Program:
     )
 
 
-def _on_disk(name: str, collected: CellCollection | None) -> bool:
-    """Whether ``%%writefile`` cells alone wrote the file: it then lies beside what it imports."""
+def _is_on_disk(name: str, collected: CellCollection | None) -> bool:
+    """Return whether ``%%writefile`` cells alone wrote the file, so that its imports are there."""
     cells = collected.cells() if collected is not None else []
     modes = [cell.write_mode for cell in cells if cell.filename == name]
     return all(modes) and Path(name).is_file()
 
 
-def _from_file(wanted: str) -> Program:
-    path = Path(wanted).expanduser()
+def _from_file(name: str) -> Program:
+    path = Path(name).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"There is no file {printable(wanted)}.", sibling_hint(path) or "Check the path."
+            f"There is no file {printable(name)}.", sibling_hint(path) or "Check the path."
         )
     notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)

@@ -20,7 +20,7 @@ from submarine_jobs.commands.run.option_types import (
 )
 from submarine_runtime.protocol.coordinator_config import POLICIES
 
-#: Roles with options of Submarine's own kind, ``--ps_resources``; the words behind each name.
+#: Roles with options of Apache Submarine, such as ``--ps_resources``.
 SUBMARINE_ROLES = ("worker", "ps", "chief", "evaluator")
 
 
@@ -38,7 +38,7 @@ def _number(role: str, what: str) -> Callable[[Callback], Callback]:
 
 
 def _parts(role: str) -> list[Callable[[Callback], Callback]]:
-    """``--ps_resources --ps_launch_cmd --ps_docker_image``, as Submarine writes them."""
+    """Return ``--ps_resources --ps_launch_cmd --ps_docker_image``, as in Apache Submarine."""
     shown = role in ("worker", "ps")
     return [
         option(
@@ -143,8 +143,12 @@ SIZES = together(
 )
 
 
-def _settled(name: str, text: str, what: str, least: int = 0) -> Callable[[Callback], Callback]:
-    return option(name, type=count(what, least), metavar="N", heading="Gang and faults", help=text)
+def _count_option(
+    name: str, text: str, what: str, minimum: int = 0
+) -> Callable[[Callback], Callback]:
+    return option(
+        name, type=count(what, minimum), metavar="N", heading="Gang and faults", help=text
+    )
 
 
 def _time(name: str, text: str, kind: ParsedType = DURATION) -> Callable[[Callback], Callback]:
@@ -153,14 +157,14 @@ def _time(name: str, text: str, kind: ParsedType = DURATION) -> Callable[[Callba
 
 FAULTS = together(
     [
-        _settled("--min-workers", "Start with so many workers [all].", "The least number", 1),
+        _count_option("--min-workers", "Start with so many workers [all].", "The least number", 1),
         _time(
             "--gang-timeout",
             "Give containers back after so long without all of them; never [10m].",
             PATIENCE,
         ),
-        _settled("--gang-retries", "Then try again so often [5].", "The number of tries"),
-        _settled(
+        _count_option("--gang-retries", "Then try again so often [5].", "The number of tries"),
+        _count_option(
             "--max-restarts",
             "Restart after so many faults, whatever their cause [3, errors only after progress].",
             "The number of restarts",

@@ -373,7 +373,7 @@ def test_calls_that_work_in_a_notebook_only(tmp_path: Path) -> None:
         "open('/etc/hosts')\nopen('not_there.csv')\nprint('data.csv')\n"
     )
     bundle = bundle_of(cell(text))
-    found = check_calls(bundle, (), directory=tmp_path, brought=["sent.csv"])
+    found = check_calls(bundle, (), directory=tmp_path, localized=["sent.csv"])
     assert [f.level for f in found] == [Level.WARNING] * 4
     assert "it has no keyboard" in found[0].message
     assert (found[0].cell, found[0].cell_line) == ("[1]", 4)

@@ -14,7 +14,7 @@ from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client import Session
 from submarine_jobs.client.listing import find_job
 from submarine_jobs.commands import execute
-from submarine_jobs.display import table, tame
+from submarine_jobs.display import sanitize, table
 from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import Profile
@@ -79,7 +79,7 @@ def test_what_a_silent_cluster_said_before_is_the_last_known_unless_it_is_final(
 ) -> None:
     record = JobRecord("a-1", "a", state)
     known = IndexEntry("a-1", "a", "yarn", "", "hdfs://nn/x", 1e9, state, None, record)
-    shown = tame(last_known_record(known, ClusterError("No answer.", "Wait.")))
+    shown = sanitize(last_known_record(known, ClusterError("No answer.", "Wait.")))
     assert shown.last_known is (state is State.RUNNING)
     assert shown.detail == "Last known; the cluster does not answer: No answer."
     assert ("RUNNING?" in table([shown]).text) is shown.last_known

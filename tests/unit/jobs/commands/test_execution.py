@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar import plugins, remember_queues
+from submarine_jobs.commands.grammar import cache_queues, plugins
 from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES, VERBS
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
@@ -301,7 +301,7 @@ def test_completion_without_any_network(frontend: Notebook) -> None:
     assert job is not None
     assert job.id in complete(["show", "tr"], frontend)
     assert "last" in complete(["logs", "-f", ""], frontend)
-    remember_queues(frontend.config({}), ["default", "gpu"])
+    cache_queues(frontend.config({}), ["default", "gpu"])
     assert complete(["run", "--queue", "g"], frontend) == ["gpu"]
 
 

@@ -43,7 +43,7 @@ def told(shown: JobView) -> list[str]:
 )
 def test_every_front_end_shows_the_same_duration(state: State, finished: float, words: str) -> None:
     shown = view(state, BEGAN, finished)
-    assert summary.elapsed_words(shown) == words
+    assert summary.format_elapsed(shown) == words
     assert f"{state.value} after {words}" in display.headline(shown)
     assert f">{words}</span>" in display.html(shown)
     assert display.table([shown.record]).text.endswith(f" {words}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from submarine_jobs import display
-from submarine_jobs.display import Changes, task_rows, task_table, timeline
+from submarine_jobs.display import EventLines, task_rows, task_table, timeline
 from submarine_jobs.model import JobView, failed_task, most_relevant_task
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord, TracebackFrame
@@ -169,7 +169,7 @@ def test_a_job_of_one_task_tells_warnings_and_that_they_are_over() -> None:
     assert "+32 s synced: Checkpoints are synced again." in text
     assert "snapshot" not in text + html
     assert "HDFS is away" in html
-    assert Changes().of(job) == [
+    assert EventLines().new_lines(job) == [
         "warning: Checkpoints are not synced for now: HDFS is away.",
         "synced: Checkpoints are synced again.",
     ]

@@ -22,12 +22,12 @@ from submarine_jobs.doctor import (
     Finding,
     Status,
     cluster,
-    examine,
     gpu,
     hadoop,
     machine,
     node,
     ok,
+    run_checks,
 )
 from submarine_jobs.doctor.cuda_probe import cuda_in
 from submarine_jobs.errors import ClusterError, ConfigError
@@ -145,7 +145,7 @@ def test_a_check_that_hangs_or_breaks_does_not_stop_the_others() -> None:
         Check("on nodes", broken, node=True, client=False),
     ]
     started = time.monotonic()
-    results = examine(DoctorContext(Profile()), checks)
+    results = run_checks(DoctorContext(Profile()), checks)
     assert time.monotonic() - started < 60
     assert [result.name for result in results] == ["hangs", "broken", "refused", "good"]
     assert [str(result.status) for result in results] == ["error", "error", "error", "ok"]
@@ -170,7 +170,7 @@ def test_a_check_is_not_run_when_one_that_it_needs_found_an_error() -> None:
         Check("second", look, needs=("first", "not among the checks")),
         Check("third", look, needs=("second",)),
     ]
-    first, second, third = examine(DoctorContext(Profile()), checks)
+    first, second, third = run_checks(DoctorContext(Profile()), checks)
     assert (first.status, first.fix) == (Status.ERROR, "Start it.")
     because = "Not checked, because `first` found an error."
     assert (second.status, second.sentence) == (Status.SKIPPED, because)
@@ -187,7 +187,7 @@ def test_every_check_comes_after_those_that_it_needs() -> None:
 
 @pytest.mark.parametrize("on_node", [False, True])
 def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
-    results = examine(DoctorContext(Profile(), {}), CHECKS, node=on_node)
+    results = run_checks(DoctorContext(Profile(), {}), CHECKS, node=on_node)
     lines = result_lines(results)
     about = [n for n, line in enumerate(lines) if "o cluster is configured" in line]
     assert len(about) == 2, lines
@@ -204,7 +204,7 @@ def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
 
 def test_an_unreachable_cluster_is_one_finding(tmp_path: Path) -> None:
     chosen = ("hadoop configuration", "ports", "resource manager", "queues", "capacity", "hdfs")
-    results = examine(context(tmp_path), [check for check in CHECKS if check.name in chosen])
+    results = run_checks(context(tmp_path), [check for check in CHECKS if check.name in chosen])
     lines = result_lines(results)
     assert [line.split()[0] for line in lines if not line.startswith(" ")] == [
         "ok",
@@ -217,7 +217,7 @@ def test_an_unreachable_cluster_is_one_finding(tmp_path: Path) -> None:
 
 def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
     gone = Profile(backend="yarn", hadoop_conf_dir=tmp_path / "gone")
-    results = examine(DoctorContext(gone, {}), CHECKS)
+    results = run_checks(DoctorContext(gone, {}), CHECKS)
     wrong = [result for result in results if "core-site.xml" in result.sentence]
     assert [result.name for result in wrong] == ["hadoop configuration"]
     assert "HADOOP_CONF_DIR" in wrong[0].fix
@@ -227,7 +227,7 @@ def test_a_broken_configuration_is_one_finding(tmp_path: Path) -> None:
 def test_every_finding_that_is_not_good_has_a_fix(tmp_path: Path) -> None:
     for place in (Profile(), Profile(backend="local"), context(tmp_path).profile):
         for on_node in (False, True):
-            results = examine(DoctorContext(place, {}), CHECKS, node=on_node)
+            results = run_checks(DoctorContext(place, {}), CHECKS, node=on_node)
             assert [
                 r.name for r in results if r.status in (Status.ERROR, Status.WARNING) and not r.fix
             ] == []

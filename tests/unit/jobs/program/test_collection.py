@@ -281,4 +281,4 @@ def test_labels_in_a_sentence() -> None:
     assert join_labels([]) == ""
     assert join_labels(["[1]"]) == "[1]"
     assert join_labels(["[1]", "[2]", "#3"]) == "[1], [2] and #3"
-    assert join_labels([f"[{n}]" for n in range(9)], most=3) == "[0], [1] and 7 more"
+    assert join_labels([f"[{n}]" for n in range(9)], maximum=3) == "[0], [1] and 7 more"
