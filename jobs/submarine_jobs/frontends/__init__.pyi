@@ -8,6 +8,5 @@ from .outcome import (
     Outcome as Outcome,
     to_json as to_json,
 )
-from .status_line import StatusLine as StatusLine
 from .submit_progress import ASKING as ASKING, WAITING as WAITING, SubmitProgress as SubmitProgress
-from .terminal import TerminalFrontend as TerminalFrontend
+from .terminal import StatusLine as StatusLine, TerminalFrontend as TerminalFrontend

@@ -5,21 +5,70 @@ Steps and warnings go to stderr, so that stdout holds results alone.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import queue
+import shutil
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends.base import Frontend
-from submarine_jobs.frontends.status_line import StatusLine
-from submarine_jobs.text import TerminalFilter, printable
+from submarine_jobs.text import TerminalFilter, one_line, printable
 
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
     from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
+
+_ERASE = "\r\x1b[K"
+
+
+class StatusLine:
+    """The last line of a terminal, rewritten in place on stderr; safe to use from several threads.
+
+    Does nothing if stderr is not a terminal.
+
+    Attributes
+    ----------
+    free
+        Whether the cursor is at the beginning of a line without other output.
+    """
+
+    def __init__(self) -> None:
+        self.free = True
+        self._able = sys.stderr.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+        self._shown = ""
+        self._lock = threading.RLock()
+
+    def show(self, text: str) -> bool:
+        """Replace the text of the line; return False if stderr is not a terminal."""
+        with self._lock:
+            if self._able and self.free and text != self._shown:
+                self._shown = text
+                width = max(shutil.get_terminal_size().columns - 1, 20)
+                sys.stderr.write(_ERASE + one_line(text, width))
+                sys.stderr.flush()
+        return self._able
+
+    def clear(self) -> None:
+        """Erase the line."""
+        with self._lock:
+            if self._shown:
+                self._shown = ""
+                sys.stderr.write(_ERASE)
+                sys.stderr.flush()
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[StatusLine]:
+        """Erase the line while other output is written; other threads cannot show it."""
+        with self._lock:
+            self.clear()
+            yield self
+
 
 #: Longest line that is said, in characters.
 MAX_SAID = 100_000

@@ -8,7 +8,9 @@ from .index import (
     JobQuery as JobQuery,
     JobStore as JobStore,
     Origin as Origin,
+    Owner as Owner,
     cursor_of as cursor_of,
+    with_owner as with_owner,
 )
 from .leases import renew_while_alive as renew_while_alive
 from .observation import (
@@ -22,4 +24,3 @@ from .observation import (
     resolve_record as resolve_record,
     save_record as save_record,
 )
-from .ownership import Owner as Owner, with_owner as with_owner

@@ -25,14 +25,52 @@ from pathlib import Path
 
 import psutil
 
-from submarine_jobs.backends.yarn.cluster import HadoopConf
+from submarine_jobs.backends.yarn.cluster import HadoopConf, read_properties, write_properties
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
-from submarine_jobs.backends.yarn.driver.configuration import write_overlay
 from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, skein_jar
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
+
+
+def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
+    """Write the cluster's files with changed values to ``directory``, and return it.
+
+    Hadoop clients wait up to fifteen minutes for a ResourceManager that is down. In a notebook the
+    error must appear within seconds. Application masters do not use these files.
+    """
+    directory.mkdir(exist_ok=True, mode=0o700)
+    give_up = str(int(max(timeout - 5.0, 3.0) * 1000))
+    changes = {
+        "core-site.xml": {
+            "ipc.client.connect.max.retries": "3",
+            "ipc.client.connect.retry.interval": "300",
+            "ipc.client.connect.max.retries.on.timeouts": "1",
+            "ipc.client.connect.timeout": "5000",
+        },
+        "hdfs-site.xml": {
+            # Complete the last block of a new file within a few ms instead of 400 ms.
+            "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
+            "dfs.client.retry.policy.enabled": "false",
+            "dfs.client.failover.max.attempts": "4",
+        },
+        "yarn-site.xml": {
+            "yarn.resourcemanager.connect.max-wait.ms": give_up,
+            "yarn.resourcemanager.connect.retry-interval.ms": "500",
+            "yarn.client.failover-max-attempts": "4",
+            "yarn.client.failover-sleep-base-ms": "300",
+            # After a submit the client polls until the application is accepted: 200 ms by default.
+            "yarn.client.app-submission.poll-interval": "20",
+            "yarn.client.application-client-protocol.poll-interval-ms": "20",
+            "yarn.client.application-client-protocol.poll-timeout-ms": give_up,
+        },
+    }
+    for name, values in changes.items():
+        merged = {**read_properties(conf.directory / name), **values}
+        (directory / name).write_bytes(write_properties(merged))
+    return directory
+
 
 IDLE_MINUTES = 8 * 60
 #: A submit may take longer than one.

@@ -1,5 +1,8 @@
-from .distributed import make_gang_plan as make_gang_plan
-from .gang_size import gang_of as gang_of, least_of as least_of
+from .distributed import (
+    gang_of as gang_of,
+    least_of as least_of,
+    make_gang_plan as make_gang_plan,
+)
 from .single import (
     SLACK_BESIDE as SLACK_BESIDE,
     SLACK_TOGETHER as SLACK_TOGETHER,
