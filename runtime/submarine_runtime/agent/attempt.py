@@ -36,6 +36,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
 from submarine_runtime.snapshots import restore, restore_chosen
 from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError
+from submarine_runtime.translation import _
 
 
 class Attempt:
@@ -262,9 +263,9 @@ class Attempt:
         finally:
             self._end_helpers()
         if self._fenced:
-            detail = (
-                "The coordinator was silent for too long; the program was ended, so that no other "
-                "attempt writes beside it."
+            detail = _(
+                "The coordinator was silent for too long; the program was ended, so that no "
+                "other attempt writes beside it."
             )
             return Ending(EndReason.TASK_LOST, detail, signal=int(signal.SIGKILL))
         return ending
@@ -342,14 +343,19 @@ def put_checkpoints_back(
         else:
             done = restore_chosen(store, scratch, config, task, order)
     except (DamagedError, NotFoundError) as exc:
-        detail = f"The restore point could not be restored: {exc}."
+        detail = _("The restore point could not be restored: {error}.").format(error=exc)
         return Ending(EndReason.LAUNCH_FAILED, detail, unrestored=order is not None)
     except (StoreError, OSError) as exc:
-        return Ending(EndReason.LAUNCH_FAILED, f"Checkpoints could not be restored: {exc}.")
+        return Ending(
+            EndReason.LAUNCH_FAILED,
+            _("Checkpoints could not be restored: {error}.").format(error=exc),
+        )
     for sentence in done.skipped:
         status.event("warning", sentence)
     if done.source:
-        detail = f"{done.files} files were restored from {done.source}."
+        detail = _("{files} files were restored from {source}.").format(
+            files=done.files, source=done.source
+        )
         data = {"source": done.source, "files": done.files, "bytes": done.bytes}
         status.event("restored", detail, data=data)
     return None

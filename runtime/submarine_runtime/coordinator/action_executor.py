@@ -27,6 +27,7 @@ from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.reporter import Reporter
 from submarine_runtime.coordinator.server import Connection
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.translation import _
 
 
 class ActionExecutor:
@@ -102,7 +103,7 @@ class ActionExecutor:
 
     def _release(self, action: ReleaseContainer, sender: Connection | None) -> None:
         self._placement.release(action.seat)
-        self._links.dismiss(action.seat, "this seat was released")
+        self._links.dismiss(action.seat, _("this seat was released"))
 
     def _choose_restore_point(self, action: ChooseRestorePoint, sender: Connection | None) -> None:
         self._survey.start(restore_query(self._job))

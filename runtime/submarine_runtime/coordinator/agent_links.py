@@ -14,6 +14,7 @@ from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server import AgentEndpoint, Connection, LinkServer
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.suspend import monotonic
+from submarine_runtime.translation import _
 
 #: Types of lines that are events of the state machine.
 _STATE_EVENTS = frozenset({"register", "state", "ports", "left", "snapshot", "synced"})
@@ -135,7 +136,9 @@ class AgentLinks:
         chief = self._job.chief
         connection = self._connections.get(chief.seat)
         if connection is None or chief.stage is not Stage.RUNNING:
-            message["answer"].append({"error": f"{chief.name} is not running"})
+            message["answer"].append(
+                {"error": _("{chief} is not running").format(chief=chief.name)}
+            )
             return
         self._saves[message["id"]] = message["answer"]
         line = {"type": "save", "id": message["id"], "name": message["name"]}
@@ -151,7 +154,7 @@ class AgentLinks:
         if not found:
             return ""
         first = next(iter(found))
-        more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+        more = _(" and {count} more").format(count=len(found) - 1) if len(found) > 1 else ""
         return f"{first}{more}: {found[first]}"
 
     def _heartbeat(self, connection: Connection, line: dict[str, Any]) -> None:

@@ -52,6 +52,7 @@ from submarine_runtime.storage import (
     is_superseded,
     open_store,
 )
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
     first_change,
@@ -68,8 +69,8 @@ EVENTS_FILE = "events.jsonl"
 #: The seats of an attempt of the application are numbered from its number times this.
 SEATS_OF_ATTEMPT = 100000
 _REFUSALS = {
-    "closed": "the job has ended already",
-    "superseded": "another container has claimed it",
+    "closed": _("the job has ended already"),
+    "superseded": _("another container has claimed it"),
 }
 
 
@@ -204,7 +205,7 @@ class Coordinator:
         if self._storage_wait.waited:
             loop.status.add_event("storage", self._storage_wait.summary())
         if self._restored:
-            loop.status.add_event("coordinator", "The coordinator was restarted.")
+            loop.status.add_event("coordinator", _("The coordinator was restarted."))
             loop.resume()
             arguments = (loop, store)
             threading.Thread(target=self._check, args=arguments, name="check", daemon=True).start()
@@ -278,9 +279,9 @@ class Coordinator:
             fences={"unknown containers": config.lost_after + config.lost_margin},
         )
         journal.clear()
-        self._start_over_reason = (
-            "The coordinator was restarted and its journal lacks records, because the disk of its "
-            "node was full: the gang starts in a new epoch."
+        self._start_over_reason = _(
+            "The coordinator was restarted and its journal lacks records, because the disk of "
+            "its node was full: the gang starts in a new epoch."
         )
         return shipped
 
@@ -320,7 +321,7 @@ class Coordinator:
             return
         again = self._start_over_reason
         if not again and self._earlier.epoch:
-            again = "The application master was started again."
+            again = _("The application master was started again.")
         loop.begin(fences, again)
         if fences:
             arguments = (self._earlier, fences, loop.inbox.post)
@@ -389,7 +390,13 @@ def _handle_signals(loop: EventLoop) -> None:
 
 def _warn(inbox: Inbox, what: str) -> Callable[[str], None]:
     def warn(sentence: str) -> None:
-        inbox.post({"type": "note", "kind": "warning", "detail": f"{what} waits: {sentence}"})
+        inbox.post(
+            {
+                "type": "note",
+                "kind": "warning",
+                "detail": _("{what} waits: {sentence}").format(what=what, sentence=sentence),
+            }
+        )
 
     return warn
 

@@ -31,6 +31,7 @@ from submarine_runtime.coordinator.reporter import Reporter
 from submarine_runtime.coordinator.server import Connection, LinkServer
 from submarine_runtime.coordinator.supervision import LivenessFile
 from submarine_runtime.suspend import SuspendMeter, monotonic
+from submarine_runtime.translation import _
 
 #: Seconds between two ticks.
 TICK = 0.5
@@ -246,10 +247,10 @@ class EventLoop:
         if self._journal_failed:
             return
         self._journal_failed = True
-        detail = (
-            f"The coordinator cannot write its journal: {self._journal.failure}. If it is "
-            "restarted before there is space on its disk, the gang starts in a new epoch."
-        )
+        detail = _(
+            "The coordinator cannot write its journal: {failure}. If it is restarted before "
+            "there is space on its disk, the gang starts in a new epoch."
+        ).format(failure=self._journal.failure)
         self.status.add_event("warning", detail)
 
     def _report(self, event: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
 from submarine_runtime.storage import application_id
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import localizing_sentence
 
 _STATES = {
@@ -79,7 +80,8 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
         events=list(earlier.events),
         warnings=list(dict.fromkeys(warnings))[:MAX_WARNINGS],
         missing=[
-            f"{run} was lost with its master: its log may lack its end." for run in interrupted
+            _("{run} was lost with its master: its log may lack its end.").format(run=run)
+            for run in interrupted
         ],
         written_by="coordinator",
         epoch=job.epoch,

@@ -22,6 +22,7 @@ from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import application_is_over, application_was_killed, write_error
 
 #: Timeout in seconds of one storage call when the coordinator is stopped from outside. YARN sends
@@ -128,16 +129,22 @@ class Shutdown:
         job = self._loop.job
         sentence = _SENTENCES[stop_reason]
         if stop_reason == "parent" and self._attempt > 1:
-            sentence = f"The application master died {self._attempt} times."
+            sentence = _("The application master died {attempt} times.").format(
+                attempt=self._attempt
+            )
         outcome = Outcome(_END_REASONS[stop_reason], sentence)
         cancelled = cancel_request(store)
         if job.verdict is not None and not job.verdict.outcome.succeeded:
             outcome = job.verdict.outcome
         elif cancelled is not None:
-            outcome = Outcome(EndReason.CANCELLED, f"Cancelled by {cancelled.get('by')}.")
+            outcome = Outcome(
+                EndReason.CANCELLED, _("Cancelled by {by}.").format(by=cancelled.get("by"))
+            )
         for task in job.tasks.values():
             if task.stage in ACTIVE:
-                sentence = f"{task.name} was killed: output that was not saved by then is lost."
+                sentence = _(
+                    "{task} was killed: output that was not saved by then is lost."
+                ).format(task=task.name)
                 job.missing.append(sentence)
         self._complete_record(outcome)
         self._publisher.flush(store)
@@ -190,11 +197,11 @@ class Shutdown:
 
 
 _SENTENCES = {
-    "terminated": "The coordinator was stopped from outside.",
-    "parent": "The application master died.",
-    "supervisor": "The supervisor of the coordinator died.",
-    "closed": "The job has ended already.",
-    "storage": "The file system of the job directory did not answer for too long.",
+    "terminated": _("The coordinator was stopped from outside."),
+    "parent": _("The application master died."),
+    "supervisor": _("The supervisor of the coordinator died."),
+    "closed": _("The job has ended already."),
+    "storage": _("The file system of the job directory did not answer for too long."),
 }
 _END_REASONS = {
     "terminated": EndReason.KILLED_ON_CLUSTER,

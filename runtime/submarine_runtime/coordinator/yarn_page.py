@@ -11,6 +11,7 @@ from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.machine import JobState
 from submarine_runtime.coordinator.record import JobStatus
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import ApplicationMaster, PageServer
 
 UPDATE_SECONDS = 2.0
@@ -54,9 +55,13 @@ class YarnPageThread:
             master.add_page(page.url)
         except Exception as exc:
             # skein and grpc raise many exceptions; the job continues without a page.
-            self._add_event(f"There is no page on YARN: {type(exc).__name__}: {exc}"[:300])
+            self._add_event(
+                _("There is no page on YARN: {name}: {error}").format(
+                    name=type(exc).__name__, error=exc
+                )[:300]
+            )
             return
-        self._add_event("The job is on its YARN page.")
+        self._add_event(_("The job is on its YARN page."))
         over = False
         while True:
             page.job = self._fields()

@@ -9,6 +9,7 @@ import os
 import socket
 
 from submarine_runtime.network import address_of, interface_of
+from submarine_runtime.translation import _
 
 _DEVICES = "/sys/class/net/{}/device/infiniband"
 
@@ -26,8 +27,10 @@ def interface_for(address: str, requested: str | None) -> str:
     if address_of(requested) is None:
         names = ", ".join(name for _, name in socket.if_nameindex())
         raise ValueError(
-            f"--network-interface {requested}: this node has no such interface with an IPv4 "
-            f"address; it has {names}"
+            _(
+                "--network-interface {requested}: this node has no such interface with an IPv4 "
+                "address; it has {names}"
+            ).format(requested=requested, names=names)
         )
     return requested
 

@@ -11,6 +11,7 @@ from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import port_of
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.translation import _
 
 IMPORTS = ("mxnet",)
 EXTRA_ROLES = ("scheduler",)
@@ -24,7 +25,7 @@ def complaint(roles: Sequence[str]) -> str:
     """Return what is wrong with a distributed job of these roles; empty if nothing is."""
     if set(SERVERS).intersection(roles):
         return ""
-    return "MXNet's workers connect to a parameter server: request one with --ps 1"
+    return _("MXNet's workers connect to a parameter server: request one with --ps 1")
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
@@ -42,7 +43,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     servers = [one.task for one in gang if one.role in SERVERS]
     workers = [one.task for one in gang if one.role not in (*SERVERS, "scheduler")]
     if scheduler is None:
-        raise ValueError("MXNet needs a role 'scheduler' of one task, and this gang has none")
+        raise ValueError(_("MXNet needs a role 'scheduler' of one task, and this gang has none"))
     variables = {
         "DMLC_NODE_HOST": me.address,
         "DMLC_NUM_SERVER": str(len(servers)),

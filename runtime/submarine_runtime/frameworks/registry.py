@@ -21,6 +21,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.translation import _
 
 #: Words of ``--framework`` whose module has another name. ``auto`` is resolved before the agent
 #: starts for a program, whose imports are known, and remains for a command.
@@ -130,7 +131,11 @@ def module_of(framework: str) -> ModuleType:
     """
     if framework not in KNOWN:
         known = ", ".join(sorted(KNOWN))
-        raise ValueError(f"framework {framework!r} is unknown; this agent knows {known}")
+        raise ValueError(
+            _("framework {framework!r} is unknown; this agent knows {known}").format(
+                framework=framework, known=known
+            )
+        )
     return import_module(f"submarine_runtime.frameworks.{_OTHER_NAMES.get(framework, framework)}")
 
 
@@ -167,10 +172,10 @@ def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> st
         The largest number of processes requested in one container.
     """
     if processes > 1 and trait(framework, "PROCESSES") == "one":
-        return (
-            f"{framework} runs one process in a container: ask for {processes} times as many "
+        return _(
+            "{framework} runs one process in a container: ask for {processes} times as many "
             "instances instead of --processes"
-        )
+        ).format(framework=framework, processes=processes)
     module = module_of(framework)
     alone = len(roles) < 2 or not hasattr(module, "complaint")
     return "" if alone else str(module.complaint(roles))
@@ -283,13 +288,13 @@ def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
     lacks = str(trait(framework, "MEETS")).format(tasks=tasks)
     if not lacks and not required:
         return ""
-    many = f"each of the {tasks} tasks" if tasks > 1 else "each process"
-    lacks = lacks or "a connection to MASTER_ADDR:MASTER_PORT"
-    advice = "" if required else " --require-collective makes such a job fail."
-    return (
-        f"No task opened the rendezvous port, so {many} trained by itself. "
-        f"The program lacks {lacks}.{advice}"
-    )
+    many = _("each of the {tasks} tasks").format(tasks=tasks) if tasks > 1 else _("each process")
+    lacks = lacks or _("a connection to MASTER_ADDR:MASTER_PORT")
+    advice = "" if required else _(" --require-collective makes such a job fail.")
+    return _(
+        "No task opened the rendezvous port, so {many} trained by itself. The program lacks "
+        "{lacks}.{advice}"
+    ).format(many=many, lacks=lacks, advice=advice)
 
 
 def _network(env: dict[str, str], me: Member, requested: str | None) -> str:

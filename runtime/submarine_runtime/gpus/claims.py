@@ -21,6 +21,7 @@ from submarine_runtime.gpus.visibility import (
     visible_devices,
 )
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus.device_locks import LockDirectories
@@ -30,10 +31,10 @@ PATIENCE = 60.0
 #: Maximum number of counted devices on a node without a driver.
 MAX_COUNTED = 1024
 #: Warning for a claim whose locks another user could remove.
-WEAK = (
-    "The GPUs are locked by files in /tmp/submarine-devices only, which another user may be able "
-    "to remove: neither device files nor a directory of root with mode 1777 (/run/lock, /dev/shm) "
-    "can be used here."
+WEAK = _(
+    "The GPUs are locked by files in /tmp/submarine-devices only, which another user may be "
+    "able to remove: neither device files nor a directory of root with mode 1777 (/run/lock, "
+    "/dev/shm) can be used here."
 )
 
 
@@ -123,7 +124,9 @@ def claim_gpus(
 def _assigned(config: AgentConfig, seen: VisibleDevices) -> GpuClaim:
     note = ""
     if len(seen.devices) != config.gpus:
-        note = f"{_count(config.gpus)} asked for, and the container shows {len(seen.devices)}."
+        note = _("{gpus} asked for, and the container shows {count}.").format(
+            gpus=_count(config.gpus), count=len(seen.devices)
+        )
     return GpuClaim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
 
 
@@ -142,9 +145,10 @@ def _hide(config: AgentConfig, environ: Mapping[str, str]) -> GpuClaim:
 def _claim_free(config: AgentConfig, seen: VisibleDevices, locks: _Locks) -> GpuClaim:
     if len(seen.devices) < config.gpus:
         raise NoDeviceError(
-            f"The task asks for {_count(config.gpus)} and this node shows "
-            f"{len(seen.devices) or 'none'}: request fewer, or have the operator check the node's "
-            "devices."
+            _(
+                "The task asks for {gpus} and this node shows {count}: request fewer, or have "
+                "the operator check the node's devices."
+            ).format(gpus=_count(config.gpus), count=len(seen.devices) or "none")
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
     claimed = locks.take(order, seen.files)
@@ -155,7 +159,9 @@ def _claim_free(config: AgentConfig, seen: VisibleDevices, locks: _Locks) -> Gpu
     claimed.driver = seen.nvml
     others = seen.busy.intersection(claimed.devices)
     if others:
-        claimed.note = f"Also in use by a process of another job: {', '.join(sorted(others))}."
+        claimed.note = _("Also in use by a process of another job: {others}.").format(
+            others=", ".join(sorted(others))
+        )
     return claimed
 
 
@@ -167,10 +173,10 @@ def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> 
     claimed = locks.take(names)
     claimed.devices = sorted((name[len(node) :] for name in claimed.devices), key=int)
     claimed.variables = {VISIBLE: ",".join(claimed.devices)}
-    claimed.note = (
-        f"No driver: {_count(config.gpus)} asked for and this node shows none; the program finds "
-        f"{VISIBLE}={claimed.variables[VISIBLE]}, which is counted only."
-    )
+    claimed.note = _(
+        "No driver: {gpus} asked for and this node shows none; the program finds "
+        "{visible}={variables}, which is counted only."
+    ).format(gpus=_count(config.gpus), visible=VISIBLE, variables=claimed.variables[VISIBLE])
     return claimed
 
 
@@ -204,8 +210,11 @@ class _Locks:
             if not reported:
                 reported = True
                 self._report(
-                    f"Waits for {_count(self._count)}: this node has {len(names)}"
-                    f"{_holders_text(locks.holders(by_file))}."
+                    _("Waits for {count}: this node has {names_count}{holders_text}.").format(
+                        count=_count(self._count),
+                        names_count=len(names),
+                        holders_text=_holders_text(locks.holders(by_file)),
+                    )
                 )
             self._wait(seconds)
 
@@ -218,15 +227,22 @@ class _Locks:
             holders = locks.holders(by_file)
             locks.release()
         except LocksError as exc:
-            raise NoDeviceError(f"GPUs cannot be claimed: {exc}.") from exc
+            raise NoDeviceError(_("GPUs cannot be claimed: {error}.").format(error=exc)) from exc
         raise NoDeviceError(
-            f"The task asks for {_count(self._count)}, and of {len(names)} on this node too few "
-            f"became free within {self._patience:g} s{_holders_text(holders)}."
+            _(
+                "The task asks for {count}, and of {names_count} on this node too few became "
+                "free within {patience:g} s{holders}."
+            ).format(
+                count=_count(self._count),
+                names_count=len(names),
+                patience=self._patience,
+                holders=_holders_text(holders),
+            )
         )
 
 
 def _holders_text(holders: Sequence[str]) -> str:
-    return ", held by " + ", ".join(holders[:8]) if holders else ""
+    return _(", held by ") + ", ".join(holders[:8]) if holders else ""
 
 
 def _lock_name(device: str) -> str:
@@ -235,4 +251,8 @@ def _lock_name(device: str) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number} GPU" if number == 1 else f"{number} GPUs"
+    return (
+        _("{number} GPU").format(number=number)
+        if number == 1
+        else _("{number} GPUs").format(number=number)
+    )

@@ -24,6 +24,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Iterable, Mapping, Sequence
 
+from submarine_runtime.translation import _
+
 #: Maximum number of seconds to wait while another agent takes devices.
 TURN = 5.0
 _PAUSE = 0.02
@@ -160,8 +162,13 @@ class DeviceLocks:
             with suppress(KeyError, OSError):
                 found = os.stat(self._files[name])
                 candidates.add((found.st_dev, found.st_ino))
-        processes = [f"process {pid}{_user_of(pid)}" for pid in _lock_holders(candidates)]
-        return processes or [f"a lock file of {_user_name(uid)}" for uid in sorted(owners)]
+        processes = [
+            _("process {pid}{pid_user_of}").format(pid=pid, pid_user_of=_user_of(pid))
+            for pid in _lock_holders(candidates)
+        ]
+        return processes or [
+            _("a lock file of {uid}").format(uid=_user_name(uid)) for uid in sorted(owners)
+        ]
 
     def release(self) -> None:
         """Release all locks; may be called repeatedly."""
@@ -263,7 +270,7 @@ class _Directory:
 
     def common_lock(self, entry: str) -> int | None:
         """Lock a file for all users, and create it if it is missing; None if it cannot be used."""
-        for _ in range(8):  # Its owner may remove it at any time.
+        for _unused in range(8):  # Its owner may remove it at any time.
             descriptor = self._open(entry)
             if descriptor is None:
                 descriptor = self._create(entry)
@@ -461,7 +468,9 @@ def _open_shared(path: str) -> int:
     except FileExistsError:
         pass
     except OSError as exc:
-        raise LocksError(f"cannot make {path}: {exc.strerror}") from exc
+        raise LocksError(
+            _("cannot make {path}: {strerror}").format(path=path, strerror=exc.strerror)
+        ) from exc
     deadline = time.monotonic() + 1.0
     while True:  # Another user may be between mkdir and chmod.
         try:
@@ -474,11 +483,13 @@ def _open_shared(path: str) -> int:
                 return folder
             mode = stat.S_IMODE(os.fstat(folder).st_mode)
             os.close(folder)
-            problem, passing = f"its mode is {mode:o} and not 1777", True
+            problem, passing = _("its mode is {mode:o} and not 1777").format(mode=mode), True
         if not passing or time.monotonic() > deadline:
             raise LocksError(
-                f"{path} is not a directory that all users of this node share ({problem}); its "
-                "owner or root can remove it"
+                _(
+                    "{path} is not a directory that all users of this node share ({problem}); "
+                    "its owner or root can remove it"
+                ).format(path=path, problem=problem)
             )
         time.sleep(_PAUSE)
 
@@ -522,4 +533,4 @@ def _user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return f"user {uid}"
+        return _("user {uid}").format(uid=uid)

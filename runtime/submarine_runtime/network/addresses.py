@@ -6,6 +6,8 @@ import fcntl
 import socket
 import struct
 
+from submarine_runtime.translation import _
+
 _SIOCGIFADDR = 0x8915
 
 
@@ -22,7 +24,7 @@ def address_of(interface: str) -> str | None:
 
 def interface_of(address: str) -> str:
     """Return the network interface with an address; empty if there is none."""
-    for _, name in socket.if_nameindex():
+    for _unused, name in socket.if_nameindex():
         if address_of(name) == address:
             return name
     return ""
@@ -50,8 +52,10 @@ def own_address(local_address: str, interface: str | None, local: bool) -> tuple
         if address is None:
             names = ", ".join(name for _, name in socket.if_nameindex())
             raise ValueError(
-                f"--network-interface {interface}: this node has no such interface with an IPv4 "
-                f"address; it has {names}"
+                _(
+                    "--network-interface {interface}: this node has no such interface with an "
+                    "IPv4 address; it has {names}"
+                ).format(interface=interface, names=names)
             )
         return address, interface
     if local_address.startswith("127.") and not local:

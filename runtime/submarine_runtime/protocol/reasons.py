@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, NamedTuple
 
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 
 class Meaning(NamedTuple):
@@ -37,164 +38,174 @@ class EndReason(str, Enum):
     SUCCEEDED = Meaning(
         "succeeded",
         State.SUCCEEDED,
-        "The program ended with exit code 0.",
-        "Load the model from the job's model directory, or look at the log.",
+        _("The program ended with exit code 0."),
+        _("Load the model from the job's model directory, or look at the log."),
         retry_helps=False,
     )
     PROGRAM_ERROR = Meaning(
         "program_error",
         State.FAILED,
-        "The program failed.",
-        "Read the traceback or the end of the log. Fix the error and run the job again.",
+        _("The program failed."),
+        _("Read the traceback or the end of the log. Fix the error and run the job again."),
         retry_helps=False,
     )
     IMPORT_ERROR = Meaning(
         "import_error",
         State.FAILED,
-        "The program imports a module that its Python environment does not have.",
-        "Install the module where the job's Python lives, or choose another with --python-env.",
+        _("The program imports a module that its Python environment does not have."),
+        _("Install the module where the job's Python lives, or choose another with --python-env."),
         retry_helps=False,
     )
     OUT_OF_MEMORY = Meaning(
         "out_of_memory",
         State.FAILED,
-        "The program used more memory than the job requested.",
-        "Request more with --memory, or use smaller batches.",
+        _("The program used more memory than the job requested."),
+        _("Request more with --memory, or use smaller batches."),
         retry_helps=False,
     )
     KILLED_BY_SIGNAL = Meaning(
         "killed_by_signal",
         State.FAILED,
-        "A signal ended the program.",
-        "SIGSEGV and SIGABRT come from native code: look at the end of stderr. SIGKILL comes from "
-        "the node, often because its memory is exhausted, or from a user there.",
+        _("A signal ended the program."),
+        _(
+            "SIGSEGV and SIGABRT come from native code: look at the end of stderr. SIGKILL "
+            "comes from the node, often because its memory is exhausted, or from a user there."
+        ),
         retry_helps=True,
     )
     TIMED_OUT = Meaning(
         "timed_out",
         State.FAILED,
-        "The job ran longer than its --timeout.",
-        "Increase --timeout, or train for fewer steps.",
+        _("The job ran longer than its --timeout."),
+        _("Increase --timeout, or train for fewer steps."),
         retry_helps=False,
     )
     LAUNCH_FAILED = Meaning(
         "launch_failed",
         State.FAILED,
-        "The program could not be started on its node.",
-        "Fix the cause that the message names; if it is the Python, choose another --python-env.",
+        _("The program could not be started on its node."),
+        _(
+            "Fix the cause that the message names; if it is the Python, choose another "
+            "--python-env."
+        ),
         retry_helps=False,
     )
     LOCALISATION_FAILED = Meaning(
         "localisation_failed",
         State.FAILED,
-        "YARN could not localize the job's files on the node.",
-        "Check that the files of the job directory and of --localization exist and are readable.",
+        _("YARN could not localize the job's files on the node."),
+        _(
+            "Check that the files of the job directory and of --localization exist and are "
+            "readable."
+        ),
         retry_helps=True,
     )
     OUTPUT_NOT_SAVED = Meaning(
         "output_not_saved",
         State.FAILED,
-        "The program succeeded, but not all of its output could be saved.",
-        "The detail says what is missing: check free space, quota and permissions of the job "
-        "directory; then run again.",
+        _("The program succeeded, but not all of its output could be saved."),
+        _(
+            "The detail says what is missing: check free space, quota and permissions of the "
+            "job directory; then run again."
+        ),
         retry_helps=True,
     )
     NOT_COLLECTIVE = Meaning(
         "not_collective",
         State.FAILED,
-        "The programs succeeded, but did not train together as --require-collective requires.",
-        "Add the call or argument that the detail names, and run the job again.",
+        _("The programs succeeded, but did not train together as --require-collective requires."),
+        _("Add the call or argument that the detail names, and run the job again."),
         retry_helps=False,
     )
     DISK_FULL = Meaning(
         "disk_full",
         State.FAILED,
-        "The disk of the node was full.",
-        "Write less to the working directory, or ask the operator to free the node's disk.",
+        _("The disk of the node was full."),
+        _("Write less to the working directory, or ask the operator to free the node's disk."),
         retry_helps=True,
     )
     JOB_DIRECTORY_FULL = Meaning(
         "job_directory_full",
         State.FAILED,
-        "The job directory is full: its quota or its disk is used up.",
-        "Delete files there, or ask the operator for a larger quota; then run the job again.",
+        _("The job directory is full: its quota or its disk is used up."),
+        _("Delete files there, or ask the operator for a larger quota; then run the job again."),
         retry_helps=False,
     )
     QUEUE_REFUSED = Meaning(
         "queue_refused",
         State.FAILED,
-        "The queue did not accept the job.",
-        "Choose a queue that you may submit to with --queue; `submarine doctor` lists them.",
+        _("The queue did not accept the job."),
+        _("Choose a queue that you may submit to with --queue; `submarine doctor` lists them."),
         retry_helps=False,
     )
     NEVER_FITS = Meaning(
         "never_fits",
         State.FAILED,
-        "No node of the cluster is large enough for a container of this size.",
-        "Request less memory, fewer vcores or fewer GPUs.",
+        _("No node of the cluster is large enough for a container of this size."),
+        _("Request less memory, fewer vcores or fewer GPUs."),
         retry_helps=False,
     )
     SUBMIT_FAILED = Meaning(
         "submit_failed",
         State.FAILED,
-        "The job could not be submitted.",
-        "The detail says why; `submarine doctor` checks the set-up.",
+        _("The job could not be submitted."),
+        _("The detail says why; `submarine doctor` checks the set-up."),
         retry_helps=False,
     )
     PREEMPTED = Meaning(
         "preempted",
         State.FAILED,
-        "The scheduler pre-empted the containers for another queue.",
-        "Run again, or use a queue with a larger guaranteed share.",
+        _("The scheduler pre-empted the containers for another queue."),
+        _("Run again, or use a queue with a larger guaranteed share."),
         retry_helps=True,
     )
     NODE_LOST = Meaning(
         "node_lost",
         State.FAILED,
-        "The node that ran the program was lost.",
-        "Run again: the cluster will choose another node.",
+        _("The node that ran the program was lost."),
+        _("Run again: the cluster will choose another node."),
         retry_helps=True,
     )
     MASTER_LOST = Meaning(
         "master_lost",
         State.FAILED,
-        "The application master died.",
-        "Run again; if it happens twice look at the application's page.",
+        _("The application master died."),
+        _("Run again; if it happens twice look at the application's page."),
         retry_helps=True,
     )
     COORDINATOR_LOST = Meaning(
         "coordinator_lost",
         State.FAILED,
-        "The coordinator ended before the job had finished.",
-        "Run again; application.driver.log of the YARN log says how the coordinator ended.",
+        _("The coordinator ended before the job had finished."),
+        _("Run again; application.driver.log of the YARN log says how the coordinator ended."),
         retry_helps=True,
     )
     AGENT_LOST = Meaning(
         "agent_lost",
         State.FAILED,
-        "The agent died, and the program ended with it.",
-        "Run again; the last seconds of the log may be missing.",
+        _("The agent died, and the program ended with it."),
+        _("Run again; the last seconds of the log may be missing."),
         retry_helps=True,
     )
     TASK_LOST = Meaning(
         "task_lost",
         State.FAILED,
-        "The job lost contact with a task and could not replace it.",
-        "Run again; --max-restarts sets how many losses a job survives.",
+        _("The job lost contact with a task and could not replace it."),
+        _("Run again; --max-restarts sets how many losses a job survives."),
         retry_helps=True,
     )
     GANG_TIMED_OUT = Meaning(
         "gang_timed_out",
         State.FAILED,
-        "The cluster did not allocate all containers of the gang in time.",
-        "Request fewer or smaller tasks, set --min-workers, or increase --gang-timeout.",
+        _("The cluster did not allocate all containers of the gang in time."),
+        _("Request fewer or smaller tasks, set --min-workers, or increase --gang-timeout."),
         retry_helps=True,
     )
     INPUT_MISSING = Meaning(
         "input_missing",
         State.FAILED,
-        "An input could not be fetched.",
-        "Check that the URIs of --input exist and that you may read them.",
+        _("An input could not be fetched."),
+        _("Check that the URIs of --input exist and that you may read them."),
         retry_helps=False,
     )
     ADDRESS_IN_USE = Meaning(
@@ -207,43 +218,43 @@ class EndReason(str, Enum):
     CANCELLED = Meaning(
         "cancelled",
         State.CANCELLED,
-        "The job was cancelled.",
-        "What the program had written until then is in the job directory.",
+        _("The job was cancelled."),
+        _("What the program had written until then is in the job directory."),
         retry_helps=False,
     )
     KILLED_ON_CLUSTER = Meaning(
         "killed_on_cluster",
         State.CANCELLED,
-        "A user or an administrator killed the application on the cluster.",
-        "Ask the operator why, or run again.",
+        _("A user or an administrator killed the application on the cluster."),
+        _("Ask the operator why, or run again."),
         retry_helps=False,
     )
     LEASE_EXPIRED = Meaning(
         "lease_expired",
         State.CANCELLED,
-        "The client that started the job did not renew its --lease, so the job ended.",
-        "Check why the client ended: its machine or connection may have failed. Then run again.",
+        _("The client that started the job did not renew its --lease, so the job ended."),
+        _("Check why the client ended: its machine or connection may have failed. Then run again."),
         retry_helps=True,
     )
     NEVER_SUBMITTED = Meaning(
         "never_submitted",
         State.LOST,
-        "The submitting process ended before the cluster had accepted the job.",
-        "Run again: nothing of it ran.",
+        _("The submitting process ended before the cluster had accepted the job."),
+        _("Run again: nothing of it ran."),
         retry_helps=True,
     )
     CLUSTER_LOST = Meaning(
         "cluster_lost",
         State.LOST,
-        "The cluster no longer knows the application, and there is no result.",
-        "The job is checked again when the cluster responds; otherwise run it again.",
+        _("The cluster no longer knows the application, and there is no result."),
+        _("The job is checked again when the cluster responds; otherwise run it again."),
         retry_helps=True,
     )
     HDFS_UNAVAILABLE = Meaning(
         "hdfs_unavailable",
         State.FAILED,
-        "HDFS, or another file system of the job directory, was not available for too long.",
-        "Run again when HDFS is available; --conf hdfs_wait_minutes sets how long a job waits.",
+        _("HDFS, or another file system of the job directory, was not available for too long."),
+        _("Run again when HDFS is available; --conf hdfs_wait_minutes sets how long a job waits."),
         retry_helps=True,
     )
 

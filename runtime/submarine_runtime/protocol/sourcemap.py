@@ -15,6 +15,8 @@ import re
 from bisect import bisect_right
 from typing import Any, Iterable, Mapping, NamedTuple
 
+from submarine_runtime.translation import _
+
 MAP_PATH = ".submarine/sourcemap.json"
 NOTEBOOK_PATH = ".submarine/notebook.ipynb"
 VERSION = 1
@@ -162,7 +164,7 @@ class SourceMap:
             position = self.lookup(file, int(match.group("line"))) if file is not None else None
             if position is None:
                 return str(match.group())
-            return '{}Cell {} "{}", line {}{}'.format(
+            return _('{}Cell {} "{}", line {}{}').format(
                 match.group("indent"), position.label, file, position.line, match.group("rest")
             )
 

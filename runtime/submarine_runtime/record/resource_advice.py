@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Sequence
 
+from submarine_runtime.translation import _
+
 if TYPE_CHECKING:
     from submarine_runtime.gpus import DeviceUtilization
     from submarine_runtime.protocol.record import Failure
@@ -49,16 +51,24 @@ def resource_hints(
     found = []
     if failure is not None and _DEVICE_FULL.search(failure.message[:4096]):
         found.append(
-            "The GPU's own memory was full, which --memory does not change: make batches smaller, "
-            "or compute in half precision."
+            _(
+                "The GPU's own memory was full, which --memory does not change: make batches "
+                "smaller, or compute in half precision."
+            )
         )
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = advised(peak)
         if requested - advice >= WORTH_SAVING:
-            found.append(f"Memory: used {_of(peak, requested)}: ask for {_size(advice)}.")
+            found.append(
+                _("Memory: used {of}: ask for {advice}.").format(
+                    of=_of(peak, requested), advice=_size(advice)
+                )
+            )
     found += [
-        f"{_name(gpu.device)} was {gpu.percent:.0f} % busy on average over "
-        f"{gpu.seconds / 60:.0f} min: let the program use it, or ask for fewer GPUs."
+        _(
+            "{device} was {percent:.0f} % busy on average over {seconds:.0f} min: let the "
+            "program use it, or ask for fewer GPUs."
+        ).format(device=_name(gpu.device), percent=gpu.percent, seconds=gpu.seconds / 60)
         for gpu in gpus
         if gpu.seconds >= IDLE_SECONDS and gpu.percent < IDLE_PERCENT
     ]
@@ -67,8 +77,8 @@ def resource_hints(
 
 def memory_sentence(used: float, requested: float) -> str:
     """Return ``The program used 4.1 of 4 GB: ask for 6 GB.`` for memory that did not suffice."""
-    return (
-        f"The program used {_of(used, requested)}: ask for {_size(advised(max(used, requested)))}."
+    return _("The program used {of}: ask for {size}.").format(
+        of=_of(used, requested), size=_size(advised(max(used, requested)))
     )
 
 
@@ -84,13 +94,19 @@ def advised(peak: float) -> int:
 def _of(used: float, requested: float) -> str:
     """Return ``4.1 of 4 GB``; in MiB if GB would hide the difference or be a fraction."""
     if requested < 1024:
-        return f"{used:.0f} of {requested:.0f} MiB"
+        return _("{used:.0f} of {requested:.0f} MiB").format(used=used, requested=requested)
     digits = 1 if abs(used - requested) >= 52 else 2
-    return f"{used / 1024:.{digits}f} of {_number(requested / 1024)} GB"
+    return _("{used:.{digits}f} of {number} GB").format(
+        used=used / 1024, digits=digits, number=_number(requested / 1024)
+    )
 
 
 def _size(mib: float) -> str:
-    return f"{mib:.0f} MiB" if mib < 1024 else f"{_number(mib / 1024)} GB"
+    return (
+        _("{mib:.0f} MiB").format(mib=mib)
+        if mib < 1024
+        else _("{number} GB").format(number=_number(mib / 1024))
+    )
 
 
 def _number(value: float) -> str:
@@ -98,4 +114,6 @@ def _number(value: float) -> str:
 
 
 def _name(device: str) -> str:
-    return device if device.startswith(("GPU-", "MIG-")) else f"GPU {device}"
+    return (
+        device if device.startswith(("GPU-", "MIG-")) else _("GPU {device}").format(device=device)
+    )

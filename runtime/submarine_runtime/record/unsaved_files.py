@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Mapping
 
+from submarine_runtime.translation import _, ngettext
+
 #: Number of unsaved files of the working directory that are named; the others are counted.
 MAX_UNSAVED = 20
 
@@ -34,17 +36,22 @@ def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
     files = found["files"][:MAX_UNSAVED]
     whose = f"{task}: " if task else ""
     sentences = [
-        f"{whose}{path}, {size_words(int(size))}, was not saved. Write it to $SUBMARINE_MODEL_DIR, "
-        f"or run with --keep {quoted(path)}."
+        _(
+            "{whose}{path}, {size_words}, was not saved. Write it to $SUBMARINE_MODEL_DIR, or "
+            "run with --keep {path_quoted}."
+        ).format(whose=whose, path=path, size_words=size_words(int(size)), path_quoted=quoted(path))
         for path, size in files
     ]
     more = int(found["count"]) - len(files)
     if more > 0:
         rest = int(found["size"]) - sum(int(size) for _, size in files)
-        what = "One more file" if more == 1 else f"{more:,} more files"
+        what = _("One more file") if more == 1 else _("{more:,} more files").format(more=more)
         sentences.append(
-            f"{whose}{what} of the working directory, {size_words(rest)}, "
-            f"{'was' if more == 1 else 'were'} not saved."
+            ngettext(
+                "{whose}{what} of the working directory, {rest}, was not saved.",
+                "{whose}{what} of the working directory, {rest}, were not saved.",
+                more,
+            ).format(whose=whose, what=what, rest=size_words(rest))
         )
     return sentences
 

@@ -14,6 +14,7 @@ from submarine_runtime.protocol.link import CHIEF_ROLES
 from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
 from submarine_runtime.storage import Entry, NotFoundError, Store, StoreError
+from submarine_runtime.translation import _
 
 #: Maximum number of snapshots that are considered.
 MOST_CANDIDATES = 8
@@ -79,7 +80,9 @@ def snapshots_of(
                 continue
             if len(found) >= MOST_CANDIDATES:
                 return found
-            shown = f"snapshot {name[len(part) + 1 : -5].lstrip('0')} of {task} {attempt.name}"
+            shown = _("snapshot {name} of {task} {attempt}").format(
+                name=name[len(part) + 1 : -5].lstrip("0"), task=task, attempt=attempt.name
+            )
             try:
                 manifest = Manifest.from_bytes(store.read(f"{place}/{name}") or b"")
                 found.append(
@@ -87,7 +90,9 @@ def snapshots_of(
                 )
             except ValueError as exc:
                 if skipped is not None:
-                    skipped.append(f"The {shown} was skipped: {exc}.")
+                    skipped.append(
+                        _("The {shown} was skipped: {error}.").format(shown=shown, error=exc)
+                    )
     return found
 
 
@@ -135,7 +140,12 @@ def _final(
         saved = any(str(output["path"]).startswith(prefix) for output in outputs)
         pieces = list(_walk(store, f"{job}/{prefix}".rstrip("/"))) if saved else []
         if pieces:
-            yield StoredFiles(f"{prefix.rstrip('/')} of {job.rpartition('/')[2]}", pieces)
+            yield StoredFiles(
+                _("{prefix} of {job}").format(
+                    prefix=prefix.rstrip("/"), job=job.rpartition("/")[2]
+                ),
+                pieces,
+            )
             return
 
 
@@ -158,7 +168,9 @@ def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> StoredFiles:
         place = f"{layout.SNAPSHOTS}/{role}-{index}/{attempt}"
         place = f"{job}/{place}" if job else place
         number = int(chosen["number"])
-        shown = f"snapshot {number} of {task} {attempt}"
+        shown = _("snapshot {number} of {task} {attempt}").format(
+            number=number, task=task, attempt=attempt
+        )
         try:
             data = store.read(f"{place}/{layout.CHECKPOINTS}-{number:06d}.json")
             manifest = Manifest.from_bytes(data or b"")
@@ -170,7 +182,7 @@ def chosen_snapshot(store: Store, chosen: Mapping[str, Any]) -> StoredFiles:
         ]
         found = [StoredFiles(shown, pieces)]
     if not found:
-        raise NotFoundError(f"there is nothing at {job} for {task}")
+        raise NotFoundError(_("there is nothing at {job} for {task}").format(job=job, task=task))
     return found[0]
 
 
@@ -192,7 +204,7 @@ def _chief(tasks: list[str]) -> str:
 def files_at_path(store: Store, base: str) -> list[StoredFiles]:
     """Return all files at a checkpoint path, with those that its newest manifest will rename."""
     pieces = {piece.path: piece for piece in _walk(store, base)}
-    for _, manifest in manifests(store, base):
+    for _unused, manifest in manifests(store, base):
         for file in manifest.files:
             staged = f"{base}/{file.data}"
             if file.data and store.stat(staged) is not None:
@@ -203,7 +215,11 @@ def files_at_path(store: Store, base: str) -> list[StoredFiles]:
                 # The recorded time, so that the file is recognised and not uploaded again.
                 pieces[file.path] = pieces[file.path]._replace(modified_ns=file.modified_ns)
         break
-    return [StoredFiles(f"checkpoint path {base}", list(pieces.values()))] if pieces else []
+    return (
+        [StoredFiles(_("checkpoint path {base}").format(base=base), list(pieces.values()))]
+        if pieces
+        else []
+    )
 
 
 def _walk(store: Store, base: str) -> Iterator[StoredFile]:
@@ -217,7 +233,11 @@ def _walk(store: Store, base: str) -> Iterator[StoredFile]:
             if entry.name.startswith(".") or path == CONTROL or not is_below(path):
                 continue
             if count > MAX_FILES:
-                raise StoreError(f"more than {MAX_FILES} files lie at {base}")
+                raise StoreError(
+                    _("more than {max_files} files lie at {base}").format(
+                        max_files=MAX_FILES, base=base
+                    )
+                )
             if entry.is_directory:
                 pending.append(path)
             else:

@@ -35,6 +35,7 @@ from submarine_runtime.storage import (
     StoreError,
     make_directories,
 )
+from submarine_runtime.translation import _
 
 #: Number of attempts to read a checkpoint path that changes in the meantime.
 TRIES = 3
@@ -77,7 +78,11 @@ def restore(
     try:
         return _restore(store, scratch, config, task, chief)
     except OSError as exc:
-        raise StoreError(f"cannot write {exc.filename or scratch.root}: {exc.strerror}") from exc
+        raise StoreError(
+            _("cannot write {filename}: {strerror}").format(
+                filename=exc.filename or scratch.root, strerror=exc.strerror
+            )
+        ) from exc
 
 
 def _restore(
@@ -116,7 +121,7 @@ def _newest(
         bases = [base_of(path, tasks[0], len(tasks) == 1), base_of(path, tasks[-1], True)]
         for base in dict.fromkeys(bases):
             # Another job may still write there: a file that has disappeared has a successor.
-            for _ in range(TRIES):
+            for _unused in range(TRIES):
                 yield from fetching.retry(lambda base=base: files_at_path(store, base))  # type: ignore[misc]
 
 
@@ -151,7 +156,11 @@ def restore_chosen(
         if (config.epoch, config.attempt) > (1, 1):
             _put_outputs(store, fetching, scratch, task, restored)
     except OSError as exc:
-        raise StoreError(f"cannot write {exc.filename or scratch.root}: {exc.strerror}") from exc
+        raise StoreError(
+            _("cannot write {filename}: {strerror}").format(
+                filename=exc.filename or scratch.root, strerror=exc.strerror
+            )
+        ) from exc
     return restored
 
 
@@ -246,7 +255,9 @@ def _put(
     try:
         replace_directory(fetching, scratch.outputs[part], candidate.files)
     except (DamagedError, NotFoundError) as exc:
-        restored.skipped.append(f"The {candidate.name} was skipped: {exc}.")
+        restored.skipped.append(
+            _("The {candidate} was skipped: {error}.").format(candidate=candidate.name, error=exc)
+        )
         return False
     restored.files += len(candidate.files)
     restored.bytes += sum(file.size for file in candidate.files)

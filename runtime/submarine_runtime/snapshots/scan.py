@@ -16,6 +16,8 @@ import stat
 from contextlib import suppress
 from typing import Iterator, Mapping, NamedTuple
 
+from submarine_runtime.translation import _
+
 #: Directories with more files than this are not synced while the program runs.
 MAX_FILES = 20_000
 #: Names of unfinished files: of editors and downloads, of TensorFlow (``ckpt-1_temp/``,
@@ -73,7 +75,9 @@ def scan_directory(root: str) -> dict[str, FileState]:
                     if stat.S_ISREG(info.st_mode):
                         found[path] = FileState(info.st_ino, info.st_size, info.st_mtime_ns)
         if len(found) + len(pending) > MAX_FILES:
-            raise OSError(errno.EFBIG, f"more than {MAX_FILES} files", root)
+            raise OSError(
+                errno.EFBIG, _("more than {max_files} files").format(max_files=MAX_FILES), root
+            )
     return found
 
 

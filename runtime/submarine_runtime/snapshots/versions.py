@@ -17,6 +17,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots.scan import FileState, is_coherent, is_complete, scan_directory
 from submarine_runtime.snapshots.writer import COPY_BYTES, ChangedError
 from submarine_runtime.storage import Scratch, Store, StoreError, retry, temporary_name
+from submarine_runtime.translation import _
 
 VERSION_FILE = "version.json"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -36,8 +37,10 @@ def check_name(name: str) -> str:
     """Return the name of a version; raise VersionError if it is not a valid file name."""
     if name and not NAME.match(name):
         raise VersionError(
-            f"{name[:80]!r} is not a valid name for a version: use letters, digits, '.', '_' and "
-            "'-', at most 64, beginning with a letter or digit, such as v1."
+            _(
+                "{name!r} is not a valid name for a version: use letters, digits, '.', '_' and "
+                "'-', at most 64, beginning with a letter or digit, such as v1."
+            ).format(name=name[:80])
         )
     return name
 
@@ -81,8 +84,10 @@ def save_version(store: Store, scratch: Scratch, name: str = "") -> dict[str, An
         whole = [uploaded[item] for item in sorted(files.items()) if item not in changed]
         if not whole:
             raise VersionError(
-                "There is no complete model yet: the program has written no whole file to "
-                "SUBMARINE_MODEL_DIR."
+                _(
+                    "There is no complete model yet: the program has written no whole file to "
+                    "SUBMARINE_MODEL_DIR."
+                )
             )
         left_out += [path for path, _ in changed]
         return draft.publish(name, whole, sorted(left_out))
@@ -110,7 +115,9 @@ def _stable_files(root: str) -> tuple[dict[str, FileState], list[str]]:
                 return whole, [path for path in files if path not in whole]
             before = files
     except OSError as exc:
-        raise VersionError(f"The model directory cannot be read: {exc.strerror}.") from exc
+        raise VersionError(
+            _("The model directory cannot be read: {strerror}.").format(strerror=exc.strerror)
+        ) from exc
 
 
 def _upload(
@@ -224,4 +231,6 @@ def _free_name(store: Store) -> str:
 
 def _check_free(store: Store, name: str) -> None:
     if store.exists(f"{layout.MODELS}/{name}"):
-        raise VersionError(f"Version {name} exists already; choose another name, or none.")
+        raise VersionError(
+            _("Version {name} exists already; choose another name, or none.").format(name=name)
+        )

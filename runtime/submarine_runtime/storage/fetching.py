@@ -16,6 +16,7 @@ from zlib import crc32
 from submarine_runtime.storage.local import make_directories
 from submarine_runtime.storage.retries import retry, wait_sentence
 from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 THREADS = 4
@@ -147,7 +148,9 @@ class Fetcher:
                     crc = crc32(block, crc)
         if file.crc is not None and crc != file.crc:
             os.unlink(partial)
-            raise DamagedError(f"the content of {file.source} differs from what was saved")
+            raise DamagedError(
+                _("the content of {source} differs from what was saved").format(source=file.source)
+            )
         if file.modified_ns is not None:
             os.utime(partial, ns=(file.modified_ns, file.modified_ns))
         os.replace(partial, file.target)
@@ -170,8 +173,14 @@ class Fetcher:
                         raise _Stopped
                 if got < file.size:
                     raise DamagedError(
-                        f"{file.source} has {file.offset + got} bytes and "
-                        f"{file.offset + file.size} were expected: it was changed or cut off"
+                        _(
+                            "{source} has {offset} bytes and {offset_2} were expected: it was "
+                            "changed or cut off"
+                        ).format(
+                            source=file.source,
+                            offset=file.offset + got,
+                            offset_2=file.offset + file.size,
+                        )
                     )
             except StoreError as exc:
                 now = time.monotonic()

@@ -13,6 +13,7 @@ from typing import Callable
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage.retries import retry
 from submarine_runtime.storage.store import Store, StoreError
+from submarine_runtime.translation import _
 
 #: Renewals within one lease; all but one of them may be lost.
 RENEWALS = 4
@@ -219,4 +220,4 @@ class LeaseWatch:
                 return
 
     def _sentence(self) -> str:
-        return f"The job's lease was not renewed for {self._seconds:g} s."
+        return _("The job's lease was not renewed for {seconds:g} s.").format(seconds=self._seconds)

@@ -17,6 +17,7 @@ from submarine_runtime.storage.store import (
     StoreError,
     temporary_name,
 )
+from submarine_runtime.translation import _
 
 COPY_BYTES = 1 << 18
 #: Maximum number of bytes of a file that is read whole.
@@ -109,7 +110,7 @@ class LocalStore(Store):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
-            raise _error("look at", path, exc) from exc
+            raise _error(_("look at"), path, exc) from exc
 
     def entries(self, path: str) -> list[Entry]:
         """See ``Store.entries``."""
@@ -137,7 +138,7 @@ class LocalStore(Store):
                     length = None if length is None else length - len(block)
                     yield block
         except FileNotFoundError as exc:
-            raise NotFoundError(f"there is no file {path}") from exc
+            raise NotFoundError(_("there is no file {path}").format(path=path)) from exc
         except OSError as exc:
             raise _error("read", path, exc) from exc
 
@@ -147,7 +148,7 @@ class LocalStore(Store):
         try:
             os.rename(self._full(path), self._full(to))
         except FileNotFoundError as exc:
-            raise NotFoundError(f"there is no file {path}") from exc
+            raise NotFoundError(_("there is no file {path}").format(path=path)) from exc
         except OSError as exc:
             raise _error("rename", path, exc) from exc
 
@@ -183,7 +184,9 @@ class LocalStore(Store):
                 descriptor = _create(temporary)
             except FileNotFoundError:
                 if not os.path.isabs(path) and not os.path.isdir(self._root):
-                    raise StoreError(f"the job directory {self._root} is not there") from None
+                    raise StoreError(
+                        _("the job directory {root} is not there").format(root=self._root)
+                    ) from None
                 make_directories(os.path.dirname(temporary))
                 descriptor = _create(temporary)
             with os.fdopen(descriptor, "wb") as file:
@@ -286,5 +289,7 @@ def _remove(path: str) -> None:
 def _error(action: str, path: str, exc: OSError) -> StoreError:
     reason = os.strerror(exc.errno) if exc.errno else str(exc)
     return StoreError(
-        f"cannot {action} {path}: {reason}", exc.errno in _PASSING, full=exc.errno in NO_SPACE
+        _("cannot {action} {path}: {reason}").format(action=action, path=path, reason=reason),
+        exc.errno in _PASSING,
+        full=exc.errno in NO_SPACE,
     )

@@ -7,6 +7,7 @@ import time
 from typing import Callable, TypeVar
 
 from submarine_runtime.storage.store import Store, StoreError, UnconfirmedError
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 
@@ -58,4 +59,6 @@ def retry(
 
 def wait_sentence(label: str, left: float, error: object) -> str:
     """Return the text that a job displays while it waits for the file system ``label``."""
-    return f"waiting for {label} ({max(0.0, left):.0f} s left): {error}"[:500]
+    return _("waiting for {label} ({max:.0f} s left): {error}").format(
+        label=label, max=max(0.0, left), error=error
+    )[:500]

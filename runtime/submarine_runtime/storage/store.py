@@ -11,6 +11,7 @@ from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 
@@ -105,7 +106,7 @@ class Store(ABC):
     """
 
     publish_cost = 0
-    label = "the file system of the job directory"
+    label = _("the file system of the job directory")
 
     def __init__(self) -> None:
         self.operations = 0

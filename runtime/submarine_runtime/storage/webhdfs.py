@@ -24,6 +24,7 @@ from submarine_runtime.storage.store import (
     StoreError,
     temporary_name,
 )
+from submarine_runtime.translation import _
 
 #: Only small files are read whole: claims, requests to cancel, manifests, records.
 MAX_READ_BYTES = 64 << 20
@@ -106,7 +107,12 @@ class WebHdfsStore(Store):
                 expected -= len(block)
                 yield block
             if expected > 0:
-                raise StoreError(f"the answer for {path} ended {expected} bytes too early", True)
+                raise StoreError(
+                    _("the answer for {path} ended {expected} bytes too early").format(
+                        path=path, expected=expected
+                    ),
+                    True,
+                )
 
     def exists(self, path: str) -> bool:
         """See ``Store.exists``."""
@@ -166,7 +172,9 @@ class WebHdfsStore(Store):
         except StoreError:
             raise
         except OSError as exc:
-            raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
+            raise StoreError(
+                _("cannot read {source}: {strerror}").format(source=source, strerror=exc.strerror)
+            ) from exc
         return length
 
     def put(self, path: str, blocks: Iterable[bytes], length: int) -> None:
@@ -183,14 +191,14 @@ class WebHdfsStore(Store):
 
     def move(self, path: str, to: str) -> None:
         """See ``Store.move``."""
-        _, _, body = self._namenode(
+        body = self._namenode(
             "PUT", path, "RENAME", destination=self._full(to), renameoptions="OVERWRITE"
-        )
+        )[2]
         if json_of(body).get("boolean") is False:
             # A gateway that ignores the option: delete the old file first.
             self.delete(to)
             if not self._rename(path, to):
-                raise StoreError(f"cannot rename a finished upload to {to}", True)
+                raise StoreError(_("cannot rename a finished upload to {to}").format(to=to), True)
             return
         self.files += 1
 
@@ -212,7 +220,11 @@ class WebHdfsStore(Store):
             "PUT", path, "CREATE", overwrite="true", permission="600"
         )
         if status not in REDIRECTS:
-            raise StoreError(f"WebHDFS answered {status} where CREATE should redirect: {body!r}")
+            raise StoreError(
+                _("WebHDFS answered {status} where CREATE should redirect: {body!r}").format(
+                    status=status, body=body
+                )
+            )
         self.operations += CREATE_OPERATIONS - 1
         return headers.get("location", "")
 
@@ -265,11 +277,15 @@ def _blocks(source: str, offset: int, length: int) -> Iterator[bytes]:
             while length > 0:
                 block = file.read(min(COPY_BYTES, length))
                 if not block:
-                    raise StoreError(f"{source} became shorter while it was saved")
+                    raise StoreError(
+                        _("{source} became shorter while it was saved").format(source=source)
+                    )
                 length -= len(block)
                 yield block
     except OSError as exc:  # Not an error of the connection, which would be retried.
-        raise StoreError(f"cannot read {source}: {exc.strerror}") from exc
+        raise StoreError(
+            _("cannot read {source}: {strerror}").format(source=source, strerror=exc.strerror)
+        ) from exc
 
 
 def _entry(status: dict[str, Any], name: str = "") -> Entry:
@@ -387,7 +403,9 @@ class Upload(Appender):
 def _parts_of(url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StoreError(f"WebHDFS sent us to {url[:200]!r}, which is not an http address")
+        raise StoreError(
+            _("WebHDFS sent us to {url!r}, which is not an http address").format(url=url[:200])
+        )
     return parts
 
 
@@ -410,16 +428,18 @@ def _connection(
 
 
 def _trouble(place: str, exc: Exception) -> StoreError:
-    what = "no answer in time" if isinstance(exc, socket.timeout) else str(exc)
-    return StandbyError(f"WebHDFS at {place}: {what}", True)
+    what = _("no answer in time") if isinstance(exc, socket.timeout) else str(exc)
+    return StandbyError(_("WebHDFS at {place}: {what}").format(place=place, what=what), True)
 
 
 def _refusal(status: int, body: bytes, path: str) -> StoreError:
     remote = json_of(body).get("RemoteException") or {}
     name = str(remote.get("exception", ""))
     message = str(remote.get("message", "")).splitlines()
-    sentence = message[0][:300] if message else f"status {status}"
-    text = f"HDFS refused {path[len('/webhdfs/v1') :]}: {sentence}"
+    sentence = message[0][:300] if message else _("status {status}").format(status=status)
+    text = _("HDFS refused {path}: {sentence}").format(
+        path=path[len("/webhdfs/v1") :], sentence=sentence
+    )
     if name == "FileNotFoundException":
         return NotFoundError(text)
     if name == "StandbyException":

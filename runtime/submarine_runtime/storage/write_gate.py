@@ -7,6 +7,7 @@ from typing import Callable
 
 from submarine_runtime.storage.store import StoreError, UnconfirmedError
 from submarine_runtime.suspend import SuspendMeter, suspended
+from submarine_runtime.translation import _
 
 
 class WriteGate:
@@ -58,9 +59,9 @@ class WriteGate:
                 if not self._superseded:
                     self._meter.reset(measured)
             if self._superseded:
-                raise StoreError("this process was suspended and has been replaced")
+                raise StoreError(_("this process was suspended and has been replaced"))
             if self.closed:
                 raise UnconfirmedError(
-                    "this machine was suspended; the coordinator has not confirmed the task yet",
+                    _("this machine was suspended; the coordinator has not confirmed the task yet"),
                     True,
                 )

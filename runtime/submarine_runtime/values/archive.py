@@ -37,6 +37,7 @@ import struct
 import zipfile
 from typing import IO, Any, Callable, Mapping, NamedTuple, Union
 
+from submarine_runtime.translation import _
 from submarine_runtime.values.decoder import Decoder
 from submarine_runtime.values.encoder import FILES_LIMIT, NODES_LIMIT, Encoder, ValuesError
 
@@ -138,7 +139,7 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
             data = json.loads(content.decode("utf-8"))
             del content
             if not isinstance(data, dict) or data.get("version") != VERSION:
-                raise ValuesError("The values are of a version that this release cannot read.")
+                raise ValuesError(_("The values are of a version that this release cannot read."))
             decoder = Decoder(archive)
             values = _decode(decoder, data["values"])
             refused = {str(name): str(text) for name, text in data.get("refused", {}).items()}
@@ -147,10 +148,12 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
         raise
     except _UNREADABLE as error:
         raise ValuesError(
-            f"The file does not hold values that can be read ({str(error)[:200]})."
+            _("The file does not hold values that can be read ({error}).").format(
+                error=str(error)[:200]
+            )
         ) from None
     except RecursionError:
-        raise ValuesError("The values are nested too deeply to be read.") from None
+        raise ValuesError(_("The values are nested too deeply to be read.")) from None
 
 
 def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,13 +170,19 @@ def _decode(decoder: Decoder, nodes: Mapping[str, Any]) -> dict[str, Any]:
         raise
     except Exception as error:
         message = " ".join(f"{type(error).__name__}: {error}".split())[:200]
-        raise ValuesError(f"The file does not hold values that can be read ({message}).") from None
+        raise ValuesError(
+            _("The file does not hold values that can be read ({message}).").format(message=message)
+        ) from None
 
 
 def _check_count(content: bytes) -> None:
     """Reject JSON with more parts than the encoder writes: two bytes of it take 60 in memory."""
     if _parts(content) > _PARTS_LIMIT and _parts(_STRING.sub(b"", content)) > _PARTS_LIMIT:
-        raise ValuesError(f"{_INDEX} holds more than {_PARTS_LIMIT:,} values.")
+        raise ValuesError(
+            _("{index} holds more than {parts_limit:,} values.").format(
+                index=_INDEX, parts_limit=_PARTS_LIMIT
+            )
+        )
 
 
 def _parts(content: bytes) -> int:
@@ -193,7 +202,9 @@ def _encode(
     except Exception as error:
         if refused is None:
             raise
-        refused[name] = f"{name} could not be packed: {type(error).__name__}: {error}"[:500]
+        refused[name] = _("{name} could not be packed: {name_2}: {error}").format(
+            name=name, name_2=type(error).__name__, error=error
+        )[:500]
     return None
 
 
@@ -211,16 +222,30 @@ def _check_members(archive: zipfile.ZipFile, limit: int) -> None:
     """Reject files that ``pack_values`` does not write, before any byte of them is read."""
     members = archive.infolist()
     if len(members) > FILES_LIMIT + 1:
-        raise ValuesError(f"The values are more than {FILES_LIMIT} files.")
+        raise ValuesError(
+            _("The values are more than {files_limit} files.").format(files_limit=FILES_LIMIT)
+        )
     names = set()
     for info in members:
         plain = info.filename == _INDEX or _MEMBER.match(info.filename)
         if not plain or info.filename in names or info.compress_type != zipfile.ZIP_STORED:
-            raise ValuesError(f"The values hold an unexpected file ({info.filename[:60]!r}).")
+            raise ValuesError(
+                _("The values hold an unexpected file ({filename!r}).").format(
+                    filename=info.filename[:60]
+                )
+            )
         if info.flag_bits & 1 or info.file_size != info.compress_size:
-            raise ValuesError(f"The file {info.filename[:60]!r} of the values is not plain.")
+            raise ValuesError(
+                _("The file {filename!r} of the values is not plain.").format(
+                    filename=info.filename[:60]
+                )
+            )
         names.add(info.filename)
     if sum(info.file_size for info in members) > limit:
-        raise ValuesError(f"The values are larger than {limit >> 20} MiB.")
+        raise ValuesError(_("The values are larger than {limit} MiB.").format(limit=limit >> 20))
     if _INDEX in names and archive.getinfo(_INDEX).file_size > _INDEX_LIMIT:
-        raise ValuesError(f"{_INDEX} is larger than {_INDEX_LIMIT >> 20} MiB.")
+        raise ValuesError(
+            _("{index} is larger than {index_limit} MiB.").format(
+                index=_INDEX, index_limit=_INDEX_LIMIT >> 20
+            )
+        )

@@ -16,6 +16,8 @@ import re
 import sys
 from typing import IO, Any, Callable
 
+from submarine_runtime.translation import _
+
 __all__ = ["Encoder", "ValuesError"]
 
 FILES_LIMIT = 10_000
@@ -60,7 +62,7 @@ class Encoder:
             If the value, or a part of it, is not supported; the encoder can encode other values.
         """
         if not name.isidentifier():
-            raise ValuesError(f"{name[:80]!r} is not a name.")
+            raise ValuesError(_("{name!r} is not a name.").format(name=name[:80]))
         before = (self._size, self._text, self._nodes, dict(self.files))
         self.name = name
         try:
@@ -77,7 +79,9 @@ class Encoder:
             return {"kind": "json", "value": value}
         if kind is int:
             if value.bit_length() > _INTEGER_BITS:
-                raise ValuesError(f"{self.name} holds an integer of more than 1,200 digits.")
+                raise ValuesError(
+                    _("{name} holds an integer of more than 1,200 digits.").format(name=self.name)
+                )
             self._grow_text(value.bit_length() // 3)
             return {"kind": "json", "value": value}
         if kind is float:
@@ -106,8 +110,10 @@ class Encoder:
         for key in value:
             if type(key) not in (str, int, bool, float, type(None)):
                 raise ValuesError(
-                    f"{self.name} holds a dict that has {_type_name(key)} as a key; keys must be "
-                    "strings or numbers."
+                    _(
+                        "{name} holds a dict that has {key} as a key; keys must be strings or "
+                        "numbers."
+                    ).format(name=self.name, key=_type_name(key))
                 )
         items = [[self.node(k, depth + 1), self.node(v, depth + 1)] for k, v in value.items()]
         plain = all(type(key) is str for key in value)
@@ -133,7 +139,11 @@ class Encoder:
                 return {"kind": "item", "value": self._array(numpy, numpy.asarray(value))}
         made = self._of_a_library(value, depth)
         if made is None:
-            raise ValuesError(f"{self.name} holds {_type_name(value)}, {_advice(value)}.")
+            raise ValuesError(
+                _("{name} holds {value}, {value_advice}.").format(
+                    name=self.name, value=_type_name(value), value_advice=_advice(value)
+                )
+            )
         return made
 
     def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
@@ -146,8 +156,14 @@ class Encoder:
         except Exception as error:
             message = " ".join(str(error).split())[:200]
             raise ValuesError(
-                f"{self.name} holds {_type_name(value)}, which could not be converted "
-                f"({type(error).__name__}: {message})."
+                _(
+                    "{name} holds {value}, which could not be converted ({name_2}: {message})."
+                ).format(
+                    name=self.name,
+                    value=_type_name(value),
+                    name_2=type(error).__name__,
+                    message=message,
+                )
             ) from None
         numpy = sys.modules.get("numpy")
         if numpy is not None and isinstance(array, numpy.ndarray):
@@ -157,13 +173,17 @@ class Encoder:
     def _array(self, numpy: Any, value: Any) -> dict[str, Any]:
         if value.dtype.hasobject:
             raise ValuesError(
-                f"{self.name} holds an array of Python objects; convert it with "
-                f"{self.name}.astype(float) or to another dtype of numbers or text."
+                _(
+                    "{name} holds an array of Python objects; convert it with "
+                    "{name}.astype(float) or to another dtype of numbers or text."
+                ).format(name=self.name)
             )
         if not _survives(numpy, value.dtype):
             raise ValuesError(
-                f"{self.name} holds an array of {str(value.dtype)[:60]}, which a .npy file cannot "
-                f"hold; convert it, for example with {self.name}.astype('float32')."
+                _(
+                    "{name} holds an array of {dtype}, which a .npy file cannot hold; convert "
+                    "it, for example with {name}.astype('float32')."
+                ).format(name=self.name, dtype=str(value.dtype)[:60])
             )
         self._grow(value.nbytes)
 
@@ -176,7 +196,9 @@ class Encoder:
         file = f"{len(self.files)}.{suffix}"
         if len(self.files) >= FILES_LIMIT:
             raise ValuesError(
-                f"{self.name} holds more than {FILES_LIMIT:,} arrays; stack them into one."
+                _("{name} holds more than {files_limit:,} arrays; stack them into one.").format(
+                    name=self.name, files_limit=FILES_LIMIT
+                )
             )
         self.files[file] = write
         return file
@@ -186,11 +208,15 @@ class Encoder:
         self._grow_text(_NODE_BYTES)
         if depth > _DEPTH_LIMIT:
             raise ValuesError(
-                f"{self.name} is nested more than {_DEPTH_LIMIT} levels deep, or holds itself."
+                _("{name} is nested more than {depth_limit} levels deep, or holds itself.").format(
+                    name=self.name, depth_limit=_DEPTH_LIMIT
+                )
             )
         if self._nodes > NODES_LIMIT:
             raise ValuesError(
-                f"{self.name} holds more than {NODES_LIMIT:,} single values; make it a NumPy array."
+                _(
+                    "{name} holds more than {nodes_limit:,} single values; make it a NumPy array."
+                ).format(name=self.name, nodes_limit=NODES_LIMIT)
             )
 
     def _grow_text(self, count: int) -> None:
@@ -198,8 +224,10 @@ class Encoder:
         self._text += count
         if self._text > _TEXT_LIMIT:
             raise ValuesError(
-                f"With {self.name} numbers and text outside arrays take more than "
-                f"{_TEXT_LIMIT >> 20} MiB; make them NumPy arrays."
+                _(
+                    "With {name} numbers and text outside arrays take more than {text_limit} "
+                    "MiB; make them NumPy arrays."
+                ).format(name=self.name, text_limit=_TEXT_LIMIT >> 20)
             )
         self._grow(count)
 
@@ -207,8 +235,10 @@ class Encoder:
         self._size += count
         if self._size > self._limit:
             raise ValuesError(
-                f"With {self.name} the values are larger than {self._limit >> 20} MiB together; "
-                "put large data where the job can read it and name it with --input_path."
+                _(
+                    "With {name} the values are larger than {limit} MiB together; put large "
+                    "data where the job can read it and name it with --input_path."
+                ).format(name=self.name, limit=self._limit >> 20)
             )
 
 
@@ -234,20 +264,20 @@ def _advice(value: object) -> str:
     """Return what to send instead of ``value``."""
     kind = type(value)
     if kind.__name__ == "History" and hasattr(value, "history"):
-        return "which cannot be sent: use its .history, a dict of lists"
+        return _("which cannot be sent: use its .history, a dict of lists")
     if kind.__name__ in ("DataFrame", "Series", "LazyFrame", "Table"):
-        return "which cannot be sent: convert it to a pandas DataFrame with .to_pandas()"
+        return _("which cannot be sent: convert it to a pandas DataFrame with .to_pandas()")
     if callable(getattr(value, "numpy", None)):
-        return "which cannot be sent: use .numpy()"
+        return _("which cannot be sent: use .numpy()")
     if kind in (set, frozenset):
-        return "which cannot be sent: use sorted(...), a list"
+        return _("which cannot be sent: use sorted(...), a list")
     if kind.__name__ == "MaskedArray":
-        return "which cannot be sent: use .filled()"
+        return _("which cannot be sent: use .filled()")
     if callable(value) or kind.__name__ == "module":
-        return "which is code: collect the cell that defines or imports it with %%submarine"
-    return (
-        "which cannot be sent: JSON values, bytes, datetimes, NumPy arrays and numbers, tensors "
-        "and pandas objects can"
+        return _("which is code: collect the cell that defines or imports it with %%submarine")
+    return _(
+        "which cannot be sent: JSON values, bytes, datetimes, NumPy arrays and numbers, "
+        "tensors and pandas objects can"
     )
 
 
@@ -369,8 +399,10 @@ class _Frames:
             return self._plain(series.to_numpy())
         if name != "object" and not EXTENSION_DTYPE.match(name):
             raise ValuesError(
-                f"{self._encoder.name} holds a column of {name[:60]}, which cannot be returned; "
-                "convert it with .astype('str') or to numbers."
+                _(
+                    "{encoder} holds a column of {name}, which cannot be returned; convert it "
+                    "with .astype('str') or to numbers."
+                ).format(encoder=self._encoder.name, name=name[:60])
             )
         missing = series.isna().to_numpy()
         if name == "object":

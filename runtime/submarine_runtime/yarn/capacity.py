@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterator, Mapping, NamedTuple, Sequence
 
+from submarine_runtime.translation import _
+
 GPU = "yarn.io/gpu"
 #: Prefix of the application tag that names the job.
 JOB_TAG = "submarine_job:"
@@ -150,7 +152,11 @@ def applications(apps: Any) -> list[Application]:
 
 def _label_of(raw: Mapping[str, Any], user: str) -> str:
     job = job_id_of(raw)
-    return f"job {job}" if job else f'application "{printable(raw.get("name"))}" of {user}'
+    return (
+        _("job {job}").format(job=job)
+        if job
+        else _('application "{name}" of {user}').format(name=printable(raw.get("name")), user=user)
+    )
 
 
 def job_id_of(raw: Mapping[str, Any]) -> str:

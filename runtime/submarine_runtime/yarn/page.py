@@ -26,6 +26,7 @@ from submarine_runtime.network import (
     peer_uid,
     remote_address,
 )
+from submarine_runtime.translation import _
 
 MAX_LINE = 1 << 16
 #: Seconds that one call to the application master may take.
@@ -33,7 +34,7 @@ CALL_SECONDS = 10.0
 #: Seconds between two updates of the progress; the master reports to YARN every few seconds.
 PROGRESS_SECONDS = 2.0
 ROUTE = "job"
-LINK = "Submarine job"
+LINK = _("Submarine job")
 LOOPBACK = "127.0.0.1"
 REFRESH_SECONDS = 5
 MAX_TEXT = 300
@@ -232,7 +233,7 @@ def _text(value: Any) -> str:
 def _progress(job: Mapping[str, Any]) -> str:
     value = job.get("progress")
     if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
-        return "not reported"
+        return _("not reported")
     return f'<progress max="1" value="{value:.3f}"></progress> {100 * value:.0f} %'
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Iterator, Sequence
 
+from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn.capacity import (
     Application,
     Node,
@@ -131,7 +132,9 @@ class _ClusterState:
         """Return what the scheduler waits for although the containers fit."""
         reserved = [app for app in self._apps if any(app.reserved) and app.id != self._id]
         if reserved:
-            return f"there is space, but YARN has reserved it for {reserved[0].label}"
+            return _("there is space, but YARN has reserved it for {label}").format(
+                label=reserved[0].label
+            )
         own = [app for app in self._apps if app.id == self._id]
         before = [
             app
@@ -139,8 +142,12 @@ class _ClusterState:
             if app.waits and own and app.started < own[0].started and app.queue == own[0].queue
         ]
         if before:
-            return f"queue {self._short}: {waiting_count(len(before), 'job')} before it"
-        return f"queue {self._short} has space; the scheduler is about to assign it"
+            return _("queue {short}: {waiting_count} before it").format(
+                short=self._short, waiting_count=waiting_count(len(before), "job")
+            )
+        return _("queue {short} has space; the scheduler is about to assign it").format(
+            short=self._short
+        )
 
     def _eligible_nodes(self, request: ContainerRequest) -> list[Node]:
         return [
@@ -153,15 +160,21 @@ class _ClusterState:
 
     def _no_suitable_node(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
         if not self._nodes:
-            return "the cluster has no running node"
+            return _("the cluster has no running node")
         allowed = queue.labels if queue is not None else None
         if request.label and allowed is not None and not {"*", request.label}.intersection(allowed):
-            return f"queue {self._short} may not use nodes with the label {request.label}"
+            return _("queue {short} may not use nodes with the label {label}").format(
+                short=self._short, label=request.label
+            )
         if request.label and not any(request.label in node.labels for node in self._nodes):
-            return f"no running node has the label {request.label}"
+            return _("no running node has the label {label}").format(label=request.label)
         if not self._eligible_nodes(request):
             where = ", ".join((*request.nodes, *request.racks)[:3])
-            return f"{where} is not running" if where else "all running nodes are labelled"
+            return (
+                _("{where} is not running").format(where=where)
+                if where
+                else _("all running nodes are labelled")
+            )
         return ""
 
     def _too_large(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
@@ -170,9 +183,13 @@ class _ClusterState:
             return ""
         node = nearest(nodes, request.size, free=False)
         kinds = node.total.lacks(request.size)
-        return (
-            f"no node is large enough for {amounts(request.size, kinds)}: the nearest, "
-            f"{node_name(node, nodes)}, has {amounts(node.total, kinds)} in all"
+        return _(
+            "no node is large enough for {amounts}: the nearest, {node_name}, has "
+            "{total_amounts} in all"
+        ).format(
+            amounts=amounts(request.size, kinds),
+            node_name=node_name(node, nodes),
+            total_amounts=amounts(node.total, kinds),
         )
 
     def _master_share(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
@@ -180,20 +197,28 @@ class _ClusterState:
             return ""
         kinds = queue.masters.minus(queue.masters_used).lacks(request.size)
         if kinds and any(queue.masters_used):
-            return (
-                f"queue {queue.name}: masters may hold {amounts(queue.masters, kinds)} in all and "
-                f"hold {amounts(queue.masters_used, kinds)}; this one needs "
-                f"{amounts(request.size, kinds)}"
+            return _(
+                "queue {queue}: masters may hold {amounts} in all and hold "
+                "{masters_used_amounts}; this one needs {size_amounts}"
+            ).format(
+                queue=queue.name,
+                amounts=amounts(queue.masters, kinds),
+                masters_used_amounts=amounts(queue.masters_used, kinds),
+                size_amounts=amounts(request.size, kinds),
             )
         own_use = queue.users.get(self._user)
         if own_use is None or queue.user_masters is None:
             return ""
         kinds = queue.user_masters.minus(own_use[2]).lacks(request.size)
         if kinds and any(own_use[2]):
-            return (
-                f"queue {queue.name}: your masters may hold {amounts(queue.user_masters, kinds)} "
-                f"and hold {amounts(own_use[2], kinds)}; this one needs "
-                f"{amounts(request.size, kinds)}"
+            return _(
+                "queue {queue}: your masters may hold {amounts} and hold {own_use_amounts}; "
+                "this one needs {size_amounts}"
+            ).format(
+                queue=queue.name,
+                amounts=amounts(queue.user_masters, kinds),
+                own_use_amounts=amounts(own_use[2], kinds),
+                size_amounts=amounts(request.size, kinds),
             )
         return ""
 
@@ -205,14 +230,22 @@ class _ClusterState:
             all_of_them = request.size.times(count)
             kinds = level.limit.lacks(all_of_them)
             if kinds:
-                subject = "this one needs" if count == 1 else f"{count} containers need"
+                subject = (
+                    _("this one needs")
+                    if count == 1
+                    else _("{count} containers need").format(count=count)
+                )
                 limit, needed = amounts(level.limit, kinds), amounts(all_of_them, kinds)
-                return f"queue {level.name} may hold {limit}, and {subject} {needed}"
+                return _("queue {level} may hold {limit}, and {subject} {needed}").format(
+                    level=level.name, limit=limit, subject=subject, needed=needed
+                )
             kinds = free.lacks(all_of_them)
             if kinds:
                 inside = [app for app in self._apps if _belongs(app, level)]
                 what = free_text(free, level.limit, kinds[0])
-                return f"queue {level.name} has {what}" + held_by(inside, kinds[0], self._id)
+                return _("queue {level} has {what}").format(level=level.name, what=what) + held_by(
+                    inside, kinds[0], self._id
+                )
         return ""
 
     def _user_limit(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
@@ -225,9 +258,9 @@ class _ClusterState:
             return ""
         own = [app for app in self._apps if app.user == self._user and _belongs(app, queue)]
         limit, used = amounts(own_use[1], kinds[:1]), amounts(own_use[0], kinds[:1])
-        return f"queue {queue.name} lets one user hold {limit} and you hold {used}" + held_by(
-            own, kinds[0], self._id
-        )
+        return _("queue {queue} lets one user hold {limit} and you hold {used}").format(
+            queue=queue.name, limit=limit, used=used
+        ) + held_by(own, kinds[0], self._id)
 
     def _node_space(self, request: ContainerRequest, count: int) -> str:
         nodes = self._eligible_nodes(request)
@@ -239,17 +272,23 @@ class _ClusterState:
             free, total = free.plus(node.free), total.plus(node.total)
         kinds = free.lacks(request.size.times(count))
         where = (
-            f"the nodes with the label {request.label} have" if request.label else "the cluster has"
+            _("the nodes with the label {label} have").format(label=request.label)
+            if request.label
+            else _("the cluster has")
         )
         if kinds:
             return f"{where} {free_text(free, total, kinds[0])}" + held_by(
                 self._apps, kinds[0], self._id
             )
         if fits:
-            return f"there is space for {fits} of {count} at present"
+            return _("there is space for {fits} of {count} at present").format(
+                fits=fits, count=count
+            )
         node = nearest(nodes, request.size, free=True)
         kinds, name = node.free.lacks(request.size), node_name(node, nodes)
-        lacking = f"no node has {amounts(request.size, kinds)} free: the nearest, {name}, has "
+        lacking = _("no node has {amounts} free: the nearest, {name}, has ").format(
+            amounts=amounts(request.size, kinds), name=name
+        )
         return lacking + amounts(node.free, kinds) + held_by(self._apps, kinds[0], self._id)
 
 
@@ -262,9 +301,11 @@ def free_text(free: Size, total: Size, kind: str) -> str:
     """Return ``2 of 4 GPUs free``."""
     have, of = getattr(free, kind), getattr(total, kind)
     if kind == "gpus":
-        return f"{have} of {of} GPU{'' if of == 1 else 's'} free"
+        return ngettext("{have} of {of} GPU free", "{have} of {of} GPUs free", of).format(
+            have=have, of=of
+        )
     unit = "MiB" if kind == "memory" else "vcores"
-    return f"{have} of {of} {unit} free"
+    return _("{have} of {of} {unit} free").format(have=have, of=of, unit=unit)
 
 
 def amounts(amount: Size, kinds: Sequence[str]) -> str:
@@ -276,7 +317,7 @@ def _parts(amount: Size, kinds: Sequence[str]) -> Iterator[str]:
     for kind in kinds:
         value = getattr(amount, kind)
         if kind == "memory":
-            yield f"{value} MiB"
+            yield _("{value} MiB").format(value=value)
         else:
             one = "GPU" if kind == "gpus" else "vcore"
             yield f"{value} {one}{'' if value == 1 else 's'}"
@@ -294,22 +335,27 @@ def held_by(apps: Sequence[Application], kind: str, own: str) -> str:
     holding = sorted((one for one in held if one[0] or one[1]), key=lambda one: -sum(one[:2]))
     parts = []
     for used, kept, app in holding[:_NAMED]:
-        holder = "this job" if app.id == own else app.label
+        holder = _("this job") if app.id == own else app.label
         if used:
-            parts.append(f"{holder} holds {_amount(used, kind)}")
+            parts.append(
+                _("{holder} holds {amount}").format(holder=holder, amount=_amount(used, kind))
+            )
         elif app.id != own:
             parts.append(
-                f"{_amount(kept, kind)} {'is' if kept == 1 else 'are'} reserved for {holder}"
+                ngettext(
+                    "{amount} is reserved for {holder}", "{amount} are reserved for {holder}", kept
+                ).format(amount=_amount(kept, kind), holder=holder)
             )
     more = holding[_NAMED:]
     if more:
         rest = _amount(sum(used + kept for used, kept, _ in more), kind)
-        parts.append(f"{'another holds' if len(more) == 1 else f'{len(more)} others hold'} {rest}")
+        others = ngettext("another holds {rest}", "{count} others hold {rest}", len(more))
+        parts.append(others.format(count=len(more), rest=rest))
     return "".join(f", {part}" for part in parts)
 
 
 def _amount(value: int, kind: str) -> str:
-    return f"{value} MiB" if kind == "memory" else str(value)
+    return _("{value} MiB").format(value=value) if kind == "memory" else str(value)
 
 
 def localizing_sentence(
@@ -330,7 +376,9 @@ def localizing_sentence(
     where = ""
     if hosts:
         where = " on " + (
-            ", ".join(hosts[:_NAMED]) if len(hosts) <= _NAMED else f"{len(hosts)} nodes"
+            ", ".join(hosts[:_NAMED])
+            if len(hosts) <= _NAMED
+            else _("{count} nodes").format(count=len(hosts))
         )
     sentence = f"localizing{where}{_duration(int(seconds))}"
     return sentence + (f": {what}" if what else "") + (f"; {ready}" if ready else "")
@@ -340,12 +388,12 @@ def _duration(seconds: int) -> str:
     if seconds < 10:
         return ""
     if seconds < 60:
-        return f" for {seconds // 10 * 10} s"
+        return _(" for {seconds} s").format(seconds=seconds // 10 * 10)
     minutes, rest = divmod(seconds, 60)
     half = " 30 s" if rest >= 30 and minutes < 10 else ""
-    return f" for {minutes} min{half}"
+    return _(" for {minutes} min{half}").format(minutes=minutes, half=half)
 
 
 def waiting_count(count: int, what: str) -> str:
     """Return ``1 job waits`` or ``3 jobs wait``."""
-    return f"1 {what} waits" if count == 1 else f"{count} {what}s wait"
+    return _("1 {what} waits").format(what=what) if count == 1 else f"{count} {what}s wait"

@@ -34,6 +34,7 @@ from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import new_record
 from submarine_runtime.storage import Scratch, WriteGate, open_store
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import wait_teller, write_traceback
 
 
@@ -52,7 +53,7 @@ class TaskAgent:
         role, config.index = split_task(self._task)
         if role != config.role:
             raise ValueError(f"{TASK_VARIABLE}={self._task}, but agent.json is of {config.role}")
-        host, _, port = environ[COORDINATOR_VARIABLE].rpartition(":")
+        host, _unused, port = environ[COORDINATOR_VARIABLE].rpartition(":")
         self._config = config
         self._secret = secret
         self._run: TaskRun | None = None
@@ -83,7 +84,10 @@ class TaskAgent:
             orders=orders,
             link=link,
             shipping=LogShippingThread(
-                lambda sentence: status.event("warning", f"Shipping waits: {sentence}"), wakeup.wake
+                lambda sentence: status.event(
+                    "warning", _("Shipping waits: {sentence}").format(sentence=sentence)
+                ),
+                wakeup.wake,
             ),
             logs=LogFiles(scratch),
             ports=Reservation(0),
@@ -122,7 +126,9 @@ class TaskAgent:
             write_traceback()
             if self._run is not None:
                 self._run.fence()
-            self._report_unstarted(Ending(EndReason.AGENT_LOST, f"The agent failed: {exc!r}"))
+            self._report_unstarted(
+                Ending(EndReason.AGENT_LOST, _("The agent failed: {error!r}").format(error=exc))
+            )
             self._context.link.wait_sent(TERMINATION_SECONDS)
             return 1
         finally:

@@ -9,6 +9,7 @@ from typing import Any, Mapping
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.task_run import TaskContext, TaskRun
 from submarine_runtime.storage import StoreError, retry
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import say
 
 #: Seconds for the last messages after SIGTERM; YARN's default grace is 0.25 s.
@@ -32,7 +33,7 @@ def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -
         if not whole:
             saved_outputs["missing"] = [
                 *saved_outputs["missing"],
-                "The end of its logs or outputs.",
+                _("The end of its logs or outputs."),
             ]
         numbers = {"epoch": run.epoch, "attempt": run.attempt_number}
         line = {**line, **numbers, "logs": run.attempt.log_lengths(), **saved_outputs}
@@ -63,7 +64,7 @@ def terminate(context: TaskContext, run: TaskRun | None) -> int:
         if memory is not None:
             lengths = run.attempt.log_lengths()
             context.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
-    event = {"type": "event", "kind": "terminated", "detail": "SIGTERM came from outside."}
+    event = {"type": "event", "kind": "terminated", "detail": _("SIGTERM came from outside.")}
     context.link.send(event)
     if run is not None:
         _ship_logs(context, TERMINATION_SECONDS)

@@ -24,6 +24,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, Store, wait_sentence
+from submarine_runtime.translation import _
 
 
 @dataclass
@@ -115,7 +116,7 @@ class TaskRun:
             self._send_state("ending")
             self.save()
             if not self._wait_saved(execute_orders=True) and self._stop_reason is None:
-                detail = "Its logs or outputs were not saved in time."
+                detail = _("Its logs or outputs were not saved in time.")
                 ending = Ending(EndReason.OUTPUT_NOT_SAVED, detail, ending.exit_code)
             elif self._saving is not None and self._saving.failure and self._stop_reason is None:
                 reason, detail = EndReason.OUTPUT_NOT_SAVED, self._saving.failure
@@ -208,7 +209,7 @@ class TaskRun:
 
     def _with_detail(self, ending: Ending) -> Ending:
         if ending.reason is EndReason.CANCELLED:
-            ending.detail = self._stop_reason or "The task was stopped."
+            ending.detail = self._stop_reason or _("The task was stopped.")
         return ending
 
     def _send_state(self, state: str, **fields: Any) -> None:
@@ -223,7 +224,7 @@ class TaskRun:
         orders = self._context.orders
         if orders.over:
             self.fence()
-            return _stopped("the link to the coordinator is over")
+            return _stopped(_("the link to the coordinator is over"))
         while True:
             order = orders.first()
             if order is None:
@@ -277,7 +278,11 @@ class TaskRun:
 
 def _stopped(why: str) -> dict[str, str]:
     """Return a request to end the program for an order, as opposed to a user's cancel."""
-    sentence = f"Stopped: {why.rstrip('.')}." if why else "Stopped by the coordinator."
+    sentence = (
+        _("Stopped: {why}.").format(why=why.rstrip("."))
+        if why
+        else _("Stopped by the coordinator.")
+    )
     return {"reason": EndReason.CANCELLED.value, "why": sentence}
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.record import Status
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import reachable_host
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class LiveViews:
                 on_renew,
             )
         except (OSError, ValueError) as exc:
-            self._status.event("warning", f"There is no live view: {exc}")
+            self._status.event("warning", _("There is no live view: {error}").format(error=exc))
             return
         self._server.start()
         announce(reachable_host(listen), self._server.port)

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.record import Status
+from submarine_runtime.translation import _
 
 UPDATE_SECONDS = 2.0
 _END_SECONDS = 2.0
@@ -57,7 +58,9 @@ class YarnPage:
                 stderr=subprocess.DEVNULL,
             )
         except OSError as exc:
-            self._status.event("yarn_page", f"There is no page on YARN: {exc.strerror}")
+            self._status.event(
+                "yarn_page", _("There is no page on YARN: {strerror}").format(strerror=exc.strerror)
+            )
             return
         try:
             self._communicate(helper)
@@ -78,9 +81,9 @@ class YarnPage:
         answer = json.loads(helper.stdout.readline(1 << 12) or b'{"why": "the helper ended"}')
         if not answer.get("ok"):
             why = str(answer.get("why", ""))[:300]
-            self._status.event("yarn_page", f"There is no page on YARN: {why}")
+            self._status.event("yarn_page", _("There is no page on YARN: {why}").format(why=why))
             return
-        self._status.event("yarn_page", "The job is on its YARN page.")
+        self._status.event("yarn_page", _("The job is on its YARN page."))
         sent: dict[str, Any] = {}
         over = False
         while True:

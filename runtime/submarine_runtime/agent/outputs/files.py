@@ -15,6 +15,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
 from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import StoreError
+from submarine_runtime.translation import _
 
 MAX_FILES = 20_000
 #: Maximum number of entries of the working directory that are considered.
@@ -58,7 +59,12 @@ def find_outputs(directories: Mapping[str, str], prefix: str = "") -> Iterator[O
                 count += 1
                 if count > MAX_FILES:
                     yield OutputFile(
-                        prefix + name, root, 0, f"More than {MAX_FILES} files: the rest of {name}."
+                        prefix + name,
+                        root,
+                        0,
+                        _("More than {max_files} files: the rest of {name}.").format(
+                            max_files=MAX_FILES, name=name
+                        ),
                     )
                     return
                 source = os.path.join(directory, file)
@@ -71,14 +77,32 @@ def _item(path: str, source: str) -> OutputFile:
         path.encode("utf-8")
         info = os.lstat(source)
     except UnicodeEncodeError:
-        return OutputFile(shown, source, 0, f"{shown!r} was not saved: its name is not UTF-8.")
+        return OutputFile(
+            shown,
+            source,
+            0,
+            _("{shown!r} was not saved: its name is not UTF-8.").format(shown=shown),
+        )
     except OSError as exc:
-        return OutputFile(shown, source, 0, f"{shown!r} was not saved: {exc.strerror}.")
+        return OutputFile(
+            shown,
+            source,
+            0,
+            _("{shown!r} was not saved: {strerror}.").format(shown=shown, strerror=exc.strerror),
+        )
     if not stat.S_ISREG(info.st_mode):
-        return OutputFile(shown, source, 0, f"{shown!r} was not saved: it is not a plain file.")
+        return OutputFile(
+            shown,
+            source,
+            0,
+            _("{shown!r} was not saved: it is not a plain file.").format(shown=shown),
+        )
     if any(ord(character) < 32 or character == "\x7f" for character in path):
         return OutputFile(
-            shown, source, 0, f"{shown!r} was not saved: control characters in its name."
+            shown,
+            source,
+            0,
+            _("{shown!r} was not saved: control characters in its name.").format(shown=shown),
         )
     return OutputFile(path, source, info.st_size)
 
@@ -107,7 +131,7 @@ def save_outputs(
             saved(item.path, upload(item.path, item.source))
         except StoreError as exc:
             failure = failure or str(exc)
-            missing(f"{item.path[:300]!r} was not saved: {exc}.")
+            missing(_("{path!r} was not saved: {error}.").format(path=item.path[:300], error=exc))
             if exc.transient:
                 return failure  # The time for retries is used up.
     return failure

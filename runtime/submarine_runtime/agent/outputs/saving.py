@@ -16,6 +16,7 @@ from submarine_runtime.agent.outputs.files import (
 from submarine_runtime.protocol import layout
 from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
+from submarine_runtime.translation import _
 
 MAX_LISTED = 500
 MAX_MISSING = 50
@@ -121,7 +122,7 @@ class OutputSaver:
 
     def _upload(self, path: str, source: str) -> int:
         if self._cancelled.is_set():
-            raise StoreError("the task was told to end", transient=True)
+            raise StoreError(_("the task was told to end"), transient=True)
         return retry(
             lambda: self._store.upload(path, source),
             lambda: self._deadline,
@@ -155,7 +156,7 @@ class VersionSaver:
     def save(self, order: Mapping[str, Any]) -> None:
         """Start; the answer is sent at the end."""
         if not self._busy.acquire(blocking=False):
-            error = "a version is being saved already"
+            error = _("a version is being saved already")
             self._send({"type": "saved", "id": order.get("id"), "error": error})
             return
         threading.Thread(target=self._run, args=(order,), name="save", daemon=True).start()

@@ -13,6 +13,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, make_directories
+from submarine_runtime.translation import _
 
 MAX_FILES = 100_000
 MAX_BYTES = 8 << 30
@@ -40,18 +41,20 @@ def unpack(bundle: str, directory: str) -> None:
         with zipfile.ZipFile(bundle) as archive:
             members = archive.infolist()
             if len(members) > MAX_FILES or sum(m.file_size for m in members) > MAX_BYTES:
-                raise BundleError("the bundle holds too many or too large files")
+                raise BundleError(_("the bundle holds too many or too large files"))
             for member in members:
                 _extract(archive, member, directory)
     except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as exc:
-        raise BundleError(f"the bundle is damaged: {exc}") from exc
+        raise BundleError(_("the bundle is damaged: {error}").format(error=exc)) from exc
 
 
 def safe_parts(name: str) -> list[str]:
     """Return the parts of a member's name; raise BundleError if it could leave the directory."""
     parts = name.rstrip("/").split("/")
     if "\\" in name or "\0" in name or any(part in ("", ".", "..") for part in parts):
-        raise BundleError(f"the bundle holds {name[:120]!r}, which is not a path inside it")
+        raise BundleError(
+            _("the bundle holds {name!r}, which is not a path inside it").format(name=name[:120])
+        )
     return parts
 
 
@@ -60,7 +63,11 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, directory: str) 
     path = os.path.join(directory, *safe_parts(member.orig_filename))
     mode = member.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG, stat.S_IFDIR):
-        raise BundleError(f"the bundle holds {member.filename[:120]!r}, which is not a plain file")
+        raise BundleError(
+            _("the bundle holds {filename!r}, which is not a plain file").format(
+                filename=member.filename[:120]
+            )
+        )
     if member.is_dir():
         make_directories(path)
         return
@@ -68,7 +75,9 @@ def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, directory: str) 
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 | mode & 0o100)
     except FileExistsError:
-        raise BundleError(f"the bundle holds {member.filename[:120]!r} twice") from None
+        raise BundleError(
+            _("the bundle holds {filename!r} twice").format(filename=member.filename[:120])
+        ) from None
     with archive.open(member) as source, os.fdopen(descriptor, "wb") as target:
         shutil.copyfileobj(source, target, 1 << 18)
 
@@ -96,7 +105,7 @@ def remove_checksum_files(root: str) -> int:
     for name in os.listdir(root):
         if not name.startswith(CHECKSUMMED):
             continue
-        for directory, _, files in os.walk(os.path.realpath(os.path.join(root, name))):
+        for directory, _unused, files in os.walk(os.path.realpath(os.path.join(root, name))):
             beside = set(files)
             for file in files:
                 if not (file.startswith(".") and file.endswith(".crc") and file[1:-4] in beside):
@@ -134,7 +143,10 @@ def copy_writable(scratch: Scratch, targets: Sequence[str]) -> Ending | None:
             os.unlink(path)
             os.rename(copy, path)
         except shutil.Error as exc:
-            return Ending(EndReason.LAUNCH_FAILED, f"{target} could not be copied: {exc}."[:500])
+            return Ending(
+                EndReason.LAUNCH_FAILED,
+                _("{target} could not be copied: {error}.").format(target=target, error=exc)[:500],
+            )
         except OSError as exc:
             return system_ending(exc)
     return None

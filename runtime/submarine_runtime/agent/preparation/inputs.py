@@ -25,6 +25,7 @@ from submarine_runtime.storage import (
     StoreError,
     make_directories,
 )
+from submarine_runtime.translation import _
 
 #: Limits the load on the NameNode and the memory for one input.
 MAX_FILES = 200_000
@@ -86,12 +87,14 @@ def fetch_inputs(
         try:
             files, single = fetching.retry(lambda one=one: list_input(store, one))  # type: ignore[misc]
         except StoreError as exc:
-            raise InputError(f"--input {one.name}: {exc}.") from exc
+            raise InputError(_("--input {one}: {error}.").format(one=one.name, error=exc)) from exc
         part = shares.get(one.name, WHOLE)
         if single and part.count > 1:
             raise InputError(
-                f"--input {one.name}: {one.source} is one file, and :shard divides the files of "
-                "a directory; leave :shard out, or name a directory."
+                _(
+                    "--input {one}: {source} is one file, and :shard divides the files of a "
+                    "directory; leave :shard out, or name a directory."
+                ).format(one=one.name, source=one.source)
             )
         found[one.name] = os.path.join(root, files[0].path) if single else root
         files = [] if part.count == 0 else files if single else share(files, part)
@@ -104,13 +107,18 @@ def fetch_inputs(
     try:
         fetching.fetch(requests, on_progress)
     except StoreError as exc:
-        raise InputError(f"An input could not be fetched: {exc}.") from exc
+        raise InputError(_("An input could not be fetched: {error}.").format(error=exc)) from exc
     except OSError as exc:
         reason = EndReason.LAUNCH_FAILED
         if exc.errno in (errno.ENOSPC, errno.EDQUOT):
             reason = EndReason.DISK_FULL
         where = exc.filename or scratch.root
-        raise InputError(f"Cannot write an input to {where}: {exc.strerror}.", reason) from exc
+        raise InputError(
+            _("Cannot write an input to {where}: {strerror}.").format(
+                where=where, strerror=exc.strerror
+            ),
+            reason,
+        ) from exc
     return found
 
 
@@ -162,8 +170,10 @@ def list_input(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
     entry = store.stat(one.source)
     if entry is None:
         raise InputError(
-            f"--input {one.name}: there is nothing at {one.source}. Check the URI, and that the "
-            "file was not moved or deleted since the job was submitted."
+            _(
+                "--input {one}: there is nothing at {source}. Check the URI, and that the file "
+                "was not moved or deleted since the job was submitted."
+            ).format(one=one.name, source=one.source)
         )
     if not entry.is_directory:
         return [SourceFile(os.path.basename(one.source.rstrip("/")), entry.size)], True
@@ -185,8 +195,10 @@ def _walk(store: Store, one: Input) -> list[SourceFile]:
                 found.append(SourceFile(path, entry.size))
         if len(found) + len(pending) > MAX_FILES:
             raise InputError(
-                f"--input {one.name}: more than {MAX_FILES} files below {one.source}; "
-                "pack them into fewer, or name a smaller directory."
+                _(
+                    "--input {one}: more than {max_files} files below {source}; pack them into "
+                    "fewer, or name a smaller directory."
+                ).format(one=one.name, max_files=MAX_FILES, source=one.source)
             )
     return sorted(found)
 
@@ -195,7 +207,9 @@ def _check_name(one: Input, entry: Entry) -> None:
     """Reject names that lead out of the input's directory."""
     if entry.name in (".", "..") or "/" in entry.name or "\0" in entry.name:
         raise InputError(
-            f"--input {one.name}: a file is named {entry.name!r}, which is not a valid name."
+            _("--input {one}: a file is named {entry!r}, which is not a valid name.").format(
+                one=one.name, entry=entry.name
+            )
         )
 
 
@@ -204,8 +218,9 @@ def _check_disk(scratch: Scratch, requests: Sequence[FileRequest]) -> None:
     free = shutil.disk_usage(scratch.root).free
     if needed > free:
         raise InputError(
-            f"The inputs need {needed / 2**30:.1f} GiB and the disk of {scratch.root} has "
-            f"{free / 2**30:.1f} GiB free. Divide them with :shard, or ask for a node with a "
-            "larger disk.",
+            _(
+                "The inputs need {needed:.1f} GiB and the disk of {root} has {free:.1f} GiB "
+                "free. Divide them with :shard, or ask for a node with a larger disk."
+            ).format(needed=needed / 2**30, root=scratch.root, free=free / 2**30),
             EndReason.DISK_FULL,
         )

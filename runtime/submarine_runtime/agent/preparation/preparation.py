@@ -11,6 +11,7 @@ from submarine_runtime.gpus import NoDeviceError, claim_gpus
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch, Store, StoreError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.preparation.inputs import Share
@@ -89,7 +90,7 @@ class Preparation:
         try:
             self._claim = claim_gpus(self._config, wait=self._wait_unless_over, report=report)
         except _Interrupted:
-            return Ending(EndReason.CANCELLED, "The task was stopped while it waited for a GPU.")
+            return Ending(EndReason.CANCELLED, _("The task was stopped while it waited for a GPU."))
         except NoDeviceError as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
@@ -118,8 +119,11 @@ class Preparation:
         if left:
             self._event(
                 "warning",
-                f"{left} checksum files (.NAME.crc) that YARN added to localized directories could "
-                "not be removed; a program that reads all files of the directory must skip them.",
+                _(
+                    "{left} checksum files (.NAME.crc) that YARN added to localized "
+                    "directories could not be removed; a program that reads all files of the "
+                    "directory must skip them."
+                ).format(left=left),
             )
         here = os.environ.get("PWD") or os.getcwd()
         return (
@@ -150,9 +154,12 @@ class Preparation:
         except InputError as exc:
             return Ending(exc.reason, str(exc)[:1000])
         except StoreError as exc:
-            return Ending(EndReason.INPUT_MISSING, f"An input could not be fetched: {exc}.")
+            return Ending(
+                EndReason.INPUT_MISSING,
+                _("An input could not be fetched: {error}.").format(error=exc),
+            )
         except _Interrupted:
-            return Ending(EndReason.CANCELLED, "The task was stopped while inputs were fetched.")
+            return Ending(EndReason.CANCELLED, _("The task was stopped while inputs were fetched."))
         self._shares = shares
         return None
 
@@ -160,7 +167,9 @@ class Preparation:
         if self._is_cancelled():
             raise _Interrupted
         share = done / total if total else 1.0
-        sentence = f"Fetching inputs: {done / 2**20:.0f} of {total / 2**20:.0f} MiB."
+        sentence = _("Fetching inputs: {done:.0f} of {total:.0f} MiB.").format(
+            done=done / 2**20, total=total / 2**20
+        )
         self._progress(sentence, round(share, 3))
 
     def release(self) -> None:
@@ -186,8 +195,10 @@ def image_ignored(directory: str, variables: Mapping[str, str]) -> Ending | None
     image = variables.get("YARN_CONTAINER_RUNTIME_DOCKER_IMAGE", "")[:200]
     return Ending(
         EndReason.LAUNCH_FAILED,
-        f"The cluster runs no Docker containers: YARN did not take the image {image} and started "
-        "the program on the node itself. Leave the image out, or ask the operator for YARN's "
-        "Docker runtime (LinuxContainerExecutor, with docker in "
-        "yarn.nodemanager.runtime.linux.allowed-runtimes).",
+        _(
+            "The cluster runs no Docker containers: YARN did not take the image {image} and "
+            "started the program on the node itself. Leave the image out, or ask the operator "
+            "for YARN's Docker runtime (LinuxContainerExecutor, with docker in "
+            "yarn.nodemanager.runtime.linux.allowed-runtimes)."
+        ).format(image=image),
     )

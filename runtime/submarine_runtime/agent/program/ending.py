@@ -14,6 +14,7 @@ from submarine_runtime.protocol.record import Failure
 
 # Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
 from submarine_runtime.record import memory_sentence
+from submarine_runtime.translation import _
 
 #: An unexplained SIGKILL counts as the kernel's if this share of the memory was in use.
 NEAR_LIMIT = 0.9
@@ -97,23 +98,31 @@ def _reason(facts: ProgramFacts, number: int | None) -> tuple[EndReason, str]:
     if facts.status == 0:
         return EndReason.SUCCEEDED, ""
     if facts.kind == "memory" or _memory_error(facts):
-        return EndReason.OUT_OF_MEMORY, f"MemoryError; the peak was {facts.peak:.0f} MiB."
+        return EndReason.OUT_OF_MEMORY, _("MemoryError; the peak was {peak:.0f} MiB.").format(
+            peak=facts.peak
+        )
     if number == signal.SIGKILL and _killed_for_memory(facts):
-        limit = f" of {facts.limit:.0f}" if facts.limit else ""
+        limit = _(" of {limit:.0f}").format(limit=facts.limit) if facts.limit else ""
         return (
             EndReason.OUT_OF_MEMORY,
-            f"The kernel killed the program when it used {facts.peak:.0f}{limit} MiB.",
+            _("The kernel killed the program when it used {peak:.0f}{limit} MiB.").format(
+                peak=facts.peak, limit=limit
+            ),
         )
     if facts.port_taken and number in (None, signal.SIGABRT, signal.SIGSEGV):
         return EndReason.ADDRESS_IN_USE, facts.port_taken
     # Libraries may abort a process that is ending with an exception.
     raised = number == signal.SIGABRT and facts.kind in _EXCEPTIONS
     if number is not None and not raised:
-        return EndReason.KILLED_BY_SIGNAL, f"Signal {number} ({signal_name(number)})."
+        return EndReason.KILLED_BY_SIGNAL, _("Signal {number} ({number_signal_name}).").format(
+            number=number, number_signal_name=signal_name(number)
+        )
     if facts.kind == "disk_full" or (facts.disk_full and not facts.kind):
         return EndReason.DISK_FULL, _sentence(facts)
     if facts.started is False or (facts.shell and facts.status in _LAUNCHER_EXITS):
-        return EndReason.LAUNCH_FAILED, facts.last_line or f"Exit code {facts.status}."
+        return EndReason.LAUNCH_FAILED, facts.last_line or _("Exit code {status}.").format(
+            status=facts.status
+        )
     if facts.kind == "import" or _import_error(facts):
         return EndReason.IMPORT_ERROR, _sentence(facts)
     return EndReason.PROGRAM_ERROR, _sentence(facts)
@@ -123,7 +132,7 @@ def _sentence(facts: ProgramFacts) -> str:
     failure = facts.failure
     if failure is None or facts.kind == "exit":
         tail = f": {facts.last_line}" if facts.last_line else "."
-        return f"Exit code {facts.status}{tail}"
+        return _("Exit code {status}{tail}").format(status=facts.status, tail=tail)
     return f"{failure.type}: {failure.message}" if failure.message else failure.type
 
 
@@ -177,7 +186,9 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
         return None
     return Ending(
         EndReason.OUT_OF_MEMORY,
-        f"{memory_sentence(used, config.memory)} Its container was ended.",
+        _("{memory_sentence} Its container was ended.").format(
+            memory_sentence=memory_sentence(used, config.memory)
+        ),
     )
 
 
@@ -190,6 +201,6 @@ def requested_ending(asked: dict[str, str]) -> Ending:
 
 def cancel_sentence(asked: dict[str, str]) -> str:
     """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
-    cancelled = f"Cancelled by {asked['by']}" if asked.get("by") else "Cancelled"
+    cancelled = _("Cancelled by {by}").format(by=asked["by"]) if asked.get("by") else "Cancelled"
     why = asked.get("why") or ""
     return f"{cancelled}: {why}." if why else f"{cancelled}."

@@ -14,6 +14,7 @@ from submarine_runtime.agent.program.environment import OWN, runtime_path
 from submarine_runtime.agent.program.failure import last_line
 from submarine_runtime.frameworks import Helper
 from submarine_runtime.processes import Guard
+from submarine_runtime.translation import _
 
 #: Seconds that a helper has to become ready.
 READY_SECONDS = 60.0
@@ -61,11 +62,15 @@ class HelperProcesses:
                 if process.poll() is not None:
                     said = last_line(self._log) or "nothing"
                     raise HelperError(
-                        f"A helper ended before it was {helper.ready!r}; it said {said}"
+                        _("A helper ended before it was {ready!r}; it said {said}").format(
+                            ready=helper.ready, said=said
+                        )
                     )
                 if time.monotonic() > deadline:
-                    late = f"was not {helper.ready!r} in {READY_SECONDS:g} s"
-                    raise HelperError(f"A helper {late}.")
+                    late = _("was not {ready!r} in {ready_seconds:g} s").format(
+                        ready=helper.ready, ready_seconds=READY_SECONDS
+                    )
+                    raise HelperError(_("A helper {late}.").format(late=late))
                 wait(_POLL_SECONDS)
 
     def _start(self, helper: Helper) -> subprocess.Popen[bytes]:

@@ -29,6 +29,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
+from submarine_runtime.translation import _
 
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
@@ -151,7 +152,9 @@ class ProgramMonitor:
                 ending = requested_ending(end_request)
                 self._stop(ending.reason, ending.detail, now)
             elif timeout is not None and now - self._began >= timeout:
-                self._stop(EndReason.TIMED_OUT, f"It ran for {timeout:g} s.", now)
+                self._stop(
+                    EndReason.TIMED_OUT, _("It ran for {timeout:g} s.").format(timeout=timeout), now
+                )
         elif self._kill_at is not None and now >= self._kill_at:
             self._program.signal(signal.SIGKILL)
             self._kill_at = now + 1.0
@@ -169,10 +172,9 @@ class ProgramMonitor:
         self._program.signal(signal.SIGKILL)
         self._kill_at = time.monotonic() + 1.0
         self.stopped = EndReason.OUT_OF_MEMORY
-        self.stopped_detail = (
-            f"{memory_sentence(used, self._config.memory or 0)} "
-            "It was ended before the whole container would be."
-        )
+        self.stopped_detail = _(
+            "{memory_sentence} It was ended before the whole container would be."
+        ).format(memory_sentence=memory_sentence(used, self._config.memory or 0))
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)
 
     def _check_first_line(self) -> None:
@@ -291,8 +293,11 @@ def monitor_program(
     program.release()
     # Children of a program that was told to end may need a little longer than the program.
     if left and watch.stopped is None:
-        what = "a process" if left == 1 else f"{left} processes"
-        status.event("warning", f"The agent ended {what} that the program had left behind.")
+        what = "a process" if left == 1 else _("{left} processes").format(left=left)
+        status.event(
+            "warning",
+            _("The agent ended {what} that the program had left behind.").format(what=what),
+        )
     status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
     facts = collect_facts(
         scratch,

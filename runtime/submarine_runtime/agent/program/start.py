@@ -26,6 +26,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.storage import Scratch
+from submarine_runtime.translation import _
 
 
 def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -> Setup | Ending:
@@ -33,7 +34,10 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
     task = f"{config.role}:{config.index}"
     me = next((member for member in members if member.task == task), None)
     if me is None:
-        return Ending(EndReason.LAUNCH_FAILED, f"The member list of the gang lacks {task}.")
+        return Ending(
+            EndReason.LAUNCH_FAILED,
+            _("The member list of the gang lacks {task}.").format(task=task),
+        )
     for leftover in ("failure.json", "returns.txt", layout.RESULT, "launch/started"):
         with suppress(FileNotFoundError):
             os.unlink(scratch.path(leftover))

@@ -14,6 +14,7 @@ from typing import Iterator, Mapping
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.storage import Appender, Store, StoreError
+from submarine_runtime.translation import _
 
 LARGEST_SEGMENT = 16 << 20
 LONGEST_INTERVAL = 300.0
@@ -173,7 +174,9 @@ class LogShipper:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         if not self._lock.acquire(timeout=LOCK_SECONDS):
-            raise StoreError(f"{self._stream} is being shipped by another thread", True)
+            raise StoreError(
+                _("{stream} is being shipped by another thread").format(stream=self._stream), True
+            )
         try:
             yield
         finally:

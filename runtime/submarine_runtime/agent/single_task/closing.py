@@ -23,6 +23,7 @@ from submarine_runtime.protocol.states import State
 from submarine_runtime.record import Status, UnsavedFiles, unsaved_sentences
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
+from submarine_runtime.translation import _
 
 #: Seconds that a child process has to publish the record while HDFS is not available, and seconds
 #: between two of its attempts.
@@ -101,8 +102,9 @@ class Finalization:
             lengths[f"{self._log_key}/{stream}"] = log.shipped
             if log.shipped < log.length():
                 self._status.miss(
-                    f"The end of {stream} is missing: {log.shipped} of {log.length()} bytes "
-                    "were saved."
+                    _(
+                        "The end of {stream} is missing: {shipped} of {length} bytes were saved."
+                    ).format(stream=stream, shipped=log.shipped, length=log.length())
                 )
         self._status.set_record(logs=lengths)
 
@@ -132,7 +134,7 @@ class Finalization:
         if not record_first:
             self._ship_logs()
         self.count_logs()
-        self._status.miss("Outputs were not saved: the container was killed.")
+        self._status.miss(_("Outputs were not saved: the container was killed."))
         if not self._status.state.ended:
             self.record_ending(ending)
         if record_first:

@@ -21,6 +21,7 @@ from submarine_runtime.protocol.quicklinks import resolve_links
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
 from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import reachable_host, wait_teller
 
 #: Seconds for saving after a cancel.
@@ -75,7 +76,9 @@ def single_task_context(
         shippers,
         status.events_after,
         cancel.cancel_by,
-        lambda sentence: status.event("warning", f"Shipping waits: {sentence}"),
+        lambda sentence: status.event(
+            "warning", _("Shipping waits: {sentence}").format(sentence=sentence)
+        ),
     )
     return SingleTaskContext(store, lease, logs, preparing, shippers, publisher)
 

@@ -39,6 +39,7 @@ from submarine_runtime.storage import (
     open_store,
     retry,
 )
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, say, write_traceback
 
 if TYPE_CHECKING:
@@ -98,7 +99,9 @@ class SingleTaskAgent:
             if self._wakeup.terminated:
                 return self._terminate()
             write_traceback()
-            return self._finish_terminated(EndReason.AGENT_LOST, f"The agent failed: {exc!r}")
+            return self._finish_terminated(
+                EndReason.AGENT_LOST, _("The agent failed: {error!r}").format(error=exc)
+            )
 
     def _watch_parent(self, parent: int) -> None:
         """End the task after the process that started the agent has died: YARN's container ended.
@@ -113,8 +116,8 @@ class SingleTaskAgent:
 
     def _terminate(self) -> int:
         if self._orphaned:
-            return self._finish_terminated(EndReason.MASTER_LOST, "The application master died.")
-        return self._finish_terminated(EndReason.KILLED_ON_CLUSTER, "SIGTERM came from outside.")
+            return self._finish_terminated(EndReason.MASTER_LOST, _("The application master died."))
+        return self._finish_terminated(EndReason.KILLED_ON_CLUSTER, _("SIGTERM came from outside."))
 
     def _claimed_run(self) -> int:
         status = self._status

@@ -32,6 +32,7 @@ from submarine_runtime.storage import (
     StoreError,
     make_directories,
 )
+from submarine_runtime.translation import _
 
 #: Maximum number of seconds between two checks for a new snapshot.
 LONGEST_PAUSE = 5.0
@@ -112,7 +113,10 @@ class ChiefCheckpoints:
                 self._failing = False
             except (StoreError, OSError) as exc:
                 if not self._failing and not self._stopped.is_set():
-                    self._on_event("warning", f"The chief's checkpoints are not copied: {exc}.")
+                    self._on_event(
+                        "warning",
+                        _("The chief's checkpoints are not copied: {error}.").format(error=exc),
+                    )
                 self._failing = True
             self._stopped.wait(pause)
 
@@ -224,8 +228,12 @@ class ChiefCheckpoints:
         self._copies.pop(path, None)
         if path not in self._warned:
             self._warned.add(path)
-            sentence = f"The chief's checkpoint file {path[:300]!r} is not copied: the evaluator"
-            self._on_event("warning", f"{sentence} has a file of this name.")
+            sentence = _(
+                "The chief's checkpoint file {path!r} is not copied: the evaluator"
+            ).format(path=path[:300])
+            self._on_event(
+                "warning", _("{sentence} has a file of this name.").format(sentence=sentence)
+            )
 
     def _remove(self, now: float) -> None:
         """Remove copies one interval after the chief deleted the files, unless they are open."""

@@ -33,6 +33,7 @@ from submarine_runtime.snapshots import (
     task_directory,
 )
 from submarine_runtime.storage import Scratch, Store, StoreError, UnconfirmedError, wait_sentence
+from submarine_runtime.translation import _
 
 #: Seconds between two scans after a change.
 SCAN_SECONDS = 1.0
@@ -269,7 +270,11 @@ class SyncThread:
 
     def _handle_failure(self, sentence: str, pause: float, transient: bool) -> float:
         if not self._failing:
-            self._on_event("warning", f"Checkpoints are not synced for now: {sentence}.", {})
+            self._on_event(
+                "warning",
+                _("Checkpoints are not synced for now: {sentence}.").format(sentence=sentence),
+                {},
+            )
         self._failing = True
         longest = LONGEST_BACKOFF if transient else 4 * LONGEST_BACKOFF
         if self._deadline is not None:
@@ -300,7 +305,13 @@ class SyncThread:
         except OSError as exc:
             if not part.given_up:
                 part.given_up = True
-                self._on_event("warning", f"{part.part} is not synced: {exc.strerror}.", {})
+                self._on_event(
+                    "warning",
+                    _("{part} is not synced: {strerror}.").format(
+                        part=part.part, strerror=exc.strerror
+                    ),
+                    {},
+                )
 
     def _last_round(self) -> None:
         """Synchronize a last time, after the end of the program."""
@@ -319,7 +330,9 @@ class SyncThread:
             return
         self._reported = True
         data: dict[str, object] = {"part": part.part, "number": part.number, "files": part.files}
-        self._on_event("snapshot", f"The first snapshot of {part.part} is complete.", data)
+        self._on_event(
+            "snapshot", _("The first snapshot of {part} is complete.").format(part=part.part), data
+        )
 
     def _ship_growing(self) -> None:
         if self._event_files.ship(last=self._deadline is not None):
@@ -327,7 +340,7 @@ class SyncThread:
 
     def _recovered(self) -> None:
         if self._failing:
-            self._on_event("synced", "Checkpoints are synced again.", {})
+            self._on_event("synced", _("Checkpoints are synced again."), {})
         self._failing = False
 
     def _prune_older(self) -> None:

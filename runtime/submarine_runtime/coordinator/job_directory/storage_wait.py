@@ -7,6 +7,7 @@ from typing import Callable, TypeVar
 
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.storage import StoreError, retry, wait_sentence
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 #: Maximal seconds between two attempts, and seconds between two lines of the container's log.
@@ -73,15 +74,19 @@ class StorageWait:
             return retry(attempt, began + self._seconds, wait=wait, longest=MAX_PAUSE)
         except StoreError as exc:
             if exc.transient:
-                sentence = f"{self._name} did not answer for {self._seconds:.0f} s: {exc}"
+                sentence = _("{name} did not answer for {seconds:.0f} s: {error}").format(
+                    name=self._name, seconds=self._seconds, error=exc
+                )
                 raise StoreError(sentence, transient=True) from exc
             raise
 
     def summary(self) -> str:
         """Return a sentence about the wait, for the job's events."""
-        return f"The coordinator waited {self.waited:.0f} s for {self._name}."
+        return _("The coordinator waited {waited:.0f} s for {name}.").format(
+            waited=self.waited, name=self._name
+        )
 
 
 def storage_name(kind: str) -> str:
     """Return the name of a store's file system for users."""
-    return "HDFS" if kind == "webhdfs" else "the file system of the job directory"
+    return "HDFS" if kind == "webhdfs" else _("the file system of the job directory")

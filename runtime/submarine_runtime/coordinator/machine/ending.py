@@ -19,6 +19,7 @@ from submarine_runtime.coordinator.machine.state import (
 from submarine_runtime.frameworks import crew_of, not_collective_sentence, world_size
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: Seconds that the other tracked tasks have to end by themselves once the job has succeeded.
 LINGER = 2.0
@@ -104,7 +105,9 @@ def _may_end_by_itself(job: JobState, task: Task, now: float) -> bool:
 def _release_remaining(job: JobState) -> None:
     for task in job.tasks.values():
         if task.stage in MONITORED:
-            job.missing.append(f"{task.name} did not leave in time: its log may lack its end.")
+            job.missing.append(
+                _("{task} did not leave in time: its log may lack its end.").format(task=task.name)
+            )
             job.actions.append(ReleaseContainer(task.seat))
             task.stage = Stage.GONE
 
@@ -156,7 +159,11 @@ def _succeeded(task: Task) -> bool:
 
 
 def _outcome_of_task(task: Task, outcome: Outcome) -> Outcome:
-    detail = f"{task.name}: {outcome.detail}" if outcome.detail else f"{task.name} failed."
+    detail = (
+        f"{task.name}: {outcome.detail}"
+        if outcome.detail
+        else _("{task} failed.").format(task=task.name)
+    )
     return Outcome(
         outcome.reason, detail, outcome.exit_code, outcome.signal, failure=outcome.failure
     )

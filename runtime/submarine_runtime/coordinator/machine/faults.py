@@ -30,6 +30,7 @@ from submarine_runtime.coordinator.machine.state import (
 )
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: Restarts after these reasons are not counted.
 UNCOUNTED = frozenset({EndReason.PREEMPTED, EndReason.NODE_LOST})
@@ -70,7 +71,10 @@ def handle_fault(
     if reason in NODE_REASONS and task.node not in ("", LOCAL_NODE):
         job.node_faults[task.node] = job.node_faults.get(task.node, 0) + 1
         if job.node_faults[task.node] == MAX_NODE_FAULTS:
-            job.add_event("warning", f"{task.node} has failed twice and is avoided from now on.")
+            job.add_event(
+                "warning",
+                _("{node} has failed twice and is avoided from now on.").format(node=task.node),
+            )
     if not task.in_gang:
         _handle_sidecar_fault(job, task, now, outcome)
         return
@@ -103,7 +107,11 @@ def _restart_within_limit(
     free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
     used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
-        reached = f"Not restarted: the limit of {limit} restarts is reached." if why else ""
+        reached = (
+            _("Not restarted: the limit of {limit} restarts is reached.").format(limit=limit)
+            if why
+            else ""
+        )
         _fail_task(job, task, now, outcome, "limit", reached)
         return
     job.free_restarts += free
@@ -114,7 +122,9 @@ def _restart_within_limit(
     if free:
         rule = "uncounted"
     elif why:
-        why = f"{why}; restart {job.restarts} of {limit}."
+        why = _("{why}; restart {restarts} of {limit}.").format(
+            why=why, restarts=job.restarts, limit=limit
+        )
     _restart(job, task, now, outcome, why, rule)
 
 
@@ -151,7 +161,9 @@ def _defer_decision(job: JobState, task: Task, now: float, outcome: Outcome) -> 
     if job.pending_decision is None:
         wait = job.config.lost_after + job.config.lost_margin
         job.pending_decision = PendingDecision(now + wait)
-        plan = f"A restart is decided when the other tasks have ended, in {wait:g} s at the latest."
+        plan = _(
+            "A restart is decided when the other tasks have ended, in {wait:g} s at the latest."
+        ).format(wait=wait)
         detail = f"{_as_sentence(outcome.detail)} {plan}".strip()
     else:
         detail = _as_sentence(outcome.detail)
@@ -174,7 +186,7 @@ def decide_restart(job: JobState, now: float) -> None:
     name, outcome = found or pending_decision.failures[0]
     task = job.tasks[name]
     if found is None:
-        why = "Only errors of connections between tasks were found"
+        why = _("Only errors of connections between tasks were found")
         _restart_within_limit(job, task, now, outcome, why, "connection")
     elif is_abort(outcome):
         _restart_within_limit(job, task, now, outcome)
@@ -198,19 +210,19 @@ def _restart_after_error(job: JobState, task: Task, now: float, outcome: Outcome
     progress = progress_since_start(job)
     if progress is Progress.STEP and job.free_restarts < MAX_FREE_RESTARTS:
         job.free_restarts += 1
-        why = "The job has made progress since it last started; not counted."
+        why = _("The job has made progress since it last started; not counted.")
         _restart(job, task, now, outcome, why, "progress")
     elif progress is not Progress.NONE:
-        why = "The job has a later restore point than the one that it last started from"
+        why = _("The job has a later restore point than the one that it last started from")
         _restart_within_limit(job, task, now, outcome, why, "snapshot")
     elif job.epoch == 1:
-        why = "Not restarted: the job has made no progress since it started."
+        why = _("Not restarted: the job has made no progress since it started.")
         _fail_task(job, task, now, outcome, "no_progress", why)
     elif job.last_cause == cause_key(outcome):
-        why = "Not restarted: the same error again, and no progress since the job last started."
+        why = _("Not restarted: the same error again, and no progress since the job last started.")
         _fail_task(job, task, now, outcome, "same_cause", why)
     else:
-        why = "No progress since the job last started, but another error than the last time"
+        why = _("No progress since the job last started, but another error than the last time")
         _restart_within_limit(job, task, now, outcome, why, "other_cause")
 
 
@@ -223,8 +235,13 @@ def _restart(job: JobState, task: Task, now: float, outcome: Outcome, why: str, 
     task.restarts += 1
     in_place = job.config.restart_in_place or task.restarts_alone
     alone = in_place and job.phase is JobPhase.RUNNING
-    how = "the task" if alone or job.phase is not JobPhase.RUNNING else "the gang"
-    parts = [f"{task.name}:", _as_sentence(outcome.detail), why, f"Restarting {how}."]
+    how = _("the task") if alone or job.phase is not JobPhase.RUNNING else _("the gang")
+    parts = [
+        f"{task.name}:",
+        _as_sentence(outcome.detail),
+        why,
+        _("Restarting {how}.").format(how=how),
+    ]
     job.add_event(
         "restart",
         " ".join(filter(None, parts)),
@@ -263,7 +280,7 @@ def restart_gang(job: JobState, now: float) -> None:
     for task in job.gang:
         task.start_requested = False
         if task.stage in (Stage.STARTING, Stage.RUNNING):
-            stop_task(job, task, now, "the gang restarts")
+            stop_task(job, task, now, _("the gang restarts"))
     _request_new_ports(job)
     start_gathering(job, now)
 
@@ -278,8 +295,10 @@ def stop_task(job: JobState, task: Task, now: float, why: str) -> None:
 
 def _renew_ports(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
     job.port_renewals += 1
-    subject = "It" if task.restarts_alone else "The gang"
-    detail = f"{task.name}: {_as_sentence(outcome.detail)} {subject} gets new ports."
+    subject = "It" if task.restarts_alone else _("The gang")
+    detail = _("{task}: {detail} {subject} gets new ports.").format(
+        task=task.name, detail=_as_sentence(outcome.detail), subject=subject
+    )
     job.add_event("ports", detail, task.name)
     if task.restarts_alone:
         task.start_requested = job.phase is JobPhase.RUNNING
@@ -307,11 +326,21 @@ def _request_new_ports_of(job: JobState, task: Task) -> None:
 def _handle_sidecar_fault(job: JobState, task: Task, now: float, outcome: Outcome) -> None:
     if task.restarts >= MAX_SIDECAR_RESTARTS:
         task.failed, task.start_requested = True, False
-        job.add_event("warning", f"{task.name} is not restarted again: {outcome.detail}", task.name)
+        job.add_event(
+            "warning",
+            _("{task} is not restarted again: {detail}").format(
+                task=task.name, detail=outcome.detail
+            ),
+            task.name,
+        )
         return
     task.restarts += 1
     job.add_event(
-        "restart", f"{task.name}: {_as_sentence(outcome.detail)} Restarting it.", task.name
+        "restart",
+        _("{task}: {detail} Restarting it.").format(
+            task=task.name, detail=_as_sentence(outcome.detail)
+        ),
+        task.name,
     )
     if _needs_new_container(job, task):
         release_container(job, task)

@@ -24,6 +24,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn import localizing_sentence
 
 #: Seconds for which a gang with its minimum of tasks waits for the others.
@@ -82,7 +83,12 @@ def start_gang_if_ready(job: JobState, now: float) -> None:
     job.members = tuple(job.members_by_task.values())
     for task in chosen:
         task.epoch, task.attempt, task.start_requested, task.outcome = job.epoch, 0, True, None
-    job.add_event("gang", f"{len(chosen)} tasks start.", epoch=job.epoch, restarts=job.restarts)
+    job.add_event(
+        "gang",
+        _("{count} tasks start.").format(count=len(chosen)),
+        epoch=job.epoch,
+        restarts=job.restarts,
+    )
 
 
 def _tasks_to_start(job: JobState, now: float) -> list[Task] | None:
@@ -181,7 +187,9 @@ def waiting_sentence(job: JobState, now: float) -> str:
     waiting = [task for task in gang if task.stage is Stage.REQUESTED]
     if job.phase is JobPhase.BACKOFF:
         left = max(0.0, job.backoff_until - now)
-        return f"The cluster did not give all containers in time; the next try is in {left:.0f} s."
+        return _(
+            "The cluster did not give all containers in time; the next try is in {left:.0f} s."
+        ).format(left=left)
     localizes = _localizing_part(job, now)
     waiting = [task for task in waiting if not task.localizing]
     if not waiting:
@@ -195,7 +203,9 @@ def waiting_sentence(job: JobState, now: float) -> str:
     have = len(gang) - len(waiting)
     what = " and ".join(f"{count} {_size(*size, count)}" for size, count in counts.items())
     passed = f" {now - since:.0f} s" if now - since >= 1.0 else ""
-    sentence = f"{have} of {len(gang)} containers, waiting{passed} for {what}"
+    sentence = _("{have} of {count} containers, waiting{passed} for {what}").format(
+        have=have, count=len(gang), passed=passed, what=what
+    )
     return f"{sentence}; {localizes}" if localizes else sentence
 
 
@@ -208,16 +218,22 @@ def _localizing_part(job: JobState, now: float) -> str:
     since = min(task.placed_at for task in found if task.placed_at is not None)
     what = "; ".join(dict.fromkeys(t.orders.localizes for t in found if t.orders.localizes))
     ready = len(gang) - sum(task.stage is Stage.REQUESTED for task in gang)
-    progress = f"{ready} of {len(gang)} tasks {'is' if ready == 1 else 'are'} ready"
+    progress = ngettext(
+        "{ready} of {count} tasks is ready", "{ready} of {count} tasks are ready", ready
+    ).format(ready=ready, count=len(gang))
     return localizing_sentence([task.placed_on for task in found], now - since, what, progress)
 
 
 def _size(memory: int, vcores: int, gpus: int, count: int) -> str:
     each = " each" if count > 1 else ""
     if gpus:
-        return f"with {gpus} GPU{'s' if gpus > 1 else ''}{each}"
-    size = f"{memory} MiB, " if memory else ""
-    return f"with {size}{vcores} vcore{'s' if vcores > 1 else ''}{each}"
+        return ngettext("with {gpus} GPU{each}", "with {gpus} GPUs{each}", gpus).format(
+            gpus=gpus, each=each
+        )
+    size = _("{memory} MiB, ").format(memory=memory) if memory else ""
+    return ngettext(
+        "with {size}{vcores} vcore{each}", "with {size}{vcores} vcores{each}", vcores
+    ).format(size=size, vcores=vcores, each=each)
 
 
 def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | None:
@@ -248,7 +264,11 @@ def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | No
     jitter = random.Random(f"{job.config.job_id}:{job.config.intent}:{job.gang_tries}")  # noqa: S311
     base = min(MAX_BACKOFF, max(1.0, timeout / 4) * 2 ** (job.gang_tries - 1))
     job.phase, job.backoff_until = JobPhase.BACKOFF, now + base * jitter.uniform(0.5, 1.5)
-    job.add_event("gang", f"All containers are released: {sentence}.", tries=job.gang_tries)
+    job.add_event(
+        "gang",
+        _("All containers are released: {sentence}.").format(sentence=sentence),
+        tries=job.gang_tries,
+    )
     return None
 
 
@@ -269,7 +289,7 @@ def dismiss_agent(job: JobState, task: Task, now: float) -> None:
     seat, grace = task.seat, job.config.kill_grace
     if task.stage in ACTIVE:
         job.actions.append(
-            SendMessage(seat, {"type": "stop", "why": "the gang restarts", "grace": grace})
+            SendMessage(seat, {"type": "stop", "why": _("the gang restarts"), "grace": grace})
         )
         late = now + grace + job.config.lost_after + job.config.lost_margin
         job.fences[seat] = (late, task.name)

@@ -22,6 +22,7 @@ from submarine_runtime.coordinator.machine.state import (
 )
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _
 
 #: Seconds from the grant of a container to the registration of its agent; includes localizing.
 REGISTRATION_TIMEOUT = 900.0
@@ -34,9 +35,11 @@ def check_deadlines(job: JobState, task: Task, now: float) -> None:
         and task.stop_deadline is not None
         and now >= task.stop_deadline
     ):
-        _lose_task(job, task, now, now, "Its program did not stop in time.")
+        _lose_task(job, task, now, now, _("Its program did not stop in time."))
     elif task.stage is Stage.REQUESTED and now - (task.placed_at or now) > REGISTRATION_TIMEOUT:
-        detail = f"Its agent did not register within {REGISTRATION_TIMEOUT:.0f} s."
+        detail = _("Its agent did not register within {registration_timeout:.0f} s.").format(
+            registration_timeout=REGISTRATION_TIMEOUT
+        )
         release_container(job, task)
         handle_fault(job, task, now, Outcome(EndReason.LAUNCH_FAILED, detail))
 
@@ -61,7 +64,11 @@ def _report_missing_log(job: JobState, task: Task) -> None:
     """Note in the record that the end of the log may be missing."""
     if task.stage in MONITORED and task.epoch:
         attempt = attempt_name(task.epoch, task.attempt)
-        job.missing.append(f"{task.name}/{attempt} was lost: its log may lack its end.")
+        job.missing.append(
+            _("{task}/{attempt} was lost: its log may lack its end.").format(
+                task=task.name, attempt=attempt
+            )
+        )
 
 
 def lost_agent_events(job: JobState, now: float) -> list[dict[str, Any]]:
@@ -79,7 +86,13 @@ def agent_lost(job: JobState, event: Event, now: float) -> None:
     task = registration.task_of_seat(job, event)
     if task is not None and task.stage in MONITORED:
         last_contact = float(event["heard"])
-        _lose_task(job, task, now, last_contact, f"No heartbeat for {now - last_contact:.0f} s.")
+        _lose_task(
+            job,
+            task,
+            now,
+            last_contact,
+            _("No heartbeat for {now:.0f} s.").format(now=now - last_contact),
+        )
 
 
 def container_ended(job: JobState, event: Event, now: float) -> None:
@@ -100,7 +113,7 @@ def container_ended(job: JobState, event: Event, now: float) -> None:
     if done and job.phase is JobPhase.RUNNING and not failed:
         return  # The program had ended, and its end is handled already.
     reason = EndReason(event.get("reason") or EndReason.AGENT_LOST)
-    detail = str(event.get("detail") or "Its container ended.")
+    detail = str(event.get("detail") or _("Its container ended."))
     handle_fault(job, task, now, Outcome(reason, detail[:1000]))
 
 

@@ -21,6 +21,7 @@ from submarine_runtime.coordinator.machine.state import (
 )
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _
 
 #: Containers of one task that are released because of their node; then any node is accepted.
 MAX_REFUSALS = 12
@@ -81,9 +82,9 @@ def register_agent(job: JobState, event: Event, now: float) -> None:
     seat, nonce = str(event.get("seat")), str(event.get("nonce") or "")
     task = task_of_seat(job, event)
     if task is None or task.stage in (Stage.NONE, Stage.GONE):
-        _refuse_agent(job, seat, "this seat was assigned to another container")
+        _refuse_agent(job, seat, _("this seat was assigned to another container"))
     elif task.nonce and task.nonce != nonce:
-        _refuse_agent(job, seat, "another agent has this seat")
+        _refuse_agent(job, seat, _("another agent has this seat"))
     elif task.stage is Stage.REQUESTED:
         _register_first(job, task, event, nonce, now)
     else:
@@ -101,7 +102,11 @@ def _register_first(job: JobState, task: Task, event: Event, nonce: str, now: fl
     if why and task.refusals < MAX_REFUSALS and job.verdict is None:
         task.refusals += 1
         _refuse_agent(job, task.seat, why)
-        job.add_event("refused", f"{task.name} on {node}: {why}", task.name)
+        job.add_event(
+            "refused",
+            _("{task} on {node}: {why}").format(task=task.name, node=node, why=why),
+            task.name,
+        )
         old = task.seat
         request_container(job, task, now, delayed=True)
         job.seats.pop(old, None)
@@ -121,14 +126,16 @@ def _welcome(job: JobState, task: Task) -> None:
 
 def _rejection_reason(job: JobState, task: Task, node: str, host: str) -> str:
     if host in task.orders.avoid or node in task.orders.avoid:
-        return "the job avoids this node"
+        return _("the job avoids this node")
     if job.node_faults.get(node, 0) >= MAX_NODE_FAULTS:
-        return "this node has failed twice"
+        return _("this node has failed twice")
     if task.orders.spread:
         for other in job.tasks.values():
             same = other.orders is task.orders and other is not task
             if same and other.node == node and other.member is not None:
-                return f"{other.name} runs on this node already, and the role is spread out"
+                return _("{other} runs on this node already, and the role is spread out").format(
+                    other=other.name
+                )
     return ""
 
 

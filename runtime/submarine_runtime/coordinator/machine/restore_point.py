@@ -14,6 +14,7 @@ from enum import Enum
 from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
 from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.translation import _, ngettext
 
 #: Training progress at which a file was written: one number or several, the most significant first.
 Step = Tuple[int, ...]
@@ -91,10 +92,14 @@ class Snapshot:
     def label(self) -> str:
         """Its name in messages, ``snapshot 7 of worker:0 e1-a1``."""
         if self.origin == FINAL:
-            return f"the final checkpoints of {self.task} of {self.job.rpartition('/')[2]}"
+            return _("the final checkpoints of {task} of {job}").format(
+                task=self.task, job=self.job.rpartition("/")[2]
+            )
         if self.origin == PATH:
-            return f"the files of {self.task} at {self.job}"
-        return f"snapshot {self.number} of {self.task} e{self.epoch}-a{self.attempt}"
+            return _("the files of {task} at {job}").format(task=self.task, job=self.job)
+        return _("snapshot {number} of {task} e{epoch}-a{attempt}").format(
+            number=self.number, task=self.task, epoch=self.epoch, attempt=self.attempt
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -188,17 +193,19 @@ class RestorePoint:
 
     def sentence(self) -> str:
         """Return one sentence that describes the restore point."""
-        at = f" at step {step_text(self.step)}" if self.step is not None else ""
+        at = _(" at step {step}").format(step=step_text(self.step)) if self.step is not None else ""
         first = next(iter(self.parts.values())).snapshot if self.parts else None
         if first is None:
-            return "The gang starts from the beginning."
+            return _("The gang starts from the beginning.")
         if self.rule == "chief":
-            return f"All tasks restore {first.label}{at} (rule chief)."
+            return _("All tasks restore {label}{at} (rule chief).").format(label=first.label, at=at)
         if self.rule == EACH:
-            return "Each task restores its own newest checkpoints."
+            return _("Each task restores its own newest checkpoints.")
         if self.rule == "round":
-            return f"Each task restores its own files of snapshot round {self.round} (rule own)."
-        return f"Each task restores its own files{at} (rule own)."
+            return _(
+                "Each task restores its own files of snapshot round {round} (rule own)."
+            ).format(round=self.round)
+        return _("Each task restores its own files{at} (rule own).").format(at=at)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON values."""
@@ -528,13 +535,23 @@ def _common(
     if all(offers.values()):
         common = set.intersection(*offers.values())
         if not common:
-            listed = "; ".join(f"{task} has {_listed(offers[task])}" for task in writers)
-            sentence = "The tasks' checkpoints have no step in common, so the gang starts from the "
-            return RestorePoint("beginning", warnings=(f"{sentence}beginning: {listed}.",))
+            listed = "; ".join(
+                _("{task} has {offers}").format(task=task, offers=_listed(offers[task]))
+                for task in writers
+            )
+            sentence = _(
+                "The tasks' checkpoints have no step in common, so the gang starts from the "
+            )
+            return RestorePoint(
+                "beginning",
+                warnings=(
+                    _("{sentence}beginning: {listed}.").format(sentence=sentence, listed=listed),
+                ),
+            )
         step = max(common)
         parts = {task: _at_step(contents[task], step) for task in writers}
         return RestorePoint("own", step, None, "", parts)
-    why = "The tasks' checkpoints carry no steps that can be compared"
+    why = _("The tasks' checkpoints carry no steps that can be compared")
     rounds = {task: _rounds(contents[task], completed.get(task)) for task in writers}
     last = min(max(task_rounds, default=0) for task_rounds in rounds.values())
     parts = {}
@@ -543,9 +560,11 @@ def _common(
         if before:
             parts[task] = _in_round(before, last).part(None)
     if last < 1 or len(parts) < len(writers):
-        sentence = "and no snapshot round is complete, so the gang starts from the beginning."
+        sentence = _("and no snapshot round is complete, so the gang starts from the beginning.")
         return RestorePoint("beginning", warnings=(f"{why}, {sentence}",))
-    rule = "the tasks restore their newest common snapshot round, in which their steps may differ."
+    rule = _(
+        "the tasks restore their newest common snapshot round, in which their steps may differ."
+    )
     return RestorePoint("round", None, last, "", parts, (f"{why}: {rule}",))
 
 
@@ -584,9 +603,13 @@ def _share(
     warnings = list(chosen.warnings)
     named = [task for task in without if task not in optional]
     if named:
-        listed = ", ".join(named[:_LISTED]) + (" and others" if len(named) > _LISTED else "")
+        listed = ", ".join(named[:_LISTED]) + (_(" and others") if len(named) > _LISTED else "")
         have = "has" if len(named) == 1 else "have"
-        lacking = f"no checkpoints of {'its' if len(named) == 1 else 'their'} own"
-        warnings.append(f"{listed} {have} {lacking} and the files of {source} are restored there.")
+        lacking = ngettext("no checkpoints of its own", "no checkpoints of their own", len(named))
+        warnings.append(
+            _("{listed} {have} {lacking} and the files of {source} are restored there.").format(
+                listed=listed, have=have, lacking=lacking, source=source
+            )
+        )
     ordered = {task: parts[task] for task in tasks}
     return replace(chosen, source=source, parts=ordered, warnings=tuple(warnings))

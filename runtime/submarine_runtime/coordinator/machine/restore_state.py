@@ -36,6 +36,7 @@ from submarine_runtime.coordinator.machine.state import (
 from submarine_runtime.frameworks import EVALUATOR
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: Sync intervals after which a new round is requested although a task has not answered.
 ROUND_PATIENCE = 6
@@ -103,14 +104,18 @@ def restore_point_chosen(job: JobState, event: Event, now: float) -> None:
         if sentence not in job.warnings:
             job.warnings.append(sentence)
     if choice.failure:
-        detail = f"--restore strict: {choice.failure} Run it with --restore auto, chief or own."
+        detail = _("--restore strict: {failure} Run it with --restore auto, chief or own.").format(
+            failure=choice.failure
+        )
         end_job(job, now, Outcome(EndReason.LAUNCH_FAILED, detail))
 
 
 def survey_failed(job: JobState, event: Event, now: float) -> None:
     """Handle ``survey_failed``: the snapshots could not be read."""
     if event.get("epoch") == job.epoch and job.verdict is None:
-        detail = f"The snapshots of the job could not be read: {event.get('detail')}."
+        detail = _("The snapshots of the job could not be read: {detail}.").format(
+            detail=event.get("detail")
+        )
         end_job(job, now, Outcome(EndReason.LAUNCH_FAILED, detail[:1000]))
 
 
@@ -149,7 +154,9 @@ def exclude_damaged(job: JobState, task: Task) -> bool:
     if part is None or part.snapshot.key in restore.damaged:
         return False
     restore.damaged.add(part.snapshot.key)
-    detail = f"{part.snapshot.label} is damaged: another restore point is chosen."
+    detail = _("{label} is damaged: another restore point is chosen.").format(
+        label=part.snapshot.label
+    )
     job.add_event("warning", detail[:1].upper() + detail[1:], task.name)
     return True
 

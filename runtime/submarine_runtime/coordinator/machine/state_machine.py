@@ -63,6 +63,7 @@ from submarine_runtime.coordinator.machine.state import (
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import LOCALIZED
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 
 def handle(job: JobState, event: Event) -> list[Action]:
@@ -103,7 +104,9 @@ def _update_completeness(job: JobState) -> None:
     ):
         job.allocated = True
         if job.state is State.PENDING:
-            job.change_state(State.STARTING, f"{len(gang)} containers are allocated.")
+            job.change_state(
+                State.STARTING, _("{count} containers are allocated.").format(count=len(gang))
+            )
     if started or all(task.stage is not Stage.REQUESTED for task in gang):
         job.complete = True
         if job.state is State.STARTING:
@@ -123,7 +126,7 @@ def _begin(job: JobState, event: Event, now: float) -> None:
 
 
 def _tick(job: JobState, event: Event, now: float) -> None:
-    for seat, (until, _) in list(job.fences.items()):
+    for seat, (until, _unused) in list(job.fences.items()):
         if until <= now:
             del job.fences[seat]
     for seat, deadline in list(job.release_deadlines.items()):
@@ -137,7 +140,11 @@ def _tick(job: JobState, event: Event, now: float) -> None:
     restore_state.request_round_if_due(job, now)
     timeout = job.config.timeout
     if timeout is not None and job.running_since is not None and now - job.running_since >= timeout:
-        end_job(job, now, Outcome(EndReason.TIMED_OUT, f"It ran for {timeout:g} s."))
+        end_job(
+            job,
+            now,
+            Outcome(EndReason.TIMED_OUT, _("It ran for {timeout:g} s.").format(timeout=timeout)),
+        )
     outcome = check_gang_timeout(job, now, str(event.get("why") or ""))
     if outcome is not None:
         end_job(job, now, outcome)
@@ -163,13 +170,17 @@ def _suspended(job: JobState, event: Event, now: float) -> None:
         task.last_contact = now
         if task.stop_deadline is not None:
             task.stop_deadline = max(task.stop_deadline, now + job.config.lost_after)
-    detail = f"The coordinator's machine was suspended for {float(event['seconds']):.0f} s."
+    detail = _("The coordinator's machine was suspended for {seconds:.0f} s.").format(
+        seconds=float(event["seconds"])
+    )
     job.add_event("warning", detail)
 
 
 def _cancel(job: JobState, event: Event, now: float) -> None:
     by, why = str(event.get("by") or ""), str(event.get("why") or "")
-    detail = "Cancelled" + (f" by {by}" if by else "") + (f": {why}" if why else ".")
+    detail = (
+        "Cancelled" + (_(" by {by}").format(by=by) if by else "") + (f": {why}" if why else ".")
+    )
     job.add_event("cancel_requested", detail)
     job.leave_deadline = min(job.leave_deadline, now + CANCELLED_GRACE)
     end_job(job, now, Outcome(EndReason.CANCELLED, detail))
@@ -267,7 +278,7 @@ def _agent_left(job: JobState, event: Event, now: float) -> None:
         missing = " ".join(str(part) for part in missing)
     if task is not None and task.stage is not Stage.GONE:
         if job.verdict is None:
-            losses.container_ended(job, {**event, "detail": "Its agent left."}, now)
+            losses.container_ended(job, {**event, "detail": _("Its agent left.")}, now)
         else:
             agent_left(job, task, str(missing))
 

@@ -23,6 +23,7 @@ from submarine_runtime.protocol.agent_config import (
     TASK_VARIABLE,
 )
 from submarine_runtime.protocol.coordinator_config import RoleOrders
+from submarine_runtime.translation import _
 
 SEAT_FILE = "seat.json"
 #: Seconds that agents have to leave after the end of the job, before they are killed.
@@ -75,7 +76,9 @@ class LocalPlacer(Placer):
             self._start(task, seat, path)
         except OSError as exc:
             permanent = isinstance(exc, FileNotFoundError)
-            raise PlacementError(f"{task} cannot be started here: {exc}", permanent) from exc
+            raise PlacementError(
+                _("{task} cannot be started here: {error}").format(task=task, error=exc), permanent
+            ) from exc
 
     def _start(self, task: str, seat: str, path: str) -> None:
         variables = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
@@ -137,9 +140,12 @@ class LocalPlacer(Placer):
 def _ending(code: int | None) -> Mapping[str, str]:
     if code is not None and code < 0:
         name = signal.Signals(-code).name
-        return {"reason": "agent_lost", "detail": f"Its agent was ended by {name}."}
-    suffix = "" if code is None else f" with exit code {code}"
-    return {"reason": "agent_lost", "detail": f"Its agent ended{suffix}."}
+        return {
+            "reason": "agent_lost",
+            "detail": _("Its agent was ended by {name}.").format(name=name),
+        }
+    suffix = "" if code is None else _(" with exit code {code}").format(code=code)
+    return {"reason": "agent_lost", "detail": _("Its agent ended{suffix}.").format(suffix=suffix)}
 
 
 def copy_files(source: str, target: str) -> None:

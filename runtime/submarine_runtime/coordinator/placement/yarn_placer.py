@@ -21,6 +21,7 @@ from submarine_runtime.protocol.agent_config import (
 )
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import application
 
 CALL_SECONDS = 10.0
@@ -102,7 +103,7 @@ class YarnPlacer(Placer):
     def _ending(self, state: str, item: Any) -> dict[str, str]:
         message = str(item.exit_message or "").strip()
         if self._was_preempted(message):
-            detail = "The scheduler preempted its container."
+            detail = _("The scheduler preempted its container.")
             return {"reason": EndReason.PREEMPTED.value, "detail": detail}
         return ending_of(state, message)
 
@@ -129,30 +130,40 @@ class YarnPlacer(Placer):
         except KeyError:
             raise
         except ValueError as exc:
-            raise PlacementError(f"YARN refused: {exc}", permanent=True) from exc
+            raise PlacementError(
+                _("YARN refused: {error}").format(error=exc), permanent=True
+            ) from exc
         except Exception as exc:
             # grpc and skein raise errors of their own; the master may be busy or ending.
             time.sleep(0.1)
-            sentence = f"the application master does not answer: {type(exc).__name__}: {exc}"
+            sentence = _("the application master does not answer: {name}: {error}").format(
+                name=type(exc).__name__, error=exc
+            )
             raise PlacementError(sentence[:300]) from exc
 
 
 def ending_of(state: str, message: str) -> dict[str, str]:
     """Return why a container ended, from YARN's message."""
     text = message.lower()
-    detail = message[-500:] if message else f"YARN reports {state} without a message."
+    detail = (
+        message[-500:]
+        if message
+        else _("YARN reports {state} without a message.").format(state=state)
+    )
     memory = _MEMORY.search(message)
     reason = EndReason.AGENT_LOST
     if memory or "beyond the 'physical' memory limit" in text or "beyond physical memory" in text:
         reason = EndReason.OUT_OF_MEMORY
         if memory:
-            detail = f"The whole container used {memory.group(1)} of {memory.group(2)}."
+            detail = _("The whole container used {memory} of {memory_2}.").format(
+                memory=memory.group(1), memory_2=memory.group(2)
+            )
     elif "released on a *lost* node" in text or "lost node" in text:
-        reason, detail = EndReason.NODE_LOST, "Its node was lost."
+        reason, detail = EndReason.NODE_LOST, _("Its node was lost.")
     elif "localiz" in text or "filenotfound" in text:
         reason = EndReason.LOCALISATION_FAILED
     elif "invalid resource request" in text:
         reason = EndReason.NEVER_FITS
     elif state == "SUCCEEDED":
-        detail = "Its container ended by itself."
+        detail = _("Its container ended by itself.")
     return {"reason": reason.value, "detail": detail}

@@ -26,6 +26,7 @@ from submarine_runtime.protocol.record import (
 )
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_UNSAVED, Status, unsaved_sentences
+from submarine_runtime.translation import _
 
 #: Limit of the events, except changes of state: 1,000 tasks may each start, end and be lost once.
 MAX_EVENTS = 5000
@@ -272,7 +273,7 @@ class JobStatus(Status):
             names = [name for name, _ in tasks]
             others = len(names) - _NAMED_TASKS
             writers = ", ".join(names[:_NAMED_TASKS]) + (
-                f" and {others} more" if others > 0 else ""
+                _(" and {others} more").format(others=others) if others > 0 else ""
             )
             one = {"files": [(path, total)], "count": 1, "size": total}
             sentences += unsaved_sentences(one, writers)

@@ -10,6 +10,7 @@ from typing import Any, Mapping, Sequence
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MIN_SECONDS, resource_hints
+from submarine_runtime.translation import _
 
 #: Sentences in one record.
 MAX_HINTS = 10
@@ -39,7 +40,9 @@ def job_hints(record: JobRecord, reported: Mapping[str, Sequence[str]]) -> list[
     ]
     found += devices
     if len(found) > MAX_HINTS:
-        found[MAX_HINTS - 1 :] = [f"And {len(found) - MAX_HINTS + 1} more like these."]
+        found[MAX_HINTS - 1 :] = [
+            _("And {count} more like these.").format(count=len(found) - MAX_HINTS + 1)
+        ]
     return found
 
 

@@ -31,6 +31,7 @@ from submarine_runtime.coordinator.server.tls_channel import client_context
 from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.translation import _
 
 MAX_THREADS = 32
 MAX_STREAMS = 16
@@ -89,7 +90,7 @@ class ClientRequests:
         """Let open streams end after the end of the job; waits at most ``timeout`` seconds."""
         self.ended.set()
         deadline = time.monotonic() + timeout
-        for _ in range(MAX_STREAMS):
+        for _unused in range(MAX_STREAMS):
             if not self._streams.acquire(timeout=max(0.0, deadline - time.monotonic())):
                 return
 
@@ -158,12 +159,12 @@ class ClientRequests:
         deadline = time.monotonic() + SAVE_SECONDS
         while not answer and time.monotonic() < deadline and not self.ended.wait(0.05):
             pass
-        result = answer[0] if answer else {"error": "the model was not saved in time"}
+        result = answer[0] if answer else {"error": _("the model was not saved in time")}
         version = result.get("version")
         if isinstance(version, dict):
             send_response(sock, 200, json.dumps(version).encode())
         else:
-            error = str(result.get("error") or "the agent could not save")
+            error = str(result.get("error") or _("the agent could not save"))
             send_response(sock, 409, json.dumps({"error": error[:500]}).encode())
 
     def _log(self, sock: socket.socket, path: str, query: Mapping[str, str]) -> None:
