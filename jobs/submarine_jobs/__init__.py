@@ -64,10 +64,10 @@ def run(name: str, *, wait: bool = False, profile: str | None = None, **options:
         If the cluster says no, or does not answer.
     """
     # cost: `import submarine_jobs` loads no other module.
-    from submarine_jobs.client import started_jobs as started
+    from submarine_jobs.client import submitting
 
     # From the first moment: a thread that is here is waited for at the end of a headless run.
-    with started.submitting():
+    with submitting():
         # cost: the command language with click.
         from submarine_jobs.python_api import run_from_python
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import any_started, set_notebook
 from submarine_jobs.program import tags_to_line, writes_file
 from submarine_magics import commands, headless
 from submarine_magics.execution import (
@@ -46,7 +46,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     if Executions.of(shell) is not None:
         return
     runner_settings()
-    started.set_notebook(_notebook_names(shell))
+    set_notebook(_notebook_names(shell))
     executions = Executions.attach(shell)
     executions.listeners.append(_tag_listener(shell))
     record_thread_errors(lambda: executions.latest)
@@ -64,7 +64,7 @@ def unload_ipython_extension(shell: InteractiveShell) -> None:
     if executions is None:
         return
     executions.detach()
-    started.set_notebook(None)
+    set_notebook(None)
     cleanup = shell.input_transformers_cleanup
     common = (rewrite_question, rewrite_first_line)
     cleanup[:] = [f for f in cleanup if f not in common and not hasattr(f, _MARK)]
@@ -139,7 +139,7 @@ def _cell_end_hook(shell: InteractiveShell) -> Callable[[Any], None]:
         error = getattr(result, "error_in_exec", None)
         if error is not None and "submarine_magics.magics" in sys.modules:
             _magics_of(shell).note_exception(str(result.info.raw_cell), error)
-        if started.any_started() or has_thread_errors():
+        if any_started() or has_thread_errors():
             headless.end_cell(shell, result)
 
     setattr(end, _MARK, True)

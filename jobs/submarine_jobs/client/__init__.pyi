@@ -14,6 +14,15 @@ from .listing import (
 )
 from .run_attempts import start_or_join as start_or_join
 from .session import Session as Session
+from .started_jobs import (
+    add_listener as add_listener,
+    any_started as any_started,
+    limit_kept_jobs as limit_kept_jobs,
+    pending_submits as pending_submits,
+    remove_listener as remove_listener,
+    set_notebook as set_notebook,
+    submitting as submitting,
+)
 from .views import final_record as final_record, view_job as view_job
 from .waiting import ending_words as ending_words
 from .watcher import Watcher as Watcher

@@ -18,7 +18,7 @@ from submarine_jobs.client.cancelling import cancel
 from submarine_jobs.client.views import view_job
 from submarine_jobs.client.waiting import wait_for_end, wait_for_success
 from submarine_jobs.errors import NoAccessError, StorageError
-from submarine_jobs.logs import reading as job_logs
+from submarine_jobs.logs import list_attempts, read_attempts, read_log
 from submarine_jobs.model import ONLY_TASK, JobView, chief_of, task_names
 from submarine_jobs.outputs import download_files, list_outputs
 from submarine_runtime.protocol import layout
@@ -155,7 +155,7 @@ class Job:
 
     def attempts(self, task: str | None = None) -> list[str]:
         """Return the attempts of a task, such as ``e1-a1``, that have a log; oldest first."""
-        return job_logs.attempts(self, task or self.chief, self.record())
+        return list_attempts(self, task or self.chief, self.record())
 
     def log(
         self,
@@ -175,13 +175,13 @@ class Job:
         attempt
             For example ``e1-a1``; None: the newest one.
         """
-        return job_logs.read(self, stream, offset, limit, task or self.chief, attempt)
+        return read_log(self, stream, offset, limit, task or self.chief, attempt)
 
     def read_log(
         self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
     ) -> Iterator[LogChunk]:
         """Iterate over the current log from its beginning."""
-        return job_logs.read_through(self, stream, task or self.chief, attempt)
+        return read_attempts(self, stream, task or self.chief, attempt)
 
     def follow(
         self, *, stdout: int = 0, stderr: int = 0, tasks: Sequence[str] | str | None = None

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
 
-def read(
+def read_log(
     job: JobHandle, stream: str, offset: int, limit: int, task: str, attempt: str | None
 ) -> LogChunk:
     """Return bytes of one stream from ``offset`` (negative: from the end)."""
     if stream not in layout.STREAMS:
         raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
-    check(task, attempt)
+    check_log_names(task, attempt)
     if not job.final:
         with contextlib.suppress(ClusterError):
             client = job.agent()
@@ -35,9 +35,11 @@ def read(
     return shipped.read(stream, offset, limit)
 
 
-def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) -> Iterator[LogChunk]:
+def read_attempts(
+    job: JobHandle, stream: str, task: str, attempt: str | None
+) -> Iterator[LogChunk]:
     """Yield the current log from its beginning."""
-    check(task, attempt)
+    check_log_names(task, attempt)
     shipped = ShippedLog(job.directory, task, attempt)
     shipped.refresh()
     end = 0
@@ -45,14 +47,14 @@ def read_through(job: JobHandle, stream: str, task: str, attempt: str | None) ->
         end = chunk.end
         yield chunk
     while not job.final:
-        chunk = read(job, stream, end, 1 << 20, task, attempt)
+        chunk = read_log(job, stream, end, 1 << 20, task, attempt)
         if not chunk.data:
             return
         end = chunk.end
         yield chunk
 
 
-def attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
+def list_attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     """Return the attempts of a task that have or may have a log, oldest first."""
     found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
     with contextlib.suppress(ClusterError):
@@ -73,7 +75,7 @@ def started_attempts(task: str, record: JobRecord) -> set[str]:
     return found
 
 
-def unsaved(job: JobHandle, task: str, record: JobRecord) -> list[str]:
+def unsaved_attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     """Return the attempts of a task that ran and have no saved log, oldest first.
 
     Returns nothing for a job that has not ended. A log of length 0 counts as saved.
@@ -87,11 +89,11 @@ def unsaved(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     saved = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
     if not record.state.ended or ran <= saved:
         return []
-    shipped = attempts_saved(job, task)
+    shipped = saved_attempts(job, task)
     return [] if shipped is None else sorted(ran - saved - shipped, key=order)
 
 
-def attempts_saved(job: JobHandle, task: str) -> set[str] | None:
+def saved_attempts(job: JobHandle, task: str) -> set[str] | None:
     """Return the attempts of a task that have shipped a log; None if the storage fails."""
     try:
         return set(shipped_attempts(job.directory, task))
@@ -105,7 +107,7 @@ def _named(epoch: object, attempt: object) -> set[str]:
     return set()
 
 
-def check(task: str, attempt: str | None) -> None:
+def check_log_names(task: str, attempt: str | None) -> None:
     """Raise UsageError for an invalid task or attempt, because both become parts of a path."""
     try:
         layout.split_task(task)

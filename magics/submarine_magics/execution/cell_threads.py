@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import any_started
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,7 +31,7 @@ _previous_hook: list[Callable[[Any], Any]] = []
 
 def threads_of_cells(shell: InteractiveShell) -> list[threading.Thread]:
     """Return the non-daemon threads that execute a function of the notebook."""
-    if not (started.any_started() or _uses_jobs(shell)):
+    if not (any_started() or _uses_jobs(shell)):
         return []
     others = [
         thread

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import IPython
 import IPython.display
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import any_started
 from submarine_magics.execution import (
     allow_interrupts,
     has_thread_errors,
@@ -61,9 +61,7 @@ def end_jobs(why: str) -> None:
 
 def _end(action: Callable[[UnhandledJobs], object]) -> None:
     shell: Any = IPython.get_ipython()  # type: ignore[attr-defined, no-untyped-call, unused-ignore]
-    if shell is None or not (
-        started.any_started() or has_thread_errors() or threads_of_cells(shell)
-    ):
+    if shell is None or not (any_started() or has_thread_errors() or threads_of_cells(shell)):
         _display_result([], [])
         return
     # cost: the command line; the runner calls this in every notebook, and most have no jobs.

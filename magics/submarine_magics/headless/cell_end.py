@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import pending_submits
 from submarine_jobs.errors import SubmarineError
 from submarine_magics.execution import allow_interrupts, has_thread_errors, headless_settings
 from submarine_magics.frontend import WaitInterrupted, without_traceback
@@ -32,7 +32,7 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
     if headless is None:
         return
     unhandled = UnhandledJobs(shell)
-    if not (unhandled.jobs.unhandled() or started.pending_submits() or has_thread_errors()):
+    if not (unhandled.jobs.unhandled() or pending_submits() or has_thread_errors()):
         return
     error = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
     interrupted = result is None or isinstance(error, KeyboardInterrupt)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import pending_submits
 from submarine_jobs.errors import SubmarineError
 from submarine_magics.execution import (
     headless_settings,
@@ -82,7 +82,7 @@ class UnhandledJobs:
             threads = threads_of_cells(self.shell) if report is not None else []
             if report is not None:
                 report([] if jobs else threads)
-            before, busy = busy, bool(threads or started.pending_submits())
+            before, busy = busy, bool(threads or pending_submits())
             if not (before or busy):
                 break
             time.sleep(_POLL_SECONDS)

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from submarine_jobs.client import started_jobs as started
+from submarine_jobs.client import add_listener
 from submarine_magics.execution import Execution, Executions, bind, headless_settings
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class KernelJobs:
         found = cls._all.get(shell)
         if found is None:
             found = cls._all[shell] = cls(shell)
-            started.add_listener(found)
+            add_listener(found)
         return found
 
     def job_started(self, job: Job) -> None:

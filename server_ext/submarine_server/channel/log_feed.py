@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs import LogKey, check, key_of, order
+from submarine_jobs.logs import LogKey, check_log_names, key_of, order
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.translation import _
 from submarine_server.channel.feed import ChannelServices, Credit, Feed, Send, int_in, job_id_in
@@ -240,7 +240,7 @@ def _tasks(names: Any) -> tuple[str, ...]:
         )
     for name in names:
         if name != ALL_TASKS:
-            check(name, None)
+            check_log_names(name, None)
     return tuple(dict.fromkeys(names))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs import LogKey, check, part_of
+from submarine_jobs.logs import LogKey, check_log_names, part_of
 from submarine_runtime.protocol import wire
 from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
@@ -57,7 +57,7 @@ class LogHandler(BaseHandler):
         """Return the requested log: ``task``, ``attempt`` (default: the newest), ``stream``."""
         task = self.query_text("task") or await self.service.call(lambda: reader.job.chief)
         attempt = self.query_text("attempt")
-        check(task, attempt or None)
+        check_log_names(task, attempt or None)
         if not attempt:
             attempt = await self.service.call(newest_attempt, reader, task)
         return log_key(task, attempt, self.query_text("stream", "stdout"))

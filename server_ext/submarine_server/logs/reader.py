@@ -19,9 +19,9 @@ from submarine_jobs.logs import (
     LogKey,
     Mark,
     ShippedLog,
+    check_log_names,
     key_of,
     parse_index,
-    reading as job_logs,
     shipped_index,
 )
 from submarine_runtime.protocol import layout, wire
@@ -56,7 +56,7 @@ def log_key(task: str, attempt: str, stream: str) -> LogKey:
     UsageError
         If a part is invalid.
     """
-    job_logs.check(task, attempt)
+    check_log_names(task, attempt)
     if stream not in layout.STREAMS:
         raise UsageError(
             _("There is no log stream {stream!r}.").format(stream=stream[:40]),

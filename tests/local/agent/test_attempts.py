@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import submarine_jobs
-from submarine_jobs.client import Job, run_attempts as attempts, started_jobs as started
+from submarine_jobs.client import Job, add_listener, remove_listener, run_attempts as attempts
 from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
@@ -71,11 +71,11 @@ def test_what_goes_on_and_what_has_succeeded_is_joined(
             pass
 
     account = Account()
-    started.add_listener(account)
+    add_listener(account)
     try:
         assert [start(WAITING.format(end=end)).id for _ in range(2)] == [first.id, second.id]
     finally:
-        started.remove_listener(account)
+        remove_listener(account)
     assert heard[-2:] == [first.id, second.id]  # the second attempt answers for them too
     assert start("true").id not in (first.id, second.id)
     end.touch()

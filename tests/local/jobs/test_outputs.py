@@ -19,7 +19,7 @@ from submarine_jobs.submit import submit
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from submarine_runtime.values.archive import pack_values, unpack_values
+from submarine_runtime.values import pack_values, unpack_values
 from tests.local.agent.agent_rig import Rig, zip_of
 
 

@@ -15,7 +15,7 @@ from submarine_jobs.config import OWN_VARIABLES, Config, load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.accounts.drivers import hold_driver
 from submarine_zeppelin.accounts.users import cluster_user, user_state_dir
-from submarine_zeppelin.interface import properties as settings
+from submarine_zeppelin.interface import text_property
 
 _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
@@ -36,11 +36,11 @@ def paragraph_config(
     """Return the configuration: options of the command, then settings of the interpreter."""
     given = {key: value for key, value in (options or {}).items() if value is not None}
     values = {
-        "profile": settings.text(properties, "submarine.profile"),
-        "queue": settings.text(properties, "submarine.yarn.queue"),
-        "hadoop_conf_dir": settings.text(properties, "SUBMARINE_HADOOP_CONF_DIR"),
-        "settings.driver_idle_minutes": settings.text(properties, "submarine.driver.idle.minutes"),
-        "job_root": settings.text(properties, "submarine.algorithm.hdfs.path").replace(
+        "profile": text_property(properties, "submarine.profile"),
+        "queue": text_property(properties, "submarine.yarn.queue"),
+        "hadoop_conf_dir": text_property(properties, "SUBMARINE_HADOOP_CONF_DIR"),
+        "settings.driver_idle_minutes": text_property(properties, "submarine.driver.idle.minutes"),
+        "job_root": text_property(properties, "submarine.algorithm.hdfs.path").replace(
             "${username}", user
         ),
     }
@@ -69,7 +69,7 @@ def _requires_kerberos(config: Config) -> bool:
 
 def child_environment(properties: Mapping[str, str], config: Config) -> dict[str, str]:
     """Return variables that pass the configuration and the user to child programs."""
-    variables = {"SUBMARINE_PROFILE": settings.text(properties, "submarine.profile")}
+    variables = {"SUBMARINE_PROFILE": text_property(properties, "submarine.profile")}
     for variable, key in OWN_VARIABLES.items():
         if key in _EXPORTED:
             variables[variable] = str(getattr(config.profile, key) or "")

@@ -16,8 +16,7 @@ from pathlib import Path
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.model import Profile
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import ANONYMOUS
-from submarine_zeppelin.interface.properties import flag
+from submarine_zeppelin.interface import ANONYMOUS, flag_property
 
 SERVICE_USER = "submarine.allow.service.user"
 #: User names become parts of paths and of addresses.
@@ -80,7 +79,7 @@ def cluster_user(
         If the job must not run.
     """
     account = getpass.getuser()
-    if flag(properties, SERVICE_USER):
+    if flag_property(properties, SERVICE_USER):
         return None
     if user == account:
         return None

@@ -38,7 +38,7 @@ from submarine_zeppelin.installation.installer import (
 )
 from submarine_zeppelin.installation.setting_file import GROUP, read_file
 from submarine_zeppelin.installation.trial_process import start_trial_process
-from submarine_zeppelin.interface.properties import flag, text
+from submarine_zeppelin.interface import flag_property, text_property
 from submarine_zeppelin.thrift import FORM_TYPE
 
 #: Checks of the doctor that access the cluster.
@@ -85,8 +85,8 @@ def _variables(properties: Mapping[str, str]) -> dict[str, str]:
 def _options(properties: Mapping[str, str]) -> dict[str, Any]:
     """Return the configuration of the cluster in the settings."""
     return {
-        "profile": text(properties, "submarine.profile") or None,
-        "hadoop_conf_dir": text(properties, "SUBMARINE_HADOOP_CONF_DIR") or None,
+        "profile": text_property(properties, "submarine.profile") or None,
+        "hadoop_conf_dir": text_property(properties, "SUBMARINE_HADOOP_CONF_DIR") or None,
     }
 
 
@@ -112,7 +112,7 @@ def _no_cluster(installation: Installation) -> Finding:
 
 
 def _users(installation: Installation, properties: Mapping[str, str]) -> Finding:
-    if flag(properties, "submarine.allow.service.user"):
+    if flag_property(properties, "submarine.allow.service.user"):
         return ok(_("All jobs run as Zeppelin's account (submarine.allow.service.user)."))
     if (installation.home / "conf" / "shiro.ini").is_file():
         return ok(_("Jobs run as the user that is logged in to Zeppelin."))

@@ -14,8 +14,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import ENTRIES, Entry
-from submarine_zeppelin.interface.properties import PROPERTIES, check_value, flag
+from submarine_zeppelin.interface import ENTRIES, PROPERTIES, Entry, check_value, flag_property
 
 GROUP = "submarine"
 FILE_NAME = "interpreter-setting.json"
@@ -110,7 +109,9 @@ def _properties(entry: Entry, existing: object, values: Mapping[str, str]) -> di
             value = old.get("defaultValue", value)
         if item.name in values:
             value = values[item.name]
-            value = flag({item.name: value}, item.name) if item.kind == "checkbox" else value
+            value = (
+                flag_property({item.name: value}, item.name) if item.kind == "checkbox" else value
+            )
         result[item.name] = _property(item.name, value, item.description, item.kind)
     for name, old in before.items():
         if name not in result and isinstance(old, dict):

@@ -21,3 +21,13 @@ from .output_limits import (
     last_lines as last_lines,
     output_limit as output_limit,
 )
+from .properties import (
+    PROPERTIES as PROPERTIES,
+    STOP as STOP,
+    STOPS as STOPS,
+    check_value as check_value,
+    choice_property as choice_property,
+    flag_property as flag_property,
+    number_property as number_property,
+    text_property as text_property,
+)

@@ -184,7 +184,7 @@ _ALTERNATIVE_NAMES = {
 _BY_NAME = {item.name: item for item in PROPERTIES}
 
 
-def text(properties: Mapping[str, str], name: str) -> str:
+def text_property(properties: Mapping[str, str], name: str) -> str:
     """Return the value of a setting without surrounding blanks, or its default."""
     for key in (name, _ALTERNATIVE_NAMES.get(name, name)):
         value = str(properties.get(key) or "").strip()
@@ -193,7 +193,7 @@ def text(properties: Mapping[str, str], name: str) -> str:
     return _BY_NAME[name].default
 
 
-def flag(properties: Mapping[str, str], name: str) -> bool:
+def flag_property(properties: Mapping[str, str], name: str) -> bool:
     """Return the value of a checkbox.
 
     Raises
@@ -201,7 +201,7 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
     UsageError
         If the value is neither true nor false.
     """
-    value = text(properties, name).lower()
+    value = text_property(properties, name).lower()
     if value not in (*_TRUE, *_FALSE):
         raise UsageError(
             _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
@@ -210,7 +210,7 @@ def flag(properties: Mapping[str, str], name: str) -> bool:
     return value in _TRUE
 
 
-def number(properties: Mapping[str, str], name: str) -> int:
+def number_property(properties: Mapping[str, str], name: str) -> int:
     """Return the value of a non-negative integer.
 
     Raises
@@ -218,7 +218,7 @@ def number(properties: Mapping[str, str], name: str) -> int:
     UsageError
         If the value is not a non-negative integer.
     """
-    value = text(properties, name)
+    value = text_property(properties, name)
     if not value.isdecimal() or not value.isascii() or len(value) > 12:
         raise UsageError(
             _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
@@ -227,7 +227,7 @@ def number(properties: Mapping[str, str], name: str) -> int:
     return int(value)
 
 
-def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
+def choice_property(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> str:
     """Return the value of a setting that is one of ``words``.
 
     Raises
@@ -235,7 +235,7 @@ def choice(properties: Mapping[str, str], name: str, words: tuple[str, ...]) -> 
     UsageError
         If the value is not one of them.
     """
-    value = text(properties, name).lower()
+    value = text_property(properties, name).lower()
     if value not in words:
         raise UsageError(
             _("The interpreter's setting {name} is {value!r}.").format(name=name, value=value[:40]),
@@ -264,8 +264,8 @@ def check_value(name: str, value: str) -> None:
         )
         raise UsageError(_("The interpreter has no setting {name}.").format(name=name[:80]), hint)
     if item.kind == "checkbox":
-        flag({name: value}, name)
+        flag_property({name: value}, name)
     elif item.kind == "number":
-        number({name: value}, name)
+        number_property({name: value}, name)
     elif name == STOP:
-        choice({name: value}, name, STOPS)
+        choice_property({name: value}, name, STOPS)

@@ -23,8 +23,9 @@ from submarine_zeppelin.interface import (
     Output,
     Result,
     Server,
+    number_property,
     output_limit,
-    properties as settings,
+    text_property,
 )
 from submarine_zeppelin.local import values
 from submarine_zeppelin.local.interpreter import LocalInterpreter
@@ -82,8 +83,8 @@ class PythonInterpreter(LocalInterpreter):
             session = self._sessions.get(note_id)
             if session is None:
                 kernel = Kernel(
-                    settings.text(self.properties, "zeppelin.python"),
-                    settings.number(self.properties, "zeppelin.python.maxResult"),
+                    text_property(self.properties, "zeppelin.python"),
+                    number_property(self.properties, "zeppelin.python.maxResult"),
                 )
                 session = self._sessions[note_id] = PythonSession(kernel)
                 values.register_session(self.session, note_id, session)

@@ -23,8 +23,8 @@ from submarine_zeppelin.interface import (
     Context,
     Output,
     Result,
+    number_property,
     output_limit,
-    properties as settings,
 )
 from submarine_zeppelin.local.interpreter import LocalInterpreter
 from submarine_zeppelin.notes import Paragraph
@@ -51,7 +51,7 @@ class ShellInterpreter(LocalInterpreter):
     ) -> Result:
         name = _("Paragraph {number}").format(number=own.number) if own is not None else "Paragraph"
         buffer = OutputBuffer(output, output_limit(self.properties))
-        limit = settings.number(self.properties, "shell.command.timeout.millisecs") / 1000
+        limit = number_property(self.properties, "shell.command.timeout.millisecs") / 1000
         deadline = time.monotonic() + limit if limit else None
         reason = ""
         with _Script(text, name) as script:

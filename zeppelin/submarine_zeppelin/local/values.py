@@ -18,8 +18,8 @@ from concurrent.futures import Future, TimeoutError as NotYet
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime import values
 from submarine_runtime.translation import _
-from submarine_runtime.values import archive, decoder, encoder
 from submarine_zeppelin.local.kernel_messages import PythonSession
 
 _sessions: weakref.WeakValueDictionary[tuple[str, str], PythonSession] = (
@@ -95,7 +95,7 @@ def _fetch(session: PythonSession, names: Sequence[str], stopped: threading.Even
             "NAMES": list(names),
             "LIBRARY": str(library),
             "TARGET": str(target),
-            "LIMIT": archive.DEFAULT_LIMIT,
+            "LIMIT": values.DEFAULT_LIMIT,
         }
         around = f"{{**{arguments!r}, 'VARIABLES': globals()}}"
         code = f"exec(compile({text!r}, '<submarine>', 'exec'), {around})"
@@ -134,15 +134,12 @@ def _check_report(report: dict[str, object]) -> None:
 @functools.cache
 def _library() -> bytes:
     """Return a zip with the modules that pack values, from which any Python can import."""
-    with tempfile.TemporaryFile() as file:
-        with zipfile.ZipFile(file, "w") as library:
+    with tempfile.TemporaryFile() as whole:
+        with zipfile.ZipFile(whole, "w") as library:
             library.writestr("submarine_runtime/__init__.py", "")
-            package = Path(str(archive.__file__)).parents[1]
-            for name in ("lazy.py", "values/__init__.py", "values/__init__.pyi"):
-                library.writestr(f"submarine_runtime/{name}", (package / name).read_text("utf-8"))
-            for module in (archive, encoder, decoder):
-                name = module.__name__.rpartition(".")[2]
-                text = Path(str(module.__file__)).read_text("utf-8")
-                library.writestr(f"submarine_runtime/values/{name}.py", text)
-        file.seek(0)
-        return file.read()
+            package = Path(str(values.__file__)).parent
+            for file in (package.parent / "lazy.py", *sorted(package.glob("*.py*"))):
+                name = file.relative_to(package.parent).as_posix()
+                library.writestr(f"submarine_runtime/{name}", file.read_text("utf-8"))
+        whole.seek(0)
+        return whole.read()

@@ -4,6 +4,26 @@ from .command_lines import (
     split_commands as split_commands,
     split_words as split_words,
 )
+from .legacy import (
+    ACTIONS as ACTIONS,
+    CLEAN as CLEAN,
+    DASHBOARD as DASHBOARD,
+    JOB_RUN as JOB_RUN,
+    JOB_STOP as JOB_STOP,
+    TENSORBOARD_RUN as TENSORBOARD_RUN,
+    TENSORBOARD_STOP as TENSORBOARD_STOP,
+    USAGE as USAGE,
+    FormFields as FormFields,
+    check_cleanable as check_cleanable,
+    checkpoint_path as checkpoint_path,
+    is_distributed as is_distributed,
+    job_name as job_name,
+    parse_command as parse_command,
+    run_words as run_words,
+    tensorboard_name as tensorboard_name,
+    tensorboard_words as tensorboard_words,
+    translate_command_line as translate_command_line,
+)
 from .note import (
     Paragraph as Paragraph,
     build_note_bundle as build_note_bundle,

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import Context, properties as settings
+from submarine_zeppelin.interface import Context, flag_property, number_property, text_property
 
 DASHBOARD, USAGE, CLEAN = "DASHBOARD", "USAGE", "CLEAN"
 JOB_RUN, JOB_STOP = "JOB_RUN", "JOB_STOP"
@@ -127,14 +127,14 @@ def tensorboard_name(context: Context) -> str:
     return _name(f"{context.user}-tb")
 
 
-def distributed(properties: Mapping[str, str]) -> bool:
+def is_distributed(properties: Mapping[str, str]) -> bool:
     """Whether the dashboard's jobs have parameter servers."""
-    return settings.flag(properties, "machinelearning.distributed.enable")
+    return flag_property(properties, "machinelearning.distributed.enable")
 
 
 def checkpoint_path(properties: Mapping[str, str], context: Context) -> str:
     """Return the checkpoint directory of a note's dashboard job; empty: the job directory."""
-    base = settings.text(properties, "tf.checkpoint.path").replace("${username}", context.user)
+    base = text_property(properties, "tf.checkpoint.path").replace("${username}", context.user)
     return f"{base.rstrip('/')}/{context.note_id}" if base else ""
 
 
@@ -171,12 +171,12 @@ def run_words(properties: Mapping[str, str], fields: FormFields, context: Contex
     ):
         words += [f"--{option}={value}"] if value else []
     workers = 1
-    if distributed(properties):
-        workers = settings.number(properties, "tf.worker.services.num") or 1
+    if is_distributed(properties):
+        workers = number_property(properties, "tf.worker.services.num") or 1
         words += _role("ps", "parameter", properties, fields.ps_launch_cmd)
     words += [f"--num_workers={workers}"]
     words += _role("worker", "worker", properties, fields.worker_launch_cmd)[1:]
-    if settings.flag(properties, "tf.tensorboard.enable"):
+    if flag_property(properties, "tf.tensorboard.enable"):
         words.append("--tensorboard")
     return words
 
@@ -188,9 +188,9 @@ def tensorboard_words(context: Context) -> list[str]:
 
 def _role(role: str, service: str, properties: Mapping[str, str], command: str) -> list[str]:
     def value(name: str) -> str:
-        return settings.text(properties, f"tf.{service}.services.{name}")
+        return text_property(properties, f"tf.{service}.services.{name}")
 
-    count = settings.number(properties, f"tf.{service}.services.num")
+    count = number_property(properties, f"tf.{service}.services.num")
     sizes = f"memory={value('memory')},vcores={value('cpu')},gpu={value('gpu')}"
     words = [f"--num_{role}={count}", f"--{role}_resources={sizes}"]
     if image := value("docker.image"):

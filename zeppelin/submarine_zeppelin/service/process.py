@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 
-from submarine_jobs.client import started_jobs
+from submarine_jobs.client import limit_kept_jobs
 from submarine_jobs.concurrency import use_subprocesses
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import release_drivers
@@ -166,7 +166,7 @@ def main(words: Sequence[str] | None = None) -> int:
     limit_retained_memory()
     block_unused_imports()
     use_subprocesses()
-    started_jobs.limit_kept_jobs(0)  # a job keeps the page of its paragraph in memory
+    limit_kept_jobs(0)  # a job keeps the page of its paragraph in memory
     arguments = parse(words)
     become_group_leader()
     mask = SecretsMask()

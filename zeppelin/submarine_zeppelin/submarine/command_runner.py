@@ -14,14 +14,15 @@ from submarine_jobs.commands.grammar import plugins
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import properties as settings
+from submarine_zeppelin.interface import STOP, STOPS, choice_property, flag_property
 from submarine_zeppelin.notes import (
     TERMINAL_VERBS,
-    legacy,
     parse_cell_verb,
+    parse_command,
     reword_help,
     split_commands,
     split_words,
+    translate_command_line,
 )
 from submarine_zeppelin.submarine.captured_output import capture_prints
 from submarine_zeppelin.submarine.dashboard import Dashboard
@@ -52,7 +53,7 @@ class CommandRunner:
         self._frontend = frontend
         self._properties = properties
         self._tensorboards = tensorboards
-        self._stop_action = settings.choice(properties, settings.STOP, settings.STOPS)
+        self._stop_action = choice_property(properties, STOP, STOPS)
 
     def run(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
         """Run the commands in order, up to the first that fails.
@@ -71,11 +72,11 @@ class CommandRunner:
             if cell_verb is not None:
                 return self._execute(*cell_verb), None
             for line in split_commands(text):
-                command = legacy.parse_command(line)
+                command = parse_command(line)
                 if command is not None:
                     succeeded, forms = dashboard.run(command)
                 else:
-                    words = legacy.translate_command_line(split_words(line))
+                    words = translate_command_line(split_words(line))
                     succeeded = self._execute(words)
                 if not succeeded:
                     break
@@ -140,7 +141,7 @@ class CommandRunner:
 
 def waits(properties: Mapping[str, str]) -> bool:
     """Whether a paragraph that starts a job waits until the job has ended."""
-    return scheduled() or settings.flag(properties, "submarine.wait")
+    return scheduled() or flag_property(properties, "submarine.wait")
 
 
 def scheduled() -> bool:

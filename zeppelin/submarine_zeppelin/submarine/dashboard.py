@@ -9,8 +9,25 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import JobNotFoundError, UsageError
 from submarine_jobs.text import escape_html_line
 from submarine_runtime.translation import _
-from submarine_zeppelin.interface import properties as settings
-from submarine_zeppelin.notes import legacy
+from submarine_zeppelin.interface import PROPERTIES, text_property
+from submarine_zeppelin.notes import (
+    ACTIONS,
+    CLEAN,
+    DASHBOARD,
+    JOB_RUN,
+    JOB_STOP,
+    TENSORBOARD_RUN,
+    TENSORBOARD_STOP,
+    USAGE,
+    FormFields,
+    check_cleanable,
+    checkpoint_path,
+    is_distributed,
+    job_name,
+    run_words,
+    tensorboard_name,
+    tensorboard_words,
+)
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 
@@ -48,18 +65,18 @@ class Dashboard:
     def run(self, command: str) -> tuple[bool, Forms]:
         """Run a command and return whether it succeeded, and the form if it has changed."""
         frontend = self._frontend
-        if command == legacy.USAGE:
+        if command == USAGE:
             frontend.page.add_text(_USAGE)
             return self._execute(["--help"]), None
-        if command == legacy.CLEAN:
+        if command == CLEAN:
             return self._clean(), {"params": {}, "forms": {}}
         frontend.page.form = True
-        fields = legacy.FormFields.of(frontend.context.params)
+        fields = FormFields.of(frontend.context.params)
         form = fields.form(
-            distributed=legacy.distributed(frontend.properties),
-            checkpoint=legacy.checkpoint_path(frontend.properties, frontend.context),
+            distributed=is_distributed(frontend.properties),
+            checkpoint=checkpoint_path(frontend.properties, frontend.context),
         )
-        action = fields.action if command == legacy.DASHBOARD else command
+        action = fields.action if command == DASHBOARD else command
         try:
             return self._run_action(action, fields), form
         except UsageError as error:
@@ -67,39 +84,39 @@ class Dashboard:
             frontend.page.add_text(str(error))
             return False, form
 
-    def _run_action(self, action: str, fields: legacy.FormFields) -> bool:
+    def _run_action(self, action: str, fields: FormFields) -> bool:
         context = self._frontend.context
-        if action == legacy.JOB_RUN:
+        if action == JOB_RUN:
             if fields.clean_checkpoint:
                 self._clean_checkpoint()
-            return self._execute(legacy.run_words(self._frontend.properties, fields, context))
-        if action == legacy.JOB_STOP:
-            return self._stop(legacy.job_name(context))
-        if action == legacy.TENSORBOARD_RUN:
-            running = self._running(legacy.tensorboard_name(context))
+            return self._execute(run_words(self._frontend.properties, fields, context))
+        if action == JOB_STOP:
+            return self._stop(job_name(context))
+        if action == TENSORBOARD_RUN:
+            running = self._running(tensorboard_name(context))
             if running is None:
-                return self._execute(legacy.tensorboard_words(context))
+                return self._execute(tensorboard_words(context))
             self._frontend.show(running)
             return True
-        if action == legacy.TENSORBOARD_STOP:
-            return self._stop(legacy.tensorboard_name(context))
+        if action == TENSORBOARD_STOP:
+            return self._stop(tensorboard_name(context))
         return self._show_job()
 
     def _show_job(self) -> bool:
         """Show the last job of the form, and the settings for the next one."""
         try:
-            self._frontend.show(self._job(legacy.job_name(self._frontend.context)))
+            self._frontend.show(self._job(job_name(self._frontend.context)))
         except JobNotFoundError:
             self._frontend.page.add_text(
                 _(
                     "The form has not run a job of this note yet. Complete it, choose "
                     "{actions!r} in its list, and run this paragraph."
-                ).format(actions=legacy.ACTIONS[legacy.JOB_RUN])
+                ).format(actions=ACTIONS[JOB_RUN])
             )
         rows = "".join(
             f'<tr><td style="padding-right:16px">{escape_html_line(item.name)}</td><td>'
-            f"{escape_html_line(settings.text(self._frontend.properties, item.name))}</td></tr>"
-            for item in settings.PROPERTIES
+            f"{escape_html_line(text_property(self._frontend.properties, item.name))}</td></tr>"
+            for item in PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )
         self._frontend.page.add_html(
@@ -131,14 +148,14 @@ class Dashboard:
         return None if found.record().state.ended else found
 
     def _clean_checkpoint(self) -> None:
-        path = legacy.checkpoint_path(self._frontend.properties, self._frontend.context)
+        path = checkpoint_path(self._frontend.properties, self._frontend.context)
         if not path:
             raise UsageError(
                 _("There is no checkpoint path to clean."),
                 _("Set tf.checkpoint.path, or clear the checkbox."),
             )
-        legacy.check_cleanable(path)
-        if self._running(legacy.job_name(self._frontend.context)) is not None:
+        check_cleanable(path)
+        if self._running(job_name(self._frontend.context)) is not None:
             raise UsageError(
                 _("{path} is not cleaned, because the job that writes there is running.").format(
                     path=path[:200]

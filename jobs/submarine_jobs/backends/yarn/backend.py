@@ -39,7 +39,12 @@ from submarine_jobs.backends.yarn.cluster import (
     ResourceManager,
     Survey,
     Waits,
-    applications as observe,
+    active_jobs,
+    application,
+    containers_of,
+    find_application,
+    localizing_on,
+    observe,
     overview_of,
     smallest_memory,
 )
@@ -157,7 +162,7 @@ class YarnBackend(Backend):
 
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""
-        return observe.active_jobs(self.rm)
+        return active_jobs(self.rm)
 
     def overview(self) -> Overview:
         """See ``Backend.overview``: while jobs are polled, at most one request, for the nodes.
@@ -216,15 +221,15 @@ class YarnBackend(Backend):
 
     def find(self, job_id: str) -> Handle | None:
         """See ``Backend.find``."""
-        app = observe.find(self.rm, job_id, self.user)
+        app = find_application(self.rm, job_id, self.user)
         if app is None:
             return None
         started = int(app.get("startedTime") or 0) / 1000
-        return self._handle(str(app["id"]), started, observe.containers_of(app))
+        return self._handle(str(app["id"]), started, containers_of(app))
 
     def observe(self, handles: Handles) -> dict[str, Observation]:
         """See ``Backend.observe``."""
-        return observe.observe(self.rm, handles, self.waits)
+        return observe(self.rm, handles, self.waits)
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
         """See ``Backend.survey``: two requests, see ``cluster.application_poll``."""
@@ -232,12 +237,12 @@ class YarnBackend(Backend):
 
     def localizing(self, handle: Handle) -> tuple[str, float | None]:
         """See ``Backend.localizing``: one request to the ResourceManager."""
-        return observe.localizing_on(self.rm, handle)
+        return localizing_on(self.rm, handle)
 
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``: over REST, or through the driver if REST is not allowed to kill."""
         application_id = str(handle["application_id"])
-        app = observe.application(self.rm, application_id)
+        app = application(self.rm, application_id)
         if app is None or app.get("state") in ("FINISHED", "FAILED", "KILLED"):
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):

@@ -11,7 +11,12 @@ from click.shell_completion import CompletionItem
 from submarine_jobs.commands.grammar import TYPED
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.logs import reading as job_logs
+from submarine_jobs.logs import (
+    list_attempts,
+    saved_attempts,
+    started_attempts,
+    unsaved_attempts as unsaved_attempts_,
+)
 from submarine_jobs.model import MAX_MERGED_TASKS, format_task_ranges, select_tasks
 
 #: Attempts without a log that ``logs`` names.
@@ -57,12 +62,12 @@ def chosen_attempt(
         if attempt not in (None, "e1-a1"):
             raise UsageError(f"Job {job.id} has no attempt {attempt!r}.", "It has only e1-a1.")
         return None
-    found = job_logs.attempts(job, task, record)
+    found = list_attempts(job, task, record)
     if attempt is None:
         return found[-1] if found else None
     if attempt not in found:
         available = ", ".join(found) or "none with a log yet"
-        if record.state.ended and attempt in job_logs.started_attempts(task, record):
+        if record.state.ended and attempt in started_attempts(task, record):
             raise UsageError(not_saved(task, attempt), f"There are logs of: {available}.")
         raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {available}.")
     return attempt
@@ -85,10 +90,10 @@ def unsaved_attempts(job: Job, tasks: Sequence[str], record: JobRecord | None) -
         The job's record; None for a job of one task, whose record is read only if it has no log.
     """
     if record is None:
-        if job_logs.attempts_saved(job, tasks[0]) != set():
+        if saved_attempts(job, tasks[0]) != set():
             return []
         record = job.record()
-    missing = [(task, name) for task in tasks for name in job_logs.unsaved(job, task, record)]
+    missing = [(task, name) for task in tasks for name in unsaved_attempts_(job, task, record)]
     sentences = [not_saved(task, name) for task, name in missing[:MAX_UNSAVED]]
     if len(missing) > MAX_UNSAVED:
         sentences.append(f"No log of {len(missing) - MAX_UNSAVED} more attempts was saved.")

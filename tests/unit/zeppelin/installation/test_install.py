@@ -13,7 +13,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_zeppelin.interface.properties import PROPERTIES
+from submarine_zeppelin.interface import PROPERTIES
 
 
 @pytest.fixture

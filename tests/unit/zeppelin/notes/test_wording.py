@@ -7,8 +7,16 @@ from hypothesis import given, strategies as st
 
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.interface import Context, properties as settings
-from submarine_zeppelin.notes import legacy, split_commands
+from submarine_zeppelin.interface import Context, choice_property, flag_property, number_property
+from submarine_zeppelin.notes import (
+    JOB_RUN,
+    FormFields,
+    check_cleanable,
+    parse_command,
+    run_words,
+    split_commands,
+    translate_command_line,
+)
 
 CONTEXT = Context("2JA_B", "p1", user="Ada.L")
 
@@ -34,13 +42,13 @@ def test_split_commands() -> None:
     ],
 )
 def test_translate_command_line(typed: str, meant: str) -> None:
-    assert legacy.translate_command_line(typed.split()) == meant.split()
+    assert translate_command_line(typed.split()) == meant.split()
 
 
 @pytest.mark.parametrize("line", ["JOB_RUN", "job run", "Job  Run"])
 def test_parse_command(line: str) -> None:
-    assert legacy.parse_command(line) == legacy.JOB_RUN
-    assert legacy.parse_command(f"{line} digits") is None
+    assert parse_command(line) == JOB_RUN
+    assert parse_command(f"{line} digits") is None
 
 
 def test_run_command_of_the_form() -> None:
@@ -54,7 +62,7 @@ def test_run_command_of_the_form() -> None:
         "tf.checkpoint.path": "hdfs:///user/${username}/ckpt/",
         "tf.tensorboard.enable": "true",
     }
-    fields = legacy.FormFields.of(
+    fields = FormFields.of(
         {
             "command": "JOB_RUN",
             "input_path": "hdfs:///data",
@@ -64,7 +72,7 @@ def test_run_command_of_the_form() -> None:
         }
     )
     assert fields.clean_checkpoint
-    options = parse_run(legacy.run_words(properties, fields, CONTEXT)[1:])
+    options = parse_run(run_words(properties, fields, CONTEXT)[1:])
     worker, ps = options.role("worker"), options.role("ps")
     assert worker is not None
     assert ps is not None
@@ -79,8 +87,8 @@ def test_run_command_of_the_form() -> None:
 
 
 def test_one_worker_without_distribution() -> None:
-    fields = legacy.FormFields(worker_launch_cmd="python main.py")
-    options = parse_run(legacy.run_words({"tf.worker.services.num": "5"}, fields, CONTEXT)[1:])
+    fields = FormFields(worker_launch_cmd="python main.py")
+    options = parse_run(run_words({"tf.worker.services.num": "5"}, fields, CONTEXT)[1:])
     worker = options.role("worker")
     assert worker is not None
     assert worker.count == 1
@@ -90,24 +98,24 @@ def test_one_worker_without_distribution() -> None:
 @pytest.mark.parametrize("path", ["hdfs:///", "hdfs://nn/user/ada/x", "/a/b/c", "/a/../../b/c/d"])
 def test_shallow_checkpoint_paths_are_rejected(path: str) -> None:
     with pytest.raises(UsageError, match="is not cleaned"):
-        legacy.check_cleanable(path)
+        check_cleanable(path)
 
 
 def test_deep_checkpoint_paths_are_accepted() -> None:
-    legacy.check_cleanable("hdfs://nn/user/ada/ckpt/2J")
+    check_cleanable("hdfs://nn/user/ada/ckpt/2J")
 
 
 @given(st.dictionaries(st.sampled_from(["command", "input_path", "clean_checkpoint"]), st.none()))
 def test_malformed_form_values_are_empty(params: dict[str, None]) -> None:
-    assert legacy.FormFields.of(params) == legacy.FormFields()
+    assert FormFields.of(params) == FormFields()
 
 
 def test_invalid_settings_are_reported() -> None:
     with pytest.raises(UsageError, match=r"tf\.worker\.services\.num"):
-        settings.number({"tf.worker.services.num": "many"}, "tf.worker.services.num")
+        number_property({"tf.worker.services.num": "many"}, "tf.worker.services.num")
     with pytest.raises(UsageError, match="true or false"):
-        settings.flag({"submarine.wait": "perhaps"}, "submarine.wait")
+        flag_property({"submarine.wait": "perhaps"}, "submarine.wait")
     with pytest.raises(UsageError, match="cancel or detach"):
-        settings.choice({"submarine.stop": "kill"}, "submarine.stop", ("cancel", "detach"))
+        choice_property({"submarine.stop": "kill"}, "submarine.stop", ("cancel", "detach"))
     misspelt = {"machinelearing.distributed.enable": "true"}
-    assert settings.flag(misspelt, "machinelearning.distributed.enable")
+    assert flag_property(misspelt, "machinelearning.distributed.enable")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from submarine_jobs.backends.base import Submission
 from submarine_jobs.backends.yarn.application.maker import ApplicationMaker
 from submarine_jobs.backends.yarn.application.specification import Application
-from submarine_jobs.backends.yarn.cluster import ResourceManager, applications as observe
+from submarine_jobs.backends.yarn.cluster import ResourceManager, find_application
 from submarine_jobs.backends.yarn.driver import (
     Channel,
     Driver,
@@ -82,7 +82,7 @@ def submit_application(
 def _look_for(rm: ResourceManager, job_id: str, user: str) -> str | None:
     deadline = time.monotonic() + LOST_REPLY_SECONDS
     while True:
-        app = observe.find(rm, job_id, user)
+        app = find_application(rm, job_id, user)
         if app is not None or time.monotonic() > deadline:
             return str(app["id"]) if app is not None else None
         time.sleep(0.3)

@@ -1,4 +1,12 @@
 from .application_poll import Survey as Survey
+from .applications import (
+    active_jobs as active_jobs,
+    application as application,
+    containers_of as containers_of,
+    find_application as find_application,
+    localizing_on as localizing_on,
+    observe as observe,
+)
 from .cache import APPS as APPS, FRESH as FRESH, NODES as NODES, SCHEDULER as SCHEDULER
 from .hadoop_configuration import (
     HadoopConf as HadoopConf,

@@ -79,7 +79,7 @@ def _pending(observed: Observation, app: Mapping[str, Any], reason: str) -> str:
     return f"{observed.pending.partition(': ')[2]}: {reason}"  # the queue is named once
 
 
-def find(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
+def find_application(rm: ResourceManager, job_id: str, user: str) -> Mapping[str, Any] | None:
     """Return the newest application of ``user`` with the job's tag; None if there is none.
 
     After a lost reply there may be two. The active one is preferred, because it has the claim.

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.backends import Stage
-from submarine_jobs.backends.yarn.cluster import Waits
-from submarine_jobs.backends.yarn.cluster.applications import find, localizing_on, observe
+from submarine_jobs.backends.yarn.cluster import Waits, find_application, localizing_on, observe
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.reasons import EndReason
 from tests.unit.yarn.recorded_waits import recorded_waits
@@ -177,7 +176,7 @@ def test_another_users_tag_is_not_ours() -> None:
     tag = f"submarine,submarine_job:{job(1)}"
     stranger = app("application_1_0009", applicationTags=tag, startedTime=9, user="eve")
     rm = Recorder(stranger, app("application_1_0001", applicationTags=tag, startedTime=5))
-    found = find(rm, job(1), "me")  # type: ignore[arg-type]
+    found = find_application(rm, job(1), "me")  # type: ignore[arg-type]
     assert found is not None
     assert found["id"] == "application_1_0001"
 
