@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, WORKFLOW_VARIABLE
+from submarine_runtime.translation import _
 from submarine_workflows.export.crontab import five_fields
 from submarine_workflows.export.shell import expand, line_of, word_of
 from submarine_workflows.model import (
@@ -198,7 +199,8 @@ def checked_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"`{name[:80]}` is not a valid Airflow name.", "Use letters, digits, _, - and dots."
+            _("`{name}` is not a valid Airflow name.").format(name=name[:80]),
+            _("Use letters, digits, _, - and dots."),
         )
     return name
 
@@ -286,7 +288,9 @@ class Steps:
             RUN_VARIABLE: "{{ run_id }}",
             NODE_VARIABLE: path_of(node, flows),
         }
-        for number, owner in enumerate(dict.fromkeys(name for name, _ in condition.parameters)):
+        for number, owner in enumerate(
+            dict.fromkeys(name for name, _unused in condition.parameters)
+        ):
             task = ".".join([*(flow.name for flow in flows), owner])
             own[f"OUTPUT_{number}"] = f"{{{{ ti.xcom_pull(task_ids={task!r}) or '' }}}}"
         said = ", ".join(f"{key!r}: {value!r}" for key, value in own.items())
@@ -301,8 +305,12 @@ def _rule(node: Node, condition: Condition) -> str:
     other = not condition.parameters and text not in ("", condition.macro)
     if condition.macro not in RULES or mixed or other:
         raise UsageError(
-            f"Airflow cannot express the condition of `{node.name}`: {text}",
-            f"Use {', '.join(RULES)}, combined with comparisons of outputs by && only.",
+            _("Airflow cannot express the condition of `{node}`: {text}").format(
+                node=node.name, text=text
+            ),
+            _("Use {rules}, combined with comparisons of outputs by && only.").format(
+                rules=", ".join(RULES)
+            ),
         )
     return RULES[condition.macro]
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
+from submarine_runtime.translation import _
 
 SUFFIX = ".flow"
 _NAME = re.compile(r"[A-Za-z0-9_](?:[\w.-]{0,98}[A-Za-z0-9_])?", re.ASCII)
@@ -31,8 +32,8 @@ def check_name(name: str) -> str:
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
-            f"{name[:60]!r} is not a valid workflow name.",
-            "Use letters, digits, `.`, `_` and `-`, such as nightly.",
+            _("{name!r} is not a valid workflow name.").format(name=name[:60]),
+            _("Use letters, digits, `.`, `_` and `-`, such as nightly."),
         )
     return name
 
@@ -72,7 +73,11 @@ def keep(name: str, text: str, frontend: Frontend) -> Path:
             os.replace(part, path)
     except OSError as error:
         part.unlink(missing_ok=True)
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}.") from None
+        raise UsageError(
+            _("{path} cannot be written: {strerror}.").format(
+                path=path, strerror=error.strerror or error
+            )
+        ) from None
     _files[frontend.notebook_name or "", name] = path
     return path
 
@@ -84,18 +89,24 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror or error}.") from None
+        raise UsageError(
+            _("{path} cannot be read: {strerror}.").format(
+                path=path, strerror=error.strerror or error
+            )
+        ) from None
     match = _HEADING.fullmatch(first.strip())
     if match is None:
         raise UsageError(
-            f"{path.name} already exists and was not written by a cell.",
-            "Give the workflow another name, or move that file.",
+            _("{path} already exists and was not written by a cell.").format(path=path.name),
+            _("Give the workflow another name, or move that file."),
         )
     other = match["notebook"]
     if other and notebook and other != notebook.name and (path.parent / other).is_file():
         raise UsageError(
-            f"{path.name} already exists and was written in {other}.",
-            "Give the workflow another name, or change it there.",
+            _("{path} already exists and was written in {other}.").format(
+                path=path.name, other=other
+            ),
+            _("Give the workflow another name, or change it there."),
         )
 
 
