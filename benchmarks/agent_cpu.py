@@ -30,6 +30,10 @@ from submarine_runtime.protocol.agent_config import (
     JobStore,
 )
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol.spec import JobSpec, Resources, Role
+from submarine_runtime.protocol.states import State
 
 JOB_ID = "bench-20261121-0a1b"
 PROGRAM = """
@@ -49,22 +53,16 @@ def prepare(root: Path, seconds: float, gpus: int) -> Path:
     job, scratch = root / "job", root / "scratch"
     job.mkdir()
     scratch.mkdir()
+    role = Role("worker", 1, Resources(1024, 1, gpus))
     config = AgentConfig(
-        job_id=JOB_ID,
-        name="bench",
-        user="bench",
-        backend="local",
+        spec=JobSpec("bench", "local", roles=(role,), args=(str(seconds),), framework="any"),
+        record=JobRecord(JOB_ID, "bench", State.PENDING, backend="local", created=time.time()),
         intent="1",
-        created=time.time(),
         store=JobStore("local", str(job)),
-        job_dir=str(job),
         python=sys.executable,
-        args=[str(seconds)],
-        memory=1024,
-        gpus=gpus,
         listen="127.0.0.1",
     )
-    (scratch / "agent.json").write_text(json.dumps(config.to_json()))
+    (scratch / "agent.json").write_text(json.dumps(to_json(config)))
     (scratch / "secret.json").write_bytes(create_secret(JOB_ID).to_bytes())
     with zipfile.ZipFile(scratch / "bundle.zip", "w") as bundle:
         bundle.writestr("main.py", PROGRAM)

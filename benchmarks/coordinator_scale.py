@@ -26,8 +26,12 @@ from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import client_context
 from submarine_runtime.coordinator.server.tls_channel import TlsChannel
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.link import PROTOCOL
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol.spec import JobSpec, Role
+from submarine_runtime.protocol.states import State
 
 JOB_ID = "scale-20261121-0a1b"
 
@@ -35,7 +39,7 @@ JOB_ID = "scale-20261121-0a1b"
 class NoPlacer(Placer):
     """Placer without containers: the simulated agents register by themselves."""
 
-    def request(self, task: str, role: RoleOrders, seat: str) -> None:
+    def request(self, task: str, role: Role, seat: str) -> None:
         """Do nothing: the agents run already."""
 
     def release(self, seat: str) -> None:
@@ -158,18 +162,13 @@ def prepare(root: Path, count: int) -> dict[str, str]:
     job = root / "job"
     job.mkdir()
     config = CoordinatorConfig(
-        job_id=JOB_ID,
-        name="scale",
-        user="bench",
-        backend="local",
+        spec=JobSpec("scale", "local", roles=(Role("worker", count),), framework="any"),
+        record=JobRecord(JOB_ID, "scale", State.PENDING, backend="local", created=time.time()),
         intent="1",
-        created=time.time(),
         store=JobStore("local", str(job)),
-        job_dir=str(job),
-        roles=[RoleOrders("worker", "worker", count)],
         listen="127.0.0.1",
     )
-    (root / "coordinator.json").write_text(json.dumps(config.to_json()))
+    (root / "coordinator.json").write_text(json.dumps(to_json(config)))
     (root / "secret.json").write_bytes(create_secret(JOB_ID).to_bytes())
     secret: dict[str, str] = json.loads((root / "secret.json").read_text())
     return secret
@@ -230,7 +229,7 @@ def main() -> int:
     secret = json.loads(Path(place, "secret.json").read_text())
     if options.simulate:
         simulate(options.agents, ("127.0.0.1", options.port), secret)
-    config = CoordinatorConfig.from_json(json.loads(Path(place, "coordinator.json").read_text()))
+    config = from_json(CoordinatorConfig, json.loads(Path(place, "coordinator.json").read_text()))
     return ScaleCoordinator(config, secret, place, master="").run()
 
 

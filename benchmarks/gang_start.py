@@ -20,7 +20,11 @@ from typing import Any
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol.spec import JobSpec, Resources, Role
+from submarine_runtime.protocol.states import State
 
 JOB_ID = "gang-20261121-0a1b"
 
@@ -31,23 +35,19 @@ def prepare(root: Path, tasks: int) -> Path:
     role = scratch / "worker"
     job.mkdir()
     role.mkdir(parents=True)
+    roles = (Role("worker", tasks, Resources(0), command="date +%s.%N"),)
     common: dict[str, Any] = {
-        "job_id": JOB_ID,
-        "name": "gang",
-        "user": "bench",
-        "backend": "local",
+        "spec": JobSpec("gang", "local", roles=roles, framework="any"),
+        "record": JobRecord(JOB_ID, "gang", State.PENDING, backend="local", created=time.time()),
         "intent": "1",
-        "created": time.time(),
         "store": JobStore("local", str(job)),
-        "job_dir": str(job),
         "listen": "127.0.0.1",
     }
-    roles = [RoleOrders("worker", "worker", tasks)]
-    orders = CoordinatorConfig(**common, roles=roles, policy="all", application_attempts=1)
-    agent = AgentConfig(**common, command="date +%s.%N")
+    orders = CoordinatorConfig(**common, policy="all", application_attempts=1)
+    agent = AgentConfig(**common)
     secret = create_secret(JOB_ID).to_bytes()
-    (scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
-    (role / "agent.json").write_text(json.dumps(agent.to_json()))
+    (scratch / "coordinator.json").write_text(json.dumps(to_json(orders)))
+    (role / "agent.json").write_text(json.dumps(to_json(agent)))
     for place in (scratch, role):
         (place / "secret.json").write_bytes(secret)
     with zipfile.ZipFile(role / "bundle.zip", "w") as bundle:

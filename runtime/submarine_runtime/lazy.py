@@ -12,7 +12,7 @@ import sys
 from importlib import import_module
 from typing import Any, Callable
 
-_IMPORT = re.compile(r"^from \.([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORT = re.compile(r"^from ([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
 _EXPORT = re.compile(r"(\w+) as \1\b")
 
 
@@ -44,7 +44,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         if source is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         # Not stored in the package: a test that replaces the name in its module is seen here.
-        return getattr(import_module(f"{package}.{source}"), name)
+        return getattr(import_module(source, package), name)
 
     def directory() -> list[str]:
         return sorted({*vars(sys.modules[package]), *read()})

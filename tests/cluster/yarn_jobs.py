@@ -15,9 +15,9 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.inputs import NO_STORE_PATHS, copy_sources
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit.configuration import make_submission as make_submission_of
-from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_agent_config
 
 
 def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submission:
@@ -32,9 +32,9 @@ def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submissi
     copy_sources(JobDirectory(storage, job_dir), spec)
     runtime = f"{root}/cache/test-{secrets.token_hex(4)}.zip"
     storage.publish(runtime, zipped("__main__.py", agent))
-    config = AgentConfig(
-        job_id, "t", backend.user, "yarn", "i", time.time(), storage.job_store(job_dir),
-        job_dir, python=sys.executable, memory=resources.memory,
+    config = make_agent_config(
+        job_id=job_id, user=backend.user, backend="yarn", created=time.time(), job_dir=job_dir,
+        store=storage.job_store(job_dir), python=sys.executable, memory=resources.memory,
     )  # fmt: skip
     return Submission(spec, backend.plan(spec), storage, job_dir, config, runtime)
 

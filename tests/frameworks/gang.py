@@ -21,6 +21,7 @@ from submarine_runtime import frameworks
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
 from submarine_runtime.protocol.link import Member
+from tests.configurations import make_agent_config
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples/distributed"
@@ -152,15 +153,8 @@ class Gang:
         return waited
 
     def config(self, me: Member) -> AgentConfig:
-        return AgentConfig(
-            job_id="contract",
-            name="contract",
-            user="me",
-            backend="local",
-            intent="i",
-            created=0.0,
+        return make_agent_config(
             store=JobStore("local", str(self.directory)),
-            job_dir=str(self.directory),
             role=me.role,
             index=me.index,
             framework=self.framework,

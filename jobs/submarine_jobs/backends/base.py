@@ -58,9 +58,9 @@ class Submission:
     Parameters
     ----------
     agent
-        Configuration of the only agent; for a distributed job, of the agents of the first role.
-    coordinator, agents
-        Configurations of coordinator and agents (by role) of a distributed job; else None, empty.
+        Configuration of the agents of the first role; ``of_role`` makes those of other roles.
+    coordinator
+        Configuration of the coordinator of a distributed job, else None.
     environments
         Role -> URL of its packed Python environment, if it has one.
     on_step
@@ -74,7 +74,6 @@ class Submission:
     agent: AgentConfig
     runtime_zip: str
     coordinator: CoordinatorConfig | None = None
-    agents: Mapping[str, AgentConfig] = field(default_factory=dict)
     environments: Mapping[str, str] = field(default_factory=dict)
     on_step: Callable[[str], None] = lambda step: None
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_jobs.model import JobSpec, NamedInput, fetched_input, gang_of, is_tensorboard
+from submarine_jobs.model import JobSpec, NamedInput, fetched_input, is_tensorboard
 from submarine_jobs.storage import Storage
 from submarine_runtime.agent.preparation import (
     WHOLE,
@@ -24,7 +24,6 @@ from submarine_runtime.agent.preparation import (
 )
 from submarine_runtime.frameworks import sharing_tasks
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.storage import StoreError, open_store
 
@@ -35,7 +34,7 @@ _USER = re.compile(r"//[^/@]*@")
 class StorePaths:
     """Paths that a job reads from the store; see ``AgentConfig``."""
 
-    fetch: tuple[Input, ...] = ()
+    fetch: tuple[NamedInput, ...] = ()
     checkpoint_path: str | None = None
     restore_from: str | None = None
 
@@ -88,7 +87,7 @@ def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
     return path
 
 
-def _inputs(spec: JobSpec, storage: Storage) -> list[Input]:
+def _inputs(spec: JobSpec, storage: Storage) -> list[NamedInput]:
     found = []
     for item in spec.inputs:
         path = storage.path_of(item.uri)
@@ -109,7 +108,7 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[Input]:
                 "files of a directory.",
                 "Leave :shard out, or name a directory.",
             )
-        found.append(Input(item.name, path, item.shard, list(item.shard_roles)))
+        found.append(replace(item, uri=path))
     # The agent fills %input_path% in with the first one.
     first = fetched_input(spec)
     return sorted(found, key=lambda item: item.name != first)
@@ -125,7 +124,7 @@ class TaskInput(NamedTuple):
 
 
 def inputs_of_tasks(
-    spec: JobSpec, storage: Storage, root: str, fetch: Sequence[Input]
+    spec: JobSpec, storage: Storage, root: str, fetch: Sequence[NamedInput]
 ) -> list[TaskInput]:
     """Return the input files of each task, by the same rules as the agents.
 
@@ -138,7 +137,7 @@ def inputs_of_tasks(
     """
     if not fetch:
         return []
-    members = expected_members(gang_of(spec))
+    members = expected_members(spec.roles)
     tensorboards = {role.name for role in spec.roles if is_tensorboard(role)}
     store = open_store(storage.job_store(root))
     found: list[TaskInput] = []
@@ -164,10 +163,10 @@ def inputs_of_tasks(
     return found
 
 
-def tasks_sharing(spec: JobSpec, one: Input | NamedInput) -> list[str]:
+def tasks_sharing(spec: JobSpec, one: NamedInput) -> list[str]:
     """Return the tasks that share the files of a ``:shard`` input, by the rules of the agents."""
-    roles = one.roles if isinstance(one, Input) else one.shard_roles
-    return sharing_tasks(spec.framework, spec.env, expected_members(gang_of(spec)), roles)
+    members = expected_members(spec.roles)
+    return sharing_tasks(spec.framework, spec.env, members, one.shard_roles)
 
 
 def _restore_from(spec: JobSpec, storage: Storage, root: str) -> str | None:

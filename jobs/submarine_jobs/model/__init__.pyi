@@ -1,4 +1,18 @@
-from .gang import gang_of as gang_of, kind_of as kind_of, with_extra_roles as with_extra_roles
+from submarine_runtime.protocol.spec import (
+    KERNEL_ROLE as KERNEL_ROLE,
+    KINDS as KINDS,
+    NOTEBOOK_ROLE as NOTEBOOK_ROLE,
+    TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
+    JobSpec as JobSpec,
+    Localization as Localization,
+    NamedInput as NamedInput,
+    Resources as Resources,
+    Role as Role,
+    default_kind as default_kind,
+    is_tensorboard as is_tensorboard,
+)
+
+from .gang import resolve_roles as resolve_roles
 from .headless_settings import (
     HEADLESS_ATTENDED as HEADLESS_ATTENDED,
     HEADLESS_VARIABLE as HEADLESS_VARIABLE,
@@ -28,19 +42,6 @@ from .quantities import (
     parse_memory as parse_memory,
     parse_resources as parse_resources,
     parse_timeout as parse_timeout,
-)
-from .spec import (
-    KERNEL_ROLE as KERNEL_ROLE,
-    KINDS as KINDS,
-    NOTEBOOK_ROLE as NOTEBOOK_ROLE,
-    TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
-    JobSpec as JobSpec,
-    Localization as Localization,
-    NamedInput as NamedInput,
-    Resources as Resources,
-    Role as Role,
-    default_kind as default_kind,
-    is_tensorboard as is_tensorboard,
 )
 from .tasks import (
     MAX_MERGED_TASKS as MAX_MERGED_TASKS,

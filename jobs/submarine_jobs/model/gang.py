@@ -1,19 +1,18 @@
-"""Roles of a distributed job: those of the spec and those that its framework adds."""
+"""Roles of a distributed job as its framework needs them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
-from submarine_jobs.model.spec import JobSpec, Resources, Role
 from submarine_runtime.frameworks import trait
+from submarine_runtime.protocol.spec import JobSpec, Resources, Role
 
 
-def with_extra_roles(spec: JobSpec) -> JobSpec:
-    """Return ``spec`` with the additional roles that its framework needs.
+def resolve_roles(spec: JobSpec) -> JobSpec:
+    """Return ``spec`` with the kinds and the additional roles that its framework needs.
 
-    Such a role, for example MXNet's scheduler, runs the same program without GPUs. The spec of a
-    job that is not distributed is unchanged.
+    An additional role, for example MXNet's scheduler, runs the same program without GPUs. The spec
+    of a job that is not distributed is unchanged.
     """
     if not spec.distributed:
         return spec
@@ -33,18 +32,11 @@ def with_extra_roles(spec: JobSpec) -> JobSpec:
         for name in trait(spec.framework, "EXTRA_ROLES")
         if name not in existing
     )
-    return replace(spec, roles=spec.roles + extra) if extra else spec
+    untracked = trait(spec.framework, "UNTRACKED")
+    roles = tuple(_with_kind(role, untracked) for role in spec.roles)
+    return replace(spec, roles=roles + extra)
 
 
-def kind_of(role: Role, framework: str) -> str:
-    """Return the kind of a role's tasks in a job of that framework."""
-    untracked = role.kind == "tracked" and role.name in trait(framework, "UNTRACKED")
-    return "untracked" if untracked else role.kind
-
-
-def gang_of(spec: JobSpec) -> list[dict[str, Any]]:
-    """Return name, instances and kind of each role, as ``AgentConfig`` has them."""
-    return [
-        {"name": role.name, "instances": role.instances, "kind": kind_of(role, spec.framework)}
-        for role in spec.roles
-    ]
+def _with_kind(role: Role, untracked: tuple[str, ...]) -> Role:
+    serves = role.kind == "tracked" and role.name in untracked
+    return replace(role, kind="untracked") if serves else role

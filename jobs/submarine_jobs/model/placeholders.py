@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.spec import JobSpec, Role
+from submarine_runtime.protocol.spec import JobSpec, Role
 
 #: Characters that a shell interprets, except patterns of file names.
 _SHELL = re.compile(r"[\s`$;&|<>()'\"\\{}\x00-\x1f\x7f]|^[~#]")

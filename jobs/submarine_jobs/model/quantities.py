@@ -9,7 +9,7 @@ import re
 from decimal import ROUND_CEILING, Decimal
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.spec import Resources
+from submarine_runtime.protocol.spec import Resources
 
 MAX_MEMORY = (1 << 31) - 1
 MAX_COUNT = 1 << 20

@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model.spec import JobSpec
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.link import CHIEF_ROLES
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.spec import JobSpec
 from submarine_runtime.protocol.states import State
 
 #: The only task of a job of one task.

@@ -17,7 +17,7 @@ from submarine_jobs.model import (
     check_image_name,
     fill_spec,
     parse_python_env,
-    with_extra_roles,
+    resolve_roles,
 )
 from submarine_jobs.options.role_checks import check_image, check_roles
 from submarine_jobs.options.roles import (
@@ -154,7 +154,7 @@ def spec_from_options(
         own_launcher=_own_launcher(framework, bundle if runs_program else None),
         restore=options.restore,
     )
-    spec = fill_spec(with_extra_roles(spec))
+    spec = fill_spec(resolve_roles(spec))
     _check_shards(spec)
     return spec
 

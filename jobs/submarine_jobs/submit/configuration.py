@@ -13,11 +13,11 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
-from submarine_jobs.model import JobSpec, Role, gang_of, is_tensorboard, kind_of
+from submarine_jobs.model import JobSpec, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.frameworks import policy_of, trait
 from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.quicklinks import fixed_links
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
@@ -29,10 +29,9 @@ def agent_config(
     record: JobRecord,
     intent: str,
     python: str,
-    role: Role | None = None,
     reached: StorePaths = NO_STORE_PATHS,
 ) -> AgentConfig:
-    """Return the configuration of the agents of one role.
+    """Return the configuration of the agents of the first role.
 
     Parameters
     ----------
@@ -41,60 +40,22 @@ def agent_config(
     intent
         Identifier of the submission.
     python
-        Interpreter, unless the spec names one.
-    role
-        None: the only role of the job.
+        Interpreter of roles for which the spec names none.
     reached
-        Inputs that the agent reads from the storage.
+        Inputs and checkpoints that the agent reads from the storage.
     """
-    role = role or spec.worker
-    return AgentConfig(
-        job_id=record.job_id,
-        name=spec.name,
-        user=record.user,
-        backend=record.backend,
+    config = AgentConfig(
+        spec=spec,
+        record=record,
         intent=intent,
-        created=record.created or 0.0,
         store=directory.storage.job_store(directory.path),
-        job_dir=directory.url,
-        role=role.name,
-        program=spec.program or "main.py",
-        args=list(spec.args),
-        command=role.command,
-        python=role.python or spec.python or python,
-        env={**spec.env, **role.env},
-        inputs={"PATH": spec.input_path} if spec.input_path else {},
-        framework=spec.framework,
-        memory=role.resources.memory,
-        vcores=role.resources.vcores,
-        gpus=role.resources.gpus,
-        timeout=spec.timeout,
-        lease=spec.lease,
-        return_names=list(spec.return_names),
-        queue=record.queue,
+        python=python,
         links={**back_links(), **spec.quicklinks},
-        phases=[vars(phase) for phase in record.phases],
-        workflow=record.workflow,
-        workflow_run=record.workflow_run,
-        workflow_node=record.workflow_node,
-        resources=record.resources,
-        notes=list(record.notes),
-        # TensorBoard reads no input.
-        fetch=[] if is_tensorboard(role) else list(reached.fetch),
+        fetch=reached.fetch,
         checkpoint_path=reached.checkpoint_path,
         restore_from=reached.restore_from,
-        params=dict(spec.params),
-        processes=role.processes,
-        roles=gang_of(spec) if spec.distributed else [],
-        network_interface=spec.network_interface,
-        own_launcher=spec.own_launcher,
-        require_collective=spec.require_collective,
-        return_all_ranks=spec.return_all_ranks,
-        keep=list(spec.keep),
-        writable=[
-            item.target for item in (*spec.localization, *spec.archives) if item.mode == "rw"
-        ],
     )
+    return config.of_role(spec.roles[0])
 
 
 def first_record(
@@ -147,7 +108,7 @@ def _requested(spec: JobSpec, plan: Plan) -> Mapping[str, Any]:
 
 
 #: Fields of a spec that replace the default of the coordinator, if set.
-_CHOSEN = ("max_restarts", "gang_retries", "heartbeat", "lost_after")
+_CHOSEN = ("gang_retries", "heartbeat", "lost_after", "restore")
 
 
 def coordinator_config(
@@ -155,19 +116,11 @@ def coordinator_config(
     directory: JobDirectory,
     record: JobRecord,
     intent: str,
-    checkpoint_path: str | None = None,
-    restore_from: str | None = None,
+    reached: StorePaths = NO_STORE_PATHS,
 ) -> CoordinatorConfig:
     """Return the configuration of the coordinator of a distributed job.
 
-    Parameters
-    ----------
-    record
-        The record so far: id, owner, phases, requested resources.
-    intent
-        Identifier of the submission.
-    checkpoint_path, restore_from
-        See ``AgentConfig``.
+    Parameters as for ``agent_config``.
     """
     chosen: dict[str, Any] = {
         name: getattr(spec, name) for name in _CHOSEN if getattr(spec, name) is not None
@@ -175,55 +128,16 @@ def coordinator_config(
     if spec.gang_timeout is not None:
         chosen["gang_timeout"] = spec.gang_timeout or None  # 0: no limit
     return CoordinatorConfig(
-        job_id=record.job_id,
-        name=spec.name,
-        user=record.user,
-        backend=record.backend,
+        spec=spec,
+        record=record,
         intent=intent,
-        created=record.created or 0.0,
         store=directory.storage.job_store(directory.path),
-        job_dir=directory.url,
-        roles=[_role_config(role, spec.framework) for role in spec.roles],
-        framework=spec.framework,
         policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
-        allowed_failures=spec.allowed_failures,
-        restore=spec.restore or "auto",
-        restore_from=restore_from,
-        checkpoint_path=checkpoint_path,
         restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
-        timeout=spec.timeout,
-        lease=spec.lease,
-        queue=record.queue,
-        priority=spec.priority,
+        restore_from=reached.restore_from,
+        checkpoint_path=reached.checkpoint_path,
         links={**back_links(), **spec.quicklinks},
-        phases=[vars(phase) for phase in record.phases],
-        workflow=record.workflow,
-        workflow_run=record.workflow_run,
-        workflow_node=record.workflow_node,
-        resources=record.resources,
-        notes=list(record.notes),
-        require_collective=spec.require_collective,
         **chosen,
-    )
-
-
-def _role_config(role: Role, framework: str) -> RoleOrders:
-    size = role.resources
-    return RoleOrders(
-        name=role.name,
-        service=role.name,
-        instances=role.instances,
-        kind=kind_of(role, framework),
-        least=role.least,
-        after=list(role.after),
-        memory=size.memory,
-        vcores=size.vcores,
-        gpus=size.gpus,
-        spread=role.spread,
-        avoid=list(role.avoid),
-        label=role.node_label,
-        nodes=list(role.nodes) if not role.relax else [],
-        racks=list(role.racks) if not role.relax else [],
     )
 
 
@@ -250,17 +164,13 @@ def make_submission(
     on_step
         Called with each step of the backend, in words.
     """
-    agents = {
-        role.name: agent_config(spec, directory, record, intent, python, role, reached)
-        for role in spec.roles
-    }
+    spec = resolve_roles(spec)
+    agent = agent_config(spec, directory, record, intent, python, reached)
     coordinator = None
     if spec.distributed:
-        path, job = reached.checkpoint_path, reached.restore_from
-        coordinator = coordinator_config(spec, directory, record, intent, path, job)
+        coordinator = coordinator_config(spec, directory, record, intent, reached)
     if hdfs_wait is not None:
-        for agent in agents.values():
-            agent.save_grace = hdfs_wait
+        agent.save_grace = hdfs_wait
         if coordinator is not None:
             coordinator.save_grace = hdfs_wait
     return Submission(
@@ -268,10 +178,9 @@ def make_submission(
         plan=plan,
         storage=directory.storage,
         job_dir=directory.path,
-        agent=agents[spec.roles[0].name],
+        agent=agent,
         runtime_zip=runtime_zip,
         coordinator=coordinator,
-        agents=agents if spec.distributed else {},
         environments=environments,
         on_step=on_step or (lambda step: None),
     )

@@ -16,7 +16,7 @@ from submarine_jobs.backends import Backend, Plan
 from submarine_jobs.environments import check_env
 from submarine_jobs.errors import RefusedError, StorageError, SubmarineError, UsageError
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, resolve_store_paths
-from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, with_extra_roles
+from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 
@@ -61,7 +61,7 @@ def validate(
     ClusterError
         If the cluster does not answer the request for the plan.
     """
-    spec = with_extra_roles(spec)
+    spec = resolve_roles(spec)
     plan = plan or backend.plan(spec)
     refusals: list[SubmarineError] = []
     if plan.errors:

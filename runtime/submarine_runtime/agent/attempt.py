@@ -151,7 +151,7 @@ class Attempt:
     @property
     def first_rank(self) -> int | None:
         """Rank of the first process, if the values of every rank are returned."""
-        if not self.config.return_all_ranks:
+        if not self.config.spec.return_all_ranks:
             return None
         crew = crew_of(self._members)
         me = next((one for one in self._members if one.task == self.task), None)
@@ -198,11 +198,13 @@ class Attempt:
             self._guard = Guard()
             if setup.helpers:
                 log = self._scratch.path("helpers.log")
-                self._helpers = HelperProcesses(self._guard, config.python, self._scratch.root, log)
+                self._helpers = HelperProcesses(
+                    self._guard, config.interpreter, self._scratch.root, log
+                )
                 self._helpers.start(setup.helpers, wakeup.wait)
         except (HelperError, OSError) as exc:
             self._end_helpers()
-            return helper_ending(str(exc), config.framework)
+            return helper_ending(str(exc), config.spec.framework)
         if self.copies is not None:
             self.copies.start()
         self._syncing.start()
@@ -246,7 +248,7 @@ class Attempt:
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
-        words = () if alone else tuple(trait(self.config.framework, "ADDRESS_IN_USE"))
+        words = () if alone else tuple(trait(self.config.spec.framework, "ADDRESS_IN_USE"))
         try:
             ending = monitor_program(
                 self.config,

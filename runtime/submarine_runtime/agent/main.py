@@ -12,6 +12,7 @@ import sys
 from typing import Sequence
 
 from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, AgentConfig
+from submarine_runtime.protocol.serialization import from_json
 
 USAGE = "usage: python -I runtime.zip agent --directory DIR"
 
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
     directory = os.path.abspath(arguments[1])
     try:
         with open(os.path.join(directory, "agent.json"), encoding="utf-8") as file:
-            config = AgentConfig.from_json(json.load(file))
+            config = from_json(AgentConfig, json.load(file))
         with open(os.path.join(directory, "secret.json"), encoding="utf-8") as file:
             secret = json.load(file)
         if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):

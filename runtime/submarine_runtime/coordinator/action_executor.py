@@ -98,8 +98,8 @@ class ActionExecutor:
         self._links.send_bytes(connection, line.encode())
 
     def _request(self, action: RequestContainer, sender: Connection | None) -> None:
-        orders = self._job.tasks[action.task].orders
-        self._placement.request(action.task, orders, action.seat, action.delayed)
+        role = self._job.tasks[action.task].role
+        self._placement.request(action.task, role, action.seat, action.delayed)
 
     def _release(self, action: ReleaseContainer, sender: Connection | None) -> None:
         self._placement.release(action.seat)

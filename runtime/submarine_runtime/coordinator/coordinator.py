@@ -100,7 +100,7 @@ class Coordinator:
 
     def run(self) -> int:
         """Run the job and return the exit code."""
-        job_id = self._config.job_id
+        job_id = self._config.record.job_id
         try:
             store = open_store(self._config.store)
             self._storage_wait = StorageWait(self._config, _log)
@@ -174,7 +174,7 @@ class Coordinator:
             os.getppid(),
         )
         store.on_wait = survey_store.on_wait = wait_teller(loop.show_storage_wait)
-        self._lease = LeaseWatch(store, config.lease, inbox.expire_lease)
+        self._lease = LeaseWatch(store, config.spec.lease, inbox.expire_lease)
         clients = ClientRequests(
             status, self._secret, loop.links.endpoints, inbox.post, self._lease.renew
         )
@@ -337,7 +337,7 @@ class Coordinator:
                 lambda: self._refusal(store), show=loop.show_storage_wait
             )
         except StoreError as exc:
-            _log(f"{self._config.job_id}: {exc}")
+            _log(f"{self._config.record.job_id}: {exc}")
             why, self._exit_code = "storage", exc.exit_code
         loop.show_storage_wait("")
         if why:
@@ -368,7 +368,11 @@ class Coordinator:
         from submarine_runtime.coordinator.yarn_page import YarnPageThread
 
         config = self._config
-        job = {"job_id": config.job_id, "name": config.name, "links": dict(config.links)}
+        job = {
+            "job_id": config.record.job_id,
+            "name": config.record.name,
+            "links": dict(config.links),
+        }
         page = YarnPageThread(loop.job, loop.status, loop.inbox.post, job)
         page.start()
         return page

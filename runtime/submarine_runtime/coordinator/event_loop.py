@@ -147,7 +147,7 @@ class EventLoop:
         self.handle({"type": "resumed", "unchecked": True})
         for task in self.job.tasks.values():
             if task.stage is Stage.REQUESTED:
-                self.placement.request(task.name, task.orders, task.seat)
+                self.placement.request(task.name, task.role, task.seat)
         restore = self.job.restore
         if restore.surveying == self.job.epoch != restore.epoch:
             self._executor.execute(ChooseRestorePoint(restore.surveying))

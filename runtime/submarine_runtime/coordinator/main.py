@@ -11,6 +11,7 @@ from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.supervision import CRASHED
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.yarn import write_traceback
 
 USAGE = "usage: python -I runtime.zip coordinator [--master PID:START] --directory DIR"
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str]) -> int:
     directory = os.path.abspath(directory)
     try:
         with open(os.path.join(directory, layout.COORDINATOR), encoding="utf-8") as file:
-            config = CoordinatorConfig.from_json(json.load(file))
+            config = from_json(CoordinatorConfig, json.load(file))
         with open(os.path.join(directory, layout.SECRET), encoding="utf-8") as file:
             secret = json.load(file)
         if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):

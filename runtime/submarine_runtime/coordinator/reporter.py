@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.job_directory import EarlierAttempts
 from submarine_runtime.coordinator.machine import JobState, RecordEvent, Stage, Task
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
 from submarine_runtime.storage import application_id
@@ -45,7 +46,6 @@ _NO_CONTAINER: dict[str, Any] = {
 
 def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAttempts) -> JobRecord:
     """Return the record at the start of this attempt of the application."""
-    requested = config.resources.get("requested", config.resources)
     interrupted = earlier.interrupted[:MAX_MISSING]
     warnings = [
         event.detail[:500]
@@ -54,28 +54,17 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
     ]
     tasks = []
     for task in job.tasks.values():
-        record = TaskRecord(task.name, task.orders.name, task.index, epoch=job.epoch)
+        record = TaskRecord(task.name, task.role.name, task.index, epoch=job.epoch)
         old = earlier.tasks.get(task.name) or {}
         record.restarts = int(old.get("restarts") or 0) + bool(old)
         tasks.append(record)
-    return JobRecord(
-        job_id=config.job_id,
-        name=config.name,
+    return replace(
+        deepcopy(config.record),
         state=State.PENDING,
-        user=config.user,
-        backend=config.backend,
-        job_dir=config.job_dir,
-        queue=config.queue,
         application_id=application_id(os.environ),
-        created=config.created,
-        workflow=config.workflow,
-        workflow_run=config.workflow_run,
-        workflow_node=config.workflow_node,
-        phases=[Phase(**known_fields(Phase, phase)) for phase in config.phases],
         tasks=tasks,
-        resources={"requested": requested, "used": {}},
-        notes=list(config.notes),
-        links=fixed_links(config.links, [role.name for role in config.roles]),
+        resources={**config.record.resources, "used": {}},
+        links=fixed_links(config.links, [role.name for role in config.spec.roles]),
         logs=dict(earlier.logs),
         events=list(earlier.events),
         warnings=list(dict.fromkeys(warnings))[:MAX_WARNINGS],
@@ -94,7 +83,7 @@ class Reporter:
     def __init__(self, job: JobState, status: JobStatus) -> None:
         self._job, self._status = job, status
         config = job.config
-        self._settled = fixed_links(config.links, [role.name for role in config.roles])
+        self._settled = fixed_links(config.links, [role.name for role in config.spec.roles])
         self._links = {k: v for k, v in config.links.items() if k not in self._settled}
         self._restarts = {name: status.task_record(name).restarts for name in job.tasks}
 
@@ -117,7 +106,9 @@ class Reporter:
             fields.update(reason=outcome.reason, detail=outcome.detail[:1000])
         elif task.localizing:
             # The agent has not registered: nothing else is known about this container yet.
-            sentence = localizing_sentence([task.placed_on], 0.0, task.orders.localizes)
+            sentence = localizing_sentence(
+                [task.placed_on], 0.0, self._job.config.localizes.get(task.role.name, "")
+            )
             fields.update(host=task.placed_on.partition(":")[0] or None, detail=sentence)
         elif task.stage in (Stage.STARTING, Stage.RUNNING):
             fields.update(reason=None, detail="")
@@ -153,7 +144,7 @@ class Reporter:
         """Write the gang's newest restore point, and the warnings of all of them."""
         choice = self._job.restore.choice
         if not choice.empty or self._job.epoch > 1:
-            self._status.set_record(notes=[*self._job.config.notes, choice.sentence()])
+            self._status.set_record(notes=[*self._job.config.record.notes, choice.sentence()])
         for sentence in self._job.warnings:
             self._status.warn(sentence)
 

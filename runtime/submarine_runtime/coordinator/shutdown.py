@@ -67,13 +67,13 @@ class Shutdown:
             if not retry(
                 lambda: self._publish(self._store), deadline, wait=wait, store=self._store
             ):
-                _log(f"{self._config.job_id} was closed by another process")
+                _log(f"{self._config.record.job_id} was closed by another process")
                 code = 1
             else:
                 with suppress(StoreError):  # They only use space.
                     self._delete_snapshots()
         except StoreError as exc:
-            _log(f"the record of {self._config.job_id} could not be published: {exc}")
+            _log(f"the record of {self._config.record.job_id} could not be published: {exc}")
             code = exc.exit_code
         self._clients.finish(STREAM_GRACE)
         loop.placement.stop()

@@ -237,10 +237,10 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     from submarine_runtime.frameworks import generic
 
     gang = [one.role for one in members if one.kind != "sidecar"]
-    complaint = complaint_of(config.framework, gang, me.processes)
+    complaint = complaint_of(config.spec.framework, gang, me.processes)
     if complaint:
         raise ValueError(complaint)
-    modules = [module_of(config.framework)]
+    modules = [module_of(config.spec.framework)]
     if hasattr(modules[0], "base"):
         modules.insert(0, module_of(modules[0].base({**os.environ, **config.env})))
     env: dict[str, str] = generic.names(me, members)
@@ -252,13 +252,13 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
             processes = module.processes(me, members)
         if hasattr(module, "helpers"):
             helpers += module.helpers(me, members)
-    if config.own_launcher and len(gang) == 1 and me.processes == 1:
+    if config.spec.own_launcher and len(gang) == 1 and me.processes == 1:
         # The library interprets a rank as a sign that all processes have been started.
         env = {name: value for name, value in env.items() if name not in generic.SIZES}
         processes = [{}]
     network = ""
     if len(gang) > 1:
-        network = _network(env, me, config.network_interface)
+        network = _network(env, me, config.spec.network_interface)
     shims = tuple(name for module in modules for name in _trait_of(module, "SHIMS"))
     return Setup(
         env=env,

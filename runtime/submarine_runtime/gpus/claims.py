@@ -105,17 +105,17 @@ def claim_gpus(
     """
     variables = os.environ if environ is None else environ
     numbers = device_numbers()
-    if not config.gpus and not numbers:
+    if not config.size.gpus and not numbers:
         return GpuClaim()
-    if not config.gpus:
+    if not config.size.gpus:
         return _hide(config, variables)
     seen = visible_devices(numbers)
     # On the local backend the container, if there is one, is the notebook's: all of its jobs share
     # the devices that were chosen for it.
-    isolated = config.backend != "local" and seen.isolated(variables)
+    isolated = config.record.backend != "local" and seen.isolated(variables)
     if config.claim_gpus is False or (config.claim_gpus is None and isolated):
         return _assigned(config, seen)
-    locks = _Locks(config.gpus, wait, patience, places, report)
+    locks = _Locks(config.size.gpus, wait, patience, places, report)
     if not numbers and not seen.devices:
         return _counted(config, variables, locks)
     return _claim_free(config, seen.allowed(variables), locks)
@@ -123,9 +123,9 @@ def claim_gpus(
 
 def _assigned(config: AgentConfig, seen: VisibleDevices) -> GpuClaim:
     note = ""
-    if len(seen.devices) != config.gpus:
+    if len(seen.devices) != config.size.gpus:
         note = _("{gpus} asked for, and the container shows {count}.").format(
-            gpus=_count(config.gpus), count=len(seen.devices)
+            gpus=_count(config.size.gpus), count=len(seen.devices)
         )
     return GpuClaim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
 
@@ -137,18 +137,18 @@ def _hide(config: AgentConfig, environ: Mapping[str, str]) -> GpuClaim:
     """
     if VISIBLE in environ or config.claim_gpus is False:
         return GpuClaim()
-    if config.backend == "local" and not config.claim_gpus:
+    if config.record.backend == "local" and not config.claim_gpus:
         return GpuClaim()
     return GpuClaim(variables={VISIBLE: ""})
 
 
 def _claim_free(config: AgentConfig, seen: VisibleDevices, locks: _Locks) -> GpuClaim:
-    if len(seen.devices) < config.gpus:
+    if len(seen.devices) < config.size.gpus:
         raise NoDeviceError(
             _(
                 "The task asks for {gpus} and this node shows {count}: request fewer, or have "
                 "the operator check the node's devices."
-            ).format(gpus=_count(config.gpus), count=len(seen.devices) or "none")
+            ).format(gpus=_count(config.size.gpus), count=len(seen.devices) or "none")
         )
     order = sorted(seen.devices, key=lambda device: device in seen.busy)
     claimed = locks.take(order, seen.files)
@@ -176,7 +176,7 @@ def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> 
     claimed.note = _(
         "No driver: {gpus} asked for and this node shows none; the program finds "
         "{visible}={variables}, which is counted only."
-    ).format(gpus=_count(config.gpus), visible=VISIBLE, variables=claimed.variables[VISIBLE])
+    ).format(gpus=_count(config.size.gpus), visible=VISIBLE, variables=claimed.variables[VISIBLE])
     return claimed
 
 

@@ -5,4 +5,4 @@ Data and rules only: no module here opens a socket or starts a process. Versione
 readers ignore unknown fields.
 """
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2

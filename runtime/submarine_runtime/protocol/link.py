@@ -58,6 +58,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Mapping, Sequence
 
 from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.protocol.spec import Role
 
 PROTOCOL = "submarine-link"
 MAX_LINE = 1 << 20
@@ -102,12 +103,12 @@ class Member:
         return cls(**values)
 
 
-def expected_members(roles: Sequence[Mapping[str, Any]]) -> list[Member]:
-    """Return the members of a complete gang, without hosts, from ``AgentConfig.roles``."""
+def expected_members(roles: Sequence[Role]) -> list[Member]:
+    """Return the members of a complete gang, without hosts."""
     return [
-        Member(f"{role['name']}:{index}", str(role["name"]), index, "", "", kind=str(role["kind"]))
+        Member(f"{role.name}:{index}", role.name, index, "", "", kind=role.kind)
         for role in roles
-        for index in range(int(role["instances"]))
+        for index in range(role.instances)
     ]
 
 

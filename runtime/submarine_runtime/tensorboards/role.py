@@ -24,6 +24,7 @@ from submarine_runtime.agent.program import runtime_path
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.snapshots import assemble
 from submarine_runtime.storage import NotFoundError, Store, StoreError, open_store
 
@@ -151,7 +152,7 @@ def main(arguments: Sequence[str]) -> int:
     words = list(arguments)
     directory = os.path.abspath(words[words.index("--directory") + 1])
     with open(os.path.join(directory, layout.AGENT), encoding="utf-8") as file:
-        config = AgentConfig.from_json(json.load(file))
+        config = from_json(AgentConfig, json.load(file))
     store = open_store(config.store)
     target = os.path.join(directory, "tensorboard-view")
     os.makedirs(target, 0o700, exist_ok=True)
@@ -213,7 +214,7 @@ def _fetch(
     history = None
     if "--history" in words:
         root = posixpath.dirname(posixpath.dirname(config.store.path.rstrip("/")))
-        history = History(store, root, config.job_id)
+        history = History(store, root, config.record.job_id)
     for _ in _intervals(process):
         _update(mirror, history)
 
@@ -238,7 +239,7 @@ def _intervals(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _command(config: AgentConfig, directory: str, target: str, port: int) -> list[str]:
-    python = config.python
+    python = config.interpreter
     if "/" in python:
         python = os.path.join(directory, python)
     options = ["--logdir", target, "--port", str(port), "--bind_all", "--reload_interval", "5"]
@@ -248,8 +249,8 @@ def _command(config: AgentConfig, directory: str, target: str, port: int) -> lis
 def _ended(code: int, config: AgentConfig) -> int:
     if code > 0:
         print(
-            f"TensorBoard ended with exit code {code}. The job's Python, {config.python}, must "
-            "have the package tensorboard; --python-env chooses another.",
+            f"TensorBoard ended with exit code {code}. The job's Python, {config.interpreter}, "
+            "must have the package tensorboard; --python-env chooses another.",
             file=sys.stderr,
             flush=True,
         )

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.spec import Role
 from tests.local.coordinator.gang_rig import GangRig
 
 
@@ -88,7 +88,7 @@ class HdfsGangRig(GangRig):
     def prepare(
         self,
         program: str,
-        roles: list[RoleOrders],
+        roles: list[Role],
         agent: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:

@@ -20,7 +20,8 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.preparation import InputError
 from submarine_runtime.agent.preparation.inputs import Share, fetch_inputs
 from submarine_runtime.agent.sync import SyncThread
-from submarine_runtime.protocol.agent_config import Input, JobStore
+from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
 from tests.local.data.data_rig import (
@@ -88,7 +89,7 @@ def test_200_megabytes_of_input_shared_and_whole(
     for number in range(6):
         store.publish(f"{source}/part {number}.csv", b"%d" % number * (number + 1))
     heard: list[tuple[int, int]] = []
-    config = make_config(fetch=[Input("ALL", source), Input("MINE", source, shard=True)])
+    config = make_config(fetch=[NamedInput("ALL", source), NamedInput("MINE", source, shard=True)])
     where = fetch_inputs(
         config,
         store,
@@ -104,7 +105,7 @@ def test_200_megabytes_of_input_shared_and_whole(
     assert sorted(contents(where["MINE"])) == [f"part {number}.csv" for number in range(6)]
     assert heard[0][0] == 0
     assert heard[-1][0] == heard[-1][1] > size
-    missing = make_config(fetch=[Input("ALL", f"{source}/nothing")])
+    missing = make_config(fetch=[NamedInput("ALL", f"{source}/nothing")])
     with pytest.raises(InputError, match="there is nothing at"):
         fetch_inputs(missing, store, make_scratch(tmp_path / "s1", missing), {})
 
@@ -206,7 +207,7 @@ def test_a_download_that_is_cut_off_goes_on(
                 yield block
 
     cut = Cut(place.webhdfs, place.path, place.user, 10)
-    config = make_config(fetch=[Input("A", f"{place.path}/big")])
+    config = make_config(fetch=[NamedInput("A", f"{place.path}/big")])
     where = fetch_inputs(config, cut, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert len(offsets) > 2

@@ -50,10 +50,10 @@ else:
     import skein
     client = skein.ApplicationClient.from_current()
     wanted = []
-    for role in orders["roles"]:
+    for role in orders["spec"]["roles"]:
         for index in range(role["instances"]):
             task = role["name"] + ":" + str(index)
-            client.add_container(role["service"], env={{"SUBMARINE_AGENT_TASK": task,
+            client.add_container(role["name"], env={{"SUBMARINE_AGENT_TASK": task,
               "SUBMARINE_AGENT_SEAT": "1", "SUBMARINE_AGENT_COORDINATOR": "127.0.0.1:1"}})
             wanted.append(task.replace(":", "-"))
     while set(wanted) - set(os.listdir(out)): time.sleep(0.05)
@@ -101,16 +101,16 @@ def test_a_gang_of_two_roles_from_one_application(backend: YarnBackend, tmp_path
     assert seen["files"]["secret.json"] & 0o077 == 0
     assert seen["files"]["coordinator.json"] == 0o600
     assert seen["orders"]["resourcemanagers"] == backend.conf.resourcemanagers
-    assert [role["kind"] for role in seen["orders"]["roles"]] == ["tracked", "untracked"]
+    assert [role["kind"] for role in seen["orders"]["spec"]["roles"]] == ["tracked", "untracked"]
     for name in ("worker-0", "worker-1", "ps-0"):
         agent = report(tmp_path / name)
         assert agent["orders"]["role"] == name.partition("-")[0]
         assert agent["files"]["secret.json"] & 0o077 == 0
         assert agent["program"] == ["data"]
         assert "coordinator-python" not in agent["files"]
-        assert agent["orders"]["gpus"] == (1 if name == "ps-0" else 0)
+        assert [role["name"] for role in agent["orders"]["spec"]["roles"]] == ["worker", "ps"]
     until(backend, handle, Stage.ENDED)
-    again = backend.find(submission.agent.job_id)
+    again = backend.find(submission.agent.record.job_id)
     assert again is not None
     assert again["containers"] == 4
 

@@ -51,7 +51,7 @@ def wait_for_file(path: Path, seconds: float = 120.0) -> str:
 
 
 def applications(backend: YarnBackend, submission: Submission) -> list[Any]:
-    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.job_id))
+    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
     return list(((answer or {}).get("apps") or {}).get("app") or [])
 
 
@@ -94,7 +94,7 @@ def test_a_job_in_the_masters_container_with_gpus(
     app = applications(backend, submission)[0]
     assert app["queue"].endswith("gpu")
     assert sorted(app["applicationTags"].split(",")) == sorted(
-        ["submarine", tag_of(submission.agent.job_id)]
+        ["submarine", tag_of(submission.agent.record.job_id)]
     )
     facts = json.loads(wait_for_file(out))
     running = until(backend, handle, Stage.RUNNING)
@@ -132,7 +132,7 @@ def test_a_narrow_queue_runs_the_task_beside_its_master(
     handle = backend.submit(submission)
     assert handle["beside"]
     until(backend, handle, Stage.RUNNING)
-    found = backend.find(submission.agent.job_id)
+    found = backend.find(submission.agent.record.job_id)
     assert found is not None
     assert found["beside"]
     (tmp_path / "go").touch()
@@ -149,7 +149,7 @@ def test_how_ends_are_told(backend: YarnBackend, make: Make) -> None:
     handles = {}
     for reason, source in sources.items():
         submission = make(source)
-        handles[submission.agent.job_id] = (reason, backend.submit(submission))
+        handles[submission.agent.record.job_id] = (reason, backend.submit(submission))
     deadline = time.monotonic() + 120
     while True:
         calls = backend.rm.calls

@@ -39,7 +39,7 @@ def small() -> Iterator[None]:
 
 
 def applications(backend: YarnBackend, submission: Submission) -> list[str]:
-    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.job_id))
+    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
     return [str(app["id"]) for app in ((answer or {}).get("apps") or {}).get("app") or []]
 
 

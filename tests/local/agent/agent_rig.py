@@ -17,8 +17,10 @@ from typing import Any
 from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import to_json
+from tests.configurations import make_agent_config
 from tests.waiting import PATIENCE
 
 _OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
@@ -83,18 +85,15 @@ class Rig:
             "kill_grace": 1.0,
             **config,
         }
-        orders = AgentConfig(
+        agent = make_agent_config(
             job_id=JOB_ID,
             name="rig",
-            user="ada",
-            backend="local",
-            intent="1",
             created=time.time(),
             store=store,
             job_dir=f"file://{self.job_dir}",
             **settings,
         )
-        (scratch / "agent.json").write_text(json.dumps(orders.to_json()))
+        (scratch / "agent.json").write_text(json.dumps(to_json(agent)))
         (scratch / "secret.json").write_bytes(self.secret.to_bytes())
         (scratch / "bundle.zip").write_bytes(bundle if bundle is not None else zip_of(content))
         if values is not None:

@@ -17,10 +17,10 @@ import pytest
 from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import NamedInput
 from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig, wait_for
 from tests.local.agent.link_rig import PlayedCoordinator
 
@@ -413,7 +413,7 @@ def test_inputs_come_before_ready_and_a_missing_one_is_told(
     (tmp_path / "data").mkdir()
     for name in ("a", "b", "c", "d"):
         (tmp_path / "data" / name).write_text(name)
-    inputs = [Input("DATA", str(tmp_path / "data"), shard=True)]
+    inputs = [NamedInput("DATA", str(tmp_path / "data"), shard=True)]
     program = (
         "import os\nprint(sorted(os.listdir(os.environ['SUBMARINE_INPUT_DATA'])))\n"
         "import sys; print(sys.argv[1] == os.environ['SUBMARINE_INPUT_DATA'])\n"
@@ -426,7 +426,7 @@ def test_inputs_come_before_ready_and_a_missing_one_is_told(
     boss.say("leave")
     assert rig.finish(agent) == 0
     assert rig.shipped("stdout") == b"['a', 'b', 'c', 'd']\nTrue\n"
-    other = rig.prepare("", name="other", fetch=[Input("GONE", str(tmp_path / "gone"))])
+    other = rig.prepare("", name="other", fetch=[NamedInput("GONE", str(tmp_path / "gone"))])
     rig.launch(other, env=boss.environment())
     ended = boss.state("ended", reason="input_missing")
     assert ended["retry"] == "no"

@@ -20,8 +20,8 @@ from submarine_jobs.access.credentials import JobSecret
 from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_role
 from tests.local.agent.agent_rig import Rig, wait_for
 from tests.local.agent.test_live import WAITER, release
 from tests.local.coordinator.gang_rig import GangRig
@@ -32,7 +32,7 @@ STAGES = ("connected", "half a ClientHello", "TLS without a token", "half a requ
 OWNER = "127.0.0.1"
 
 
-WORKERS = [RoleOrders("worker", "worker", 2)]
+WORKERS = [make_role("worker", 2)]
 
 
 def hello(secret: JobSecret) -> bytes:

@@ -18,9 +18,9 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.config import load_config
 from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_role
 from tests.local.agent.agent_rig import Rig, wait_for
 from tests.local.coordinator.gang_rig import GangRig
 
@@ -109,7 +109,7 @@ def test_a_job_that_waited_long_starts_when_its_owner_lives(rig: Rig) -> None:
 def test_a_gang_that_waited_while_its_owner_died_asks_for_nothing(tmp_path: Path) -> None:
     gang = GangRig(tmp_path)
     _asked_for_long_ago(gang.job_dir)
-    gang.prepare("print('runs')", [RoleOrders("worker", "worker", 2)], lease=1.0)
+    gang.prepare("print('runs')", [make_role("worker", 2)], lease=1.0)
     try:
         gang.start()
         record = gang.wait()

@@ -18,9 +18,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.states import State
 from submarine_runtime.suspend import TEST_VARIABLE
+from tests.configurations import make_role
 from tests.local.agent.agent_rig import Rig, wait_for
 from tests.local.coordinator.gang_rig import GangRig
 
@@ -93,7 +93,7 @@ def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
     go = tmp_path / "go"
     gang.prepare(
         WRITER.format(go=str(go)),
-        [RoleOrders("worker", "worker", 2)],
+        [make_role("worker", 2)],
         {"sync_interval": 0.3, "ship_interval": 0.3},
     )
     gang.start()
@@ -126,7 +126,7 @@ def test_a_suspend_of_the_whole_machine_is_no_fault(
     go = tmp_path / "go"
     gang.prepare(
         WRITER.format(go=str(go)),
-        [RoleOrders("worker", "worker", 2)],
+        [make_role("worker", 2)],
         {"sync_interval": 0.3},
         lost_after=LOST_AFTER,
     )

@@ -16,9 +16,11 @@ import psutil
 
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol.spec import Role
+from tests.configurations import make_agent_config, make_coordinator_config
 from tests.local.agent.agent_rig import AGENT_PYTHON, wait_for, zip_of
 
 JOB_ID = "gang-20261121-0a1b"
@@ -39,16 +41,13 @@ class GangRig:
     def prepare(
         self,
         program: str,
-        roles: list[RoleOrders],
+        roles: list[Role],
         agent: dict[str, Any] | None = None,
         **config: Any,
     ) -> None:
         common: dict[str, Any] = {
             "job_id": JOB_ID,
             "name": "gang",
-            "user": "ada",
-            "backend": "local",
-            "intent": "1",
             "created": time.time(),
             "store": JobStore("local", str(self.job_dir)),
             "job_dir": f"file://{self.job_dir}",
@@ -59,22 +58,19 @@ class GangRig:
         common.update({key: config.pop(key) for key in set(common) & set(config)})
         # Patience that a busy machine does not exhaust; who waits for a loss says how long.
         settings = {"lost_after": 15.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
-        orders = CoordinatorConfig(**common, roles=roles, application_attempts=1, **settings)
-        (self.scratch / "coordinator.json").write_text(json.dumps(orders.to_json()))
+        coordinator = make_coordinator_config(roles, **common, application_attempts=1, **settings)
+        (self.scratch / "coordinator.json").write_text(json.dumps(to_json(coordinator)))
         self._secret(self.scratch)
-        gang = [
-            {"name": role.name, "instances": role.instances, "kind": role.kind} for role in roles
-        ]
         for role in roles:
-            place = self.scratch / role.service
+            place = self.scratch / role.name
             place.mkdir(mode=0o700)
             words: dict[str, Any] = {
                 "python": sys.executable,
                 "sync_interval": 0.5,
                 **(agent or {}),
             }
-            own = AgentConfig(**{**common, **words}, role=role.name, roles=gang)
-            (place / "agent.json").write_text(json.dumps(own.to_json()))
+            own = make_agent_config(**{**common, **words}, role=role.name, roles=roles)
+            (place / "agent.json").write_text(json.dumps(to_json(own)))
             (place / "bundle.zip").write_bytes(zip_of({"main.py": program}))
             self._secret(place)
 
@@ -102,7 +98,7 @@ class GangRig:
             raise AssertionError(self.story())
         return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
 
-    def run(self, program: str, roles: list[RoleOrders], **config: Any) -> JobRecord:
+    def run(self, program: str, roles: list[Role], **config: Any) -> JobRecord:
         self.prepare(program, roles, **config)
         self.start()
         return self.wait()

@@ -21,17 +21,17 @@ import psutil
 import pytest
 
 from submarine_jobs.access import tls_context
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_role
 from tests.local.agent.agent_rig import AGENT_PYTHON, wait_for
 from tests.local.coordinator.gang_rig import GangRig, task_of
 
-WORKERS = [RoleOrders("worker", "worker", 2)]
+WORKERS = [make_role("worker", 2)]
 FULL = [
-    RoleOrders("worker", "worker", 2),
-    RoleOrders("ps", "ps", 1, kind="untracked"),
-    RoleOrders("evaluator", "evaluator", 1),
+    make_role("worker", 2),
+    make_role("ps", 1, kind="untracked"),
+    make_role("evaluator", 1),
 ]
 #: Counts to a number, a step a checkpoint, and goes on where the newest checkpoint ends.
 COUNTER = """
@@ -255,7 +255,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
     roles = WORKERS
     if moment == "waiting":
         # A role without files never gets its container.
-        roles = [*WORKERS, RoleOrders("late", "late", 1)]
+        roles = [*WORKERS, make_role("late", 1)]
     rig.prepare(counter(400), roles)
     if moment == "waiting":
         os.chmod(rig.scratch / "late", 0)
@@ -291,7 +291,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
 
 
 def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
-    roles = [*WORKERS, RoleOrders("late", "late", 1)]
+    roles = [*WORKERS, make_role("late", 1)]
     rig.prepare(counter(3), roles, gang_timeout=10.0, gang_retries=0)
     (rig.scratch / "late").rename(rig.scratch / "late.away")
     (rig.scratch / "late").write_text("not a directory")
@@ -313,8 +313,8 @@ def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
 
 def test_a_minimum_of_workers_is_enough_in_order_of_roles(rig: GangRig) -> None:
     roles = [
-        RoleOrders("worker", "worker", 3, least=2, after=["ps"]),
-        RoleOrders("ps", "ps", 1, kind="untracked"),
+        make_role("worker", 3, least=2, after=["ps"]),
+        make_role("ps", 1, kind="untracked"),
     ]
     rig.prepare(counter(3), roles)
     # The third worker never gets a place: somebody else's file is there.
@@ -495,7 +495,7 @@ else:
     print(sorted(os.listdir(place)), flush=True)
     open({str(go)!r} + "2", "w").close()
 """
-    roles = [RoleOrders("worker", "worker", 1), RoleOrders("evaluator", "evaluator", 1)]
+    roles = [make_role("worker", 1), make_role("evaluator", 1)]
     record = rig.run(program, roles, policy="all")
     assert record.state is State.SUCCEEDED, rig.story()
     said = ["weights 1", "weights 2", "['checkpoint', 'ckpt-2.index', 'scores']"]

@@ -18,15 +18,15 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_role
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM
 from tests.local.agent.agent_rig import wait_for
 from tests.local.coordinator.gang_rig import GangRig
 from tests.waiting import PATIENCE
 
-WORKERS = [RoleOrders("worker", "worker", 2)]
+WORKERS = [make_role("worker", 2)]
 #: How the programs below meet. A worker that begins with other weights than its peer ends with 5.
 MEETING = """
 import hashlib, json, os, re, sys, time

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.snapshots import (
     FileReader,
     files_at_path,
@@ -18,25 +18,15 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.storage import Fetcher, Scratch, Store, StoreError
 from submarine_runtime.storage.local import LocalStore
+from tests.configurations import make_agent_config
 from tests.waiting import PATIENCE
 
 JOB_ID = "data-20261121-0a1b"
 
 
 def make_config(**changes: Any) -> AgentConfig:
-    values: dict[str, Any] = {
-        "job_id": JOB_ID,
-        "name": "data",
-        "user": "ada",
-        "backend": "local",
-        "intent": "1",
-        "created": 0.0,
-        "store": JobStore("local", "/x"),
-        "job_dir": "file:///x",
-        "sync_interval": 0.3,
-        "save_grace": 20.0,
-    }
-    return AgentConfig(**{**values, **changes})
+    values = {"job_id": JOB_ID, "sync_interval": 0.3, "save_grace": 20.0, **changes}
+    return make_agent_config(**values)
 
 
 def make_scratch(root: Path, config: AgentConfig) -> Scratch:

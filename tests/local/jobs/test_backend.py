@@ -26,6 +26,7 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.submit import submit
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
 from tests.local.agent.agent_rig import Rig, wait_for, zip_of
 
@@ -167,7 +168,7 @@ def test_scratch_goes_when_the_record_is_there(session: Session) -> None:
 def _submission(session: Session, rig: Rig) -> Submission:
     backend = session.backend()
     scratch = rig.prepare("import time\ntime.sleep(1)\n")
-    agent = AgentConfig.from_json(json.loads((scratch / "agent.json").read_text()))
+    agent = from_json(AgentConfig, json.loads((scratch / "agent.json").read_text()))
     for name in ("secret.json", "bundle.zip"):
         (rig.job_dir / name).write_bytes((scratch / name).read_bytes())
     spec = JobSpec("rig", "local", python=sys.executable)
@@ -180,8 +181,8 @@ def test_a_repeated_submit_finds_the_first(session: Session, rig: Rig) -> None:
     backend = LocalBackend(session.profile)
     first = backend.submit(submission)
     assert backend.submit(submission) == first
-    assert LocalBackend(session.profile).find(submission.agent.job_id) == first
-    (session.profile.state_dir / "local" / submission.agent.job_id / "handle.json").unlink()
+    assert LocalBackend(session.profile).find(submission.agent.record.job_id) == first
+    (session.profile.state_dir / "local" / submission.agent.record.job_id / "handle.json").unlink()
     found = backend.submit(submission)
     assert (found["pid"], found["start_time"]) == (first["pid"], first["start_time"])
     wait_for((rig.job_dir / "record.json").exists)

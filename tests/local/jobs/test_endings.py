@@ -47,7 +47,7 @@ def test_what_the_program_finds(rig: Rig) -> None:
         source,
         args=["--epochs", "3"],
         env={"A": 'x "y" $Z'},
-        inputs={"PATH": "hdfs://nn/data"},
+        input_path="hdfs://nn/data",
         files={"pkg/model.py": ""},
     )
     assert record.exit_code == 0

@@ -24,11 +24,11 @@ import pytest
 
 from submarine_jobs.access import tls_context
 from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.coordinator_config import RoleOrders
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.protocol.states import State
 from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
+from tests.configurations import make_role
 from tests.local.agent.agent_rig import wait_for
 from tests.local.coordinator.gang_rig import GangRig
 
@@ -172,7 +172,7 @@ def repeat(seconds: float, attack: Callable[[random.Random], None]) -> None:
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GangRig]:
     rig = GangRig(tmp_path_factory.mktemp("malformed"))
-    rig.prepare(PROGRAM.format(go=str(rig.root / "go")), [RoleOrders("worker", "worker", 2)])
+    rig.prepare(PROGRAM.format(go=str(rig.root / "go")), [make_role("worker", 2)])
     rig.start()
     try:
         rig.wait_for_event("task", "running", count=2)

@@ -168,7 +168,7 @@ from pathlib import Path
 from submarine_jobs.submit import submission as submit
 from submarine_jobs.model.profile import Profile
 from submarine_jobs.client.session import Session
-from submarine_jobs.model.spec import JobSpec, Resources, Role
+from submarine_runtime.protocol.spec import JobSpec, Resources, Role
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)

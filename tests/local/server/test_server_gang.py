@@ -15,7 +15,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.logs import LogKey, ShippedLog, parse_index, shipped_index
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol.coordinator_config import RoleOrders
+from tests.configurations import make_role
 from tests.local.coordinator.gang_rig import GangRig
 from tests.reading import content, files_below
 from tests.waiting import until
@@ -66,7 +66,7 @@ def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path
     # Without anybody who looks nothing would be brought for an hour.
     rig.prepare(
         PROGRAM.format(place=str(go)),
-        [RoleOrders("worker", "worker", 2)],
+        [make_role("worker", 2)],
         {"sync_interval": 3600.0},
     )
     rig.start()

@@ -13,6 +13,7 @@ import threading
 import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, strategies as st
@@ -33,7 +34,7 @@ from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
 from submarine_runtime.processes import family, read_process
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, JobRecord, Phase, TaskRecord
@@ -49,21 +50,12 @@ from submarine_runtime.storage import (
     retry,
 )
 from submarine_runtime.storage.local import LocalStore
+from tests.configurations import make_agent_config
 from tests.waiting import until
 
 
-def make_config(**changes: object) -> AgentConfig:
-    values: dict[str, object] = {
-        "job_id": "a-20261121-0a1b",
-        "name": "a",
-        "user": "ada",
-        "backend": "local",
-        "intent": "1",
-        "created": 0.0,
-        "store": JobStore("local", "/x"),
-        "job_dir": "file:///x",
-    }
-    return AgentConfig(**{**values, **changes})  # type: ignore[arg-type]
+def make_config(**changes: Any) -> AgentConfig:
+    return make_agent_config(**{"job_id": "a-20261121-0a1b", "name": "a", **changes})
 
 
 # --- phases

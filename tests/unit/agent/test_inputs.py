@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from submarine_jobs.model import default_kind
 from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
 from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch_inputs, share
 from submarine_runtime.frameworks import sharing_tasks
-from submarine_runtime.protocol.agent_config import Input
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
+from tests.configurations import make_role
 from tests.local.data.data_rig import (
     contents,
     make_config,
@@ -47,9 +49,9 @@ def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) ->
     write(tmp_path / "set", {**data, "_SUCCESS": b"", "sub/deep.csv": b"d"})
     write(tmp_path, {"one.bin": b"single"})
     wishes = [
-        Input("TRAIN", str(tmp_path / "set"), shard=True),
-        Input("ALL", str(tmp_path / "set/")),
-        Input("ONE", str(tmp_path / "one.bin")),
+        NamedInput("TRAIN", str(tmp_path / "set"), shard=True),
+        NamedInput("ALL", str(tmp_path / "set/")),
+        NamedInput("ONE", str(tmp_path / "one.bin")),
     ]
     got: dict[str, bytes] = {}
     for index in range(3):
@@ -71,15 +73,15 @@ def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("wish", "words"),
     [
-        (Input("A", "/nowhere/at/all"), "nothing at /nowhere/at/all"),
-        (Input("A", "{file}", shard=True), "is one file"),
+        (NamedInput("A", "/nowhere/at/all"), "nothing at /nowhere/at/all"),
+        (NamedInput("A", "{file}", shard=True), "is one file"),
     ],
 )
 def test_an_input_that_cannot_be_fetched(
-    store: LocalStore, tmp_path: Path, wish: Input, words: str
+    store: LocalStore, tmp_path: Path, wish: NamedInput, words: str
 ) -> None:
     write(tmp_path, {"file": b"x"})
-    wish.source = wish.source.replace("{file}", str(tmp_path / "file"))
+    wish = replace(wish, uri=wish.uri.replace("{file}", str(tmp_path / "file")))
     config = make_config(fetch=[wish])
     with pytest.raises(InputError, match=words) as refused:
         fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {"A": Share(0, 2)})
@@ -91,7 +93,7 @@ def test_an_input_larger_than_the_disk(
 ) -> None:
     with open(tmp_path / "huge", "wb") as file:
         file.truncate(1 << 43)
-    config = make_config(fetch=[Input("A", str(tmp_path / "huge"))])
+    config = make_config(fetch=[NamedInput("A", str(tmp_path / "huge"))])
     with pytest.raises(InputError, match="GiB free") as refused:
         fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {})
     assert refused.value.reason is EndReason.DISK_FULL
@@ -115,7 +117,7 @@ def test_a_file_is_taken_up_where_it_broke_off(tmp_path: Path) -> None:
     write(tmp_path, {"big": data})
     store = BreakingStore(str(tmp_path))
     store.reads = []
-    config = make_config(fetch=[Input("A", str(tmp_path / "big"))])
+    config = make_config(fetch=[NamedInput("A", str(tmp_path / "big"))])
     where = fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {})
     assert Path(where["A"]).read_bytes() == data
     assert store.reads == [0, 2 << 18, 4 << 18]
@@ -145,7 +147,7 @@ def test_the_tasks_that_train_share_the_files(
     gang = []
     for text in roles.split():
         name, _, count = text.partition("=")
-        gang.append({"name": name, "instances": count or 1, "kind": default_kind(name)})
+        gang.append(make_role(name, int(count or 1), kind=default_kind(name)))
     members = expected_members(gang)
     for order in (members, list(reversed(members))):
         assert sharing_tasks(framework, {}, order, named) == expected.split()

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from tests.configurations import make_coordinator_config, make_role
 
 
 @contextmanager
@@ -24,5 +25,6 @@ def no_larger_files_than(size: int) -> Iterator[None]:
 
 def config(root: Path) -> CoordinatorConfig:
     store = JobStore("local", str(root))
-    roles = [RoleOrders("worker", "worker", 2)]
-    return CoordinatorConfig("j", "n", "u", "yarn", "1", 0.0, store, str(root), roles)
+    return make_coordinator_config(
+        [make_role("worker", 2)], job_id="j", backend="yarn", store=store
+    )

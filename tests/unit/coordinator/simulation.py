@@ -26,34 +26,23 @@ from submarine_runtime.coordinator.machine import (
     new_job_state,
     record_heartbeat,
 )
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import Role
 from submarine_runtime.protocol.states import State
+from tests.configurations import make_coordinator_config, make_role
 
 LOST_AFTER = 25.0
 #: Seconds in which an agent without a link ends its program; less than the margin.
 KILLING = 1.9
 
 
-def orders(*roles: RoleOrders, **config: Any) -> CoordinatorConfig:
-    return CoordinatorConfig(
-        job_id="job-20261121-0a1b",
-        name="job",
-        user="ada",
-        backend="local",
-        intent="1",
-        created=0.0,
-        store=JobStore("local", "."),
-        job_dir=".",
-        roles=list(roles),
-        kill_grace=2.0,
-        **config,
-    )
+def orders(*roles: Role, **config: Any) -> CoordinatorConfig:
+    return make_coordinator_config(roles, kill_grace=2.0, **config)
 
 
-def role(name: str, instances: int = 1, **more: Any) -> RoleOrders:
-    return RoleOrders(name, name, instances, **more)
+def role(name: str, instances: int = 1, **more: Any) -> Role:
+    return make_role(name, instances, **more)
 
 
 @dataclass

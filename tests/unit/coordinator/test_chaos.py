@@ -119,7 +119,7 @@ def _play_to_the_end(config: CoordinatorConfig, faults: list[tuple[int, str, int
         if all(task.stage in (Stage.RUNNING, Stage.ENDED, Stage.GONE) for task in sim.job.gang):
             sim.succeed()
         assert sim.now < end, [(t.name, t.stage, t.linked) for t in sim.tasks]
-    assert sim.job.restarts <= (3 if config.max_restarts is None else 2)
+    assert sim.job.restarts <= (3 if config.spec.max_restarts is None else 2)
     # A replay of the journal gives the same state.
     again = new_job_state(config)
     for message in sim.events:

@@ -17,7 +17,8 @@ from tests.unit.coordinator.helpers import config
 
 def test_a_file_that_several_tasks_did_not_save_is_one_sentence(tmp_path: Path) -> None:
     orders = config(tmp_path)
-    orders = replace(orders, roles=[replace(orders.roles[0], instances=5)])
+    spec = replace(orders.spec, roles=(replace(orders.spec.roles[0], instances=5),))
+    orders = replace(orders, spec=spec)
     record = new_job_record(orders, new_job_state(orders), EarlierAttempts())
     status = JobStatus(record, "coordinator-1", Journal(str(tmp_path / "events.jsonl")))
     for number in range(5):

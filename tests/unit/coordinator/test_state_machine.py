@@ -175,8 +175,9 @@ def test_a_gang_timeout_releases_all_containers_and_repeats() -> None:
 
 
 def test_localizing_does_not_count_for_the_gang_timeout() -> None:
-    words = {"localizes": "Python environment (1.4 GB)"}
-    sim = Simulation(orders(role("worker", 2, gpus=1, **words), gang_timeout=30.0, gang_retries=0))
+    archives = {"worker": "Python environment (1.4 GB)"}
+    workers = role("worker", 2, gpus=1)
+    sim = Simulation(orders(workers, localizes=archives, gang_timeout=30.0, gang_retries=0))
     job = sim.job
     sim.capacity = 1
     sim.step()

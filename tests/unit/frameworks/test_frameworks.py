@@ -13,8 +13,9 @@ import pytest
 from submarine_runtime import frameworks
 from submarine_runtime.frameworks import Setup, framework_of, policy_of, process_count, setup
 from submarine_runtime.frameworks.interfaces import interface_for, variables
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
+from tests.configurations import make_agent_config
 
 #: Set for the programs of every gang.
 COMMON = {
@@ -49,18 +50,7 @@ def members_of(roles: Mapping[str, int], processes: int = 1, gpus: int = 0) -> l
 
 
 def config_of(framework: str, **fields: Any) -> AgentConfig:
-    return AgentConfig(
-        job_id="j",
-        name="j",
-        user="u",
-        backend="local",
-        intent="i",
-        created=0.0,
-        store=JobStore("local", "/jobs"),
-        job_dir="/jobs/j",
-        framework=framework,
-        **fields,
-    )
+    return make_agent_config(framework=framework, **fields)
 
 
 def setups(framework: str, members: list[Member], **fields: Any) -> dict[str, Setup]:

@@ -19,11 +19,16 @@ orders = json.loads(sys.argv[1])
 sys.path.insert(0, orders["runtime"])
 from submarine_runtime.gpus import claims as gpus, device_locks, nvml
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.record import JobRecord, State
+from submarine_runtime.protocol.spec import JobSpec, Resources, Role
 if orders["uid"] is not None:
     os.setgid(orders["uid"]); os.setuid(orders["uid"])
 store = JobStore("local", "/nowhere")
 backend = orders["config"].pop("backend", "yarn")
-config = AgentConfig("j", "j", "ada", backend, "1", 0.0, store, "/nowhere", **orders["config"])
+roles = (Role("worker", 1, Resources(0, 1, orders["config"].pop("gpus"))),)
+spec = JobSpec("j", backend, roles=roles)
+record = JobRecord("j", "j", State.PENDING, backend=backend)
+config = AgentConfig(spec, record, "1", store, **orders["config"])
 places = device_locks.LockDirectories(tuple(orders["sticky"]), orders["shared"])
 try:
     claim = gpus.claim_gpus(config, orders["environ"], patience=orders["patience"],

@@ -18,7 +18,8 @@ import pytest
 from submarine_runtime.gpus import GpuMeter, Reading, claims as gpus, visibility as gpu_view
 from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories, LocksError
 from submarine_runtime.gpus.nvml import Nvml, within
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.agent_config import AgentConfig
+from tests.configurations import make_agent_config
 from tests.unit.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
 
 Node = Callable[..., Path]
@@ -63,9 +64,7 @@ def places(shared: Path | str) -> LockDirectories:
 
 
 def config(**fields: Any) -> AgentConfig:
-    store = JobStore("local", "/nowhere")
-    backend = fields.pop("backend", "yarn")
-    return AgentConfig("j", "j", "ada", backend, "1", 0.0, store, "/nowhere", **fields)
+    return make_agent_config(**{"backend": "yarn", **fields})
 
 
 def test_what_the_driver_tells_of_many_devices(devices: Node) -> None:
@@ -266,14 +265,11 @@ RACE = """
 import json, os, sys, time
 sys.path.insert(0, sys.argv[1])
 from submarine_runtime.gpus import claims as gpus, device_locks
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-store = JobStore("local", "/nowhere")
-config = AgentConfig("j", "j", "a", "yarn", "1", 0.0, store, "/nowhere", gpus=2)
 names = [f"GPU-{n}" for n in range(7)]
 places = device_locks.LockDirectories((), sys.argv[2])
 def race():
     for _ in range(2):
-        claim = gpus._Locks(config.gpus, time.sleep, 50.0, places).take(names)
+        claim = gpus._Locks(2, time.sleep, 50.0, places).take(names)
         for name in claim.devices:  # fails where somebody else has it now
             os.close(os.open(f"{sys.argv[3]}/{name}", os.O_CREAT | os.O_EXCL))
         time.sleep(0.002)

@@ -16,7 +16,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.config import Config
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.model import JobSpec, fill_spec, with_extra_roles
+from submarine_jobs.model import JobSpec, fill_spec, resolve_roles
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
 from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol.record import JobRecord
@@ -287,7 +287,7 @@ class ParagraphSession(Session):
             return job
 
     def _find_active(self, spec: JobSpec, index: ParagraphJobIndex) -> Job | None:
-        spec_bytes = fill_spec(with_extra_roles(spec)).to_bytes()
+        spec_bytes = fill_spec(resolve_roles(spec)).to_bytes()
         for job_id in index.active_jobs(self.store, self._frontend.context.key):
             try:
                 job = self.job(job_id)

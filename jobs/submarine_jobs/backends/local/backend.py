@@ -33,7 +33,7 @@ from submarine_jobs.backends.overview import Overview, this_machine
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.inputs import is_on_hdfs, localization_errors, localized_entries
-from submarine_jobs.model import JobSpec, Profile, Role, with_extra_roles
+from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
 from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
@@ -65,7 +65,7 @@ class LocalBackend(Backend):
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``."""
-        spec = with_extra_roles(spec)
+        spec = resolve_roles(spec)
         warnings: list[str] = []
         gpus = sum(role.resources.gpus * role.instances for role in spec.roles)
         memory = sum(role.resources.memory * role.instances for role in spec.roles)
@@ -97,10 +97,10 @@ class LocalBackend(Backend):
         if submission.plan.errors:
             raise RefusedError(submission.plan.errors[0])
         self._sweep()
-        scratch = self._scratch(submission.agent.job_id)
+        scratch = self._scratch(submission.agent.record.job_id)
         make_private(scratch)
         with _locked(scratch):
-            existing = self.find(submission.agent.job_id)
+            existing = self.find(submission.agent.record.job_id)
             if existing is not None:
                 return existing
             try:

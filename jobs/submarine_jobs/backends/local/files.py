@@ -31,6 +31,7 @@ from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import find_copy, localized_entries
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.serialization import to_json
 
 RUNTIME = "runtime.zip"
 _LISTEN = "127.0.0.1"
@@ -54,13 +55,13 @@ def localize(submission: Submission, scratch: Path) -> None:
     if submission.coordinator is None:
         _task_files(submission, scratch, submission.agent)
         return
-    config = replace(submission.coordinator, backend="local", listen=_LISTEN)
-    write_json(scratch / layout.COORDINATOR, config.to_json())
-    for role in config.roles:
-        directory = scratch / role.service
+    config = replace(submission.coordinator, listen=_LISTEN)
+    write_json(scratch / layout.COORDINATOR, to_json(config))
+    for role in submission.spec.roles:
+        directory = scratch / role.name
         directory.mkdir(mode=0o700, exist_ok=True)
-        _task_files(submission, directory, submission.agents[role.name])
-    first = scratch / config.roles[0].service
+        _task_files(submission, directory, submission.agent.of_role(role))
+    first = scratch / submission.spec.roles[0].name
     for name in (layout.SECRET, RUNTIME):
         (scratch / name).unlink(missing_ok=True)
         os.link(first / name, scratch / name)
@@ -68,8 +69,7 @@ def localize(submission: Submission, scratch: Path) -> None:
 
 def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> None:
     storage, job_dir = submission.storage, submission.job_dir
-    config = replace(agent, backend="local", listen=_LISTEN)
-    write_json(directory / layout.AGENT, config.to_json())
+    write_json(directory / layout.AGENT, to_json(replace(agent, listen=_LISTEN)))
     for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
         if storage.stat(f"{job_dir}/{name}") is not None:
             storage.download(f"{job_dir}/{name}", directory / name)

@@ -58,7 +58,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, Profile, hadoop_user, with_extra_roles
+from submarine_jobs.model import JobSpec, Profile, hadoop_user, resolve_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 
@@ -156,7 +156,7 @@ class YarnBackend(Backend):
         checked = self.conf.get("yarn.acl.enable") == "true"
         user = self.user if checked else None
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
-        spec = with_extra_roles(spec)
+        spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
         return make(spec, view, self._profile.queue or "default")
 
@@ -195,14 +195,14 @@ class YarnBackend(Backend):
         Before a repeated attempt, and after a lost reply, the job is looked for by its tag. Two
         applications of one intent are still possible; the claim lets only one run the program.
         """
-        existing = self.find(submission.agent.job_id)
+        existing = self.find(submission.agent.record.job_id)
         if existing is not None:
             return existing
         words = {
             role.name: localized_words(submission, role.name) for role in submission.spec.roles
         }
-        for orders in submission.coordinator.roles if submission.coordinator else ():
-            orders.localizes = words.get(orders.name, "")
+        if submission.coordinator is not None:
+            submission.coordinator.localizes.update(words)
         submitted = time.time()
         application_id = submit_application(
             submission,

@@ -51,7 +51,9 @@ class Registration:
         config, task, environ = self._config, self._task, os.environ
         address, interface = self._network(local_address)
         host, port = environ.get("NM_HOST"), environ.get("NM_PORT")
-        processes = process_count(config.framework, config.processes, len(devices), gang=True)
+        processes = process_count(
+            config.spec.framework, config.task_role.processes, len(devices), gang=True
+        )
         return {
             "task": task.task,
             "seat": environ.get(SEAT_VARIABLE, ""),
@@ -72,9 +74,9 @@ class Registration:
         }
 
     def _network(self, local_address: str) -> tuple[str, str]:
-        local = self._config.backend == "local"
+        local = self._config.record.backend == "local"
         try:
-            return own_address(local_address, self._config.network_interface, local)
+            return own_address(local_address, self._config.spec.network_interface, local)
         except ValueError as exc:
             self._warn(f"{exc}.")
             return own_address(local_address, None, local)

@@ -144,7 +144,7 @@ class TaskAgent:
         failed = failed or self._preparing.place()
         if not context.orders.wait_welcome():
             return link_lost(context, self._run)
-        failed = failed or self._preparing.fetch(expected_members(self._config.roles))
+        failed = failed or self._preparing.fetch(expected_members(self._config.spec.roles))
         if failed is not None:
             self._report_unstarted(failed)
         else:
@@ -186,7 +186,7 @@ class TaskAgent:
         """Reserve as many ports as the framework needs, instead of earlier ones."""
         old = self._context.ports
         try:
-            self._context.ports = Reservation(int(trait(self._config.framework, "PORTS")))
+            self._context.ports = Reservation(int(trait(self._config.spec.framework, "PORTS")))
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         old.release()

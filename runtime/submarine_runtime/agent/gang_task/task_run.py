@@ -162,7 +162,7 @@ class TaskRun:
             syncing.join,
             context.wakeup.wake,
             self.attempt.copies.holds if self.attempt.copies is not None else None,
-            context.config.keep,
+            context.config.spec.keep,
             self.attempt.first_rank,
         )
         self._saving.start()

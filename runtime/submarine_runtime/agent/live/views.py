@@ -100,7 +100,7 @@ class LiveViews:
         # cost: skein and its page, which only the container of the master has.
         from submarine_runtime.agent.live.yarn_page import page_of
 
-        job = {"job_id": self._config.job_id, "name": self._config.name}
+        job = {"job_id": self._config.record.job_id, "name": self._config.record.name}
         self._page = page_of(self._status, job)
         if self._page is not None:
             self._page.start()

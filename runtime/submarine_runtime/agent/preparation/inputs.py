@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.frameworks import sharing_tasks
-from submarine_runtime.protocol.agent_config import AgentConfig, Input
+from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.storage import (
     Entry,
     Fetcher,
@@ -64,7 +65,7 @@ def fetch_inputs(
     shares: Mapping[str, Share],
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, str]:
-    """Fetch ``config.fetch_inputs``; return NAME -> local path of a file or directory.
+    """Fetch ``config.fetch``; return NAME -> local path of a file or directory.
 
     Parameters
     ----------
@@ -94,11 +95,11 @@ def fetch_inputs(
                 _(
                     "--input {one}: {source} is one file, and :shard divides the files of a "
                     "directory; leave :shard out, or name a directory."
-                ).format(one=one.name, source=one.source)
+                ).format(one=one.name, source=one.uri)
             )
         found[one.name] = os.path.join(root, files[0].path) if single else root
         files = [] if part.count == 0 else files if single else share(files, part)
-        source = os.path.dirname(one.source) if single else one.source.rstrip("/")
+        source = os.path.dirname(one.uri) if single else one.uri.rstrip("/")
         for file in files:
             target = os.path.join(root, *file.path.split("/"))
             requests.append(FileRequest(f"{source}/{file.path}", target, file.size))
@@ -122,7 +123,7 @@ def fetch_inputs(
     return found
 
 
-def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Share:
+def share_of(config: AgentConfig, one: NamedInput, members: Sequence[Member]) -> Share:
     """Return the part of an input for the task of ``config`` in a gang of ``members``.
 
     Of a shared input, an evaluator without a part gets all files; other tasks without a part get
@@ -130,7 +131,9 @@ def share_of(config: AgentConfig, one: Input, members: Sequence[Member]) -> Shar
     """
     if not one.shard or not members:
         return WHOLE
-    tasks = sharing_tasks(config.framework, {**os.environ, **config.env}, members, one.roles)
+    tasks = sharing_tasks(
+        config.spec.framework, {**os.environ, **config.env}, members, one.shard_roles
+    )
     return part_of(f"{config.role}:{config.index}", tasks)
 
 
@@ -165,23 +168,23 @@ def divide(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
     return [sorted(part) for part in found]
 
 
-def list_input(store: Store, one: Input) -> tuple[list[SourceFile], bool]:
+def list_input(store: Store, one: NamedInput) -> tuple[list[SourceFile], bool]:
     """Return the files of an input, and whether it is a single file."""
-    entry = store.stat(one.source)
+    entry = store.stat(one.uri)
     if entry is None:
         raise InputError(
             _(
                 "--input {one}: there is nothing at {source}. Check the URI, and that the file "
                 "was not moved or deleted since the job was submitted."
-            ).format(one=one.name, source=one.source)
+            ).format(one=one.name, source=one.uri)
         )
     if not entry.is_directory:
-        return [SourceFile(os.path.basename(one.source.rstrip("/")), entry.size)], True
+        return [SourceFile(os.path.basename(one.uri.rstrip("/")), entry.size)], True
     return _walk(store, one), False
 
 
-def _walk(store: Store, one: Input) -> list[SourceFile]:
-    root = one.source.rstrip("/")
+def _walk(store: Store, one: NamedInput) -> list[SourceFile]:
+    root = one.uri.rstrip("/")
     found: list[SourceFile] = []
     pending = [""]
     while pending:
@@ -198,12 +201,12 @@ def _walk(store: Store, one: Input) -> list[SourceFile]:
                 _(
                     "--input {one}: more than {max_files} files below {source}; pack them into "
                     "fewer, or name a smaller directory."
-                ).format(one=one.name, max_files=MAX_FILES, source=one.source)
+                ).format(one=one.name, max_files=MAX_FILES, source=one.uri)
             )
     return sorted(found)
 
 
-def _check_name(one: Input, entry: Entry) -> None:
+def _check_name(one: NamedInput, entry: Entry) -> None:
     """Reject names that lead out of the input's directory."""
     if entry.name in (".", "..") or "/" in entry.name or "\0" in entry.name:
         raise InputError(

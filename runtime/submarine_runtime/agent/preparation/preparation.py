@@ -129,7 +129,7 @@ class Preparation:
         return (
             image_ignored(here, os.environ)
             or unpack_program(self._scratch)
-            or copy_writable(self._scratch, self._config.writable)
+            or copy_writable(self._scratch, self._config.spec.writable)
         )
 
     def fetch(self, members: Sequence[Member]) -> Ending | None:

@@ -173,7 +173,7 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
     then receives only SIGTERM. A program that the same signal has ended is measured by the kernel's
     counter for children.
     """
-    if not config.memory:
+    if not config.size.memory:
         return None
     code = program.poll()
     if code is None:
@@ -182,12 +182,12 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
         used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     else:
         return None
-    if used <= config.memory + config.memory_slack:
+    if used <= config.size.memory + config.memory_slack:
         return None
     return Ending(
         EndReason.OUT_OF_MEMORY,
         _("{memory_sentence} Its container was ended.").format(
-            memory_sentence=memory_sentence(used, config.memory)
+            memory_sentence=memory_sentence(used, config.size.memory)
         ),
     )
 

@@ -15,13 +15,12 @@ import submarine_runtime
 from submarine_runtime.frameworks import Setup
 from submarine_runtime.protocol import layout, tunnels
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.spec import TENSORBOARD_COMMAND, is_tensorboard
 from submarine_runtime.storage import Scratch
 
 _LAUNCHER = ("launch.py",)
 _SEVERAL = "launch_many.py"
 _VALUES = ("__init__.py", "__init__.pyi", "archive.py", "encoder.py", "decoder.py")
-#: The command that runs ``submarine_runtime.tensorboards.role``.
-TENSORBOARD = "submarine:tensorboard"
 #: Prefix of the agent's own variables; they are removed from the program's environment.
 OWN = "SUBMARINE_AGENT_"
 
@@ -68,10 +67,12 @@ def program_environment(
         places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
         variables["PATH"] = os.pathsep.join(places)
     variables.update({key: _filled(value, config, found) for key, value in config.env.items()})
-    for name, value in {**config.inputs, **found.inputs}.items():
+    if config.spec.input_path:
+        variables["SUBMARINE_INPUT_PATH"] = config.spec.input_path
+    for name, value in found.inputs.items():
         variables[f"SUBMARINE_INPUT_{name}"] = value
     variables.update(
-        SUBMARINE_JOB_ID=config.job_id,
+        SUBMARINE_JOB_ID=config.record.job_id,
         SUBMARINE_ROLE=config.role,
         SUBMARINE_INDEX=str(config.index),
         SUBMARINE_TASK_COUNT=str(found.tasks),
@@ -84,9 +85,9 @@ def program_environment(
         SUBMARINE_MODEL_DIR=scratch.outputs[layout.MODEL],
         SUBMARINE_TENSORBOARD_DIR=scratch.outputs[layout.TENSORBOARD],
     )
-    if config.params:
+    if config.spec.params:
         variables["SUBMARINE_PARAMS"] = scratch.path("params.json")
-        for name, given in config.params.items():
+        for name, given in config.spec.params.items():
             text = given if isinstance(given, str) else json.dumps(given)
             variables[f"SUBMARINE_PARAM_{name.upper().replace('-', '_')}"] = text
     return variables
@@ -100,16 +101,18 @@ def program_command(
     Several processes of the program are started by one small parent process, which reads the
     command from ``processes.json`` beside it.
     """
-    if config.command is not None and config.command.startswith(TENSORBOARD):
-        words = config.command[len(TENSORBOARD) :].split()
+    shell = config.task_role.command
+    if shell is not None and is_tensorboard(config.task_role):
+        words = shell[len(TENSORBOARD_COMMAND) :].split()
         runtime = [sys.executable, "-I", runtime_path(), "tensorboard"]
         command = [*runtime, "--directory", scratch.root, *words]
-    elif config.command is not None:
-        command = ["bash", "-c", _filled(config.command, config, found)]
+    elif shell is not None:
+        command = ["bash", "-c", _filled(shell, config, found)]
     else:
         launcher = os.path.join(scratch.launch, "launch.py")
-        arguments = [_filled(argument, config, found) for argument in config.args]
-        command = [interpreter(config, scratch), launcher, config.program, *arguments]
+        arguments = [_filled(argument, config, found) for argument in config.spec.args]
+        program = config.spec.program or "main.py"
+        command = [interpreter(config, scratch), launcher, program, *arguments]
     if len(setup.processes) <= 1:
         return command
     orders = os.path.join(scratch.launch, "processes.json")
@@ -120,7 +123,7 @@ def program_command(
 
 def interpreter(config: AgentConfig, scratch: Scratch) -> str:
     """Return the job's Python: a path, or a file of the archive unpacked in this container."""
-    python = config.python
+    python = config.interpreter
     return scratch.path(python) if "/" in python and not os.path.isabs(python) else python
 
 
@@ -129,36 +132,36 @@ def _filled(text: str, config: AgentConfig, found: ProgramResources) -> str:
     mark = "%input_path%"
     if mark not in text or not found.inputs:
         return text
-    given = config.inputs.get("PATH")
-    same = [one.name for one in config.fetch if given and given.endswith(one.source)]
+    given = config.spec.input_path
+    same = [one.name for one in config.fetch if given and given.endswith(one.uri)]
     name = next((n for n in ("PATH", *same, *found.inputs) if n in found.inputs), "")
     return text.replace(mark, found.inputs[name])
 
 
 def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
     """Copy launcher, parameters and other files from the runtime's zip beside the program."""
-    if config.params:
+    if config.spec.params:
         with open(scratch.path("params.json"), "w", encoding="utf-8") as file:
-            json.dump(config.params, file, indent=1)
+            json.dump(config.spec.params, file, indent=1)
     if len(setup.processes) > 1:
         _copy((_SEVERAL,), scratch.launch, "launcher")
-    if config.command is not None:
+    if config.task_role.command is not None:
         return
     _copy(_LAUNCHER, scratch.launch, "launcher")
     if setup.shims:
         shims = os.path.join(scratch.launch, "shims")
         os.makedirs(shims, 0o700, exist_ok=True)
         _copy(setup.shims, shims, "frameworks/shims")
-    if config.return_names or os.path.exists(scratch.path(layout.VALUES)):
+    if config.spec.return_names or os.path.exists(scratch.path(layout.VALUES)):
         package = os.path.join(scratch.launch, "submarine_runtime")
         values = os.path.join(package, "values")
         os.makedirs(values, 0o700, exist_ok=True)
         _copy(("__init__.py", "lazy.py"), package)
         _copy(_VALUES, values, "values")
-    if config.return_names:
+    if config.spec.return_names:
         with open(os.path.join(scratch.launch, "return_names"), "w", encoding="utf-8") as file:
-            file.write("\n".join(config.return_names))
-    if config.return_all_ranks:
+            file.write("\n".join(config.spec.return_names))
+    if config.spec.return_all_ranks:
         with open(os.path.join(scratch.launch, "return_all_ranks"), "wb"):
             pass
 

@@ -90,8 +90,8 @@ class ProgramMonitor:
         self._first_line = False
         self.tree = self._measure.tree
         self.limit: float | None = None
-        if config.memory:
-            self.limit = float(config.memory + config.memory_slack)
+        if config.size.memory:
+            self.limit = float(config.size.memory + config.memory_slack)
         self.stopped: EndReason | None = None
         self.stopped_detail = ""
 
@@ -125,12 +125,12 @@ class ProgramMonitor:
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""
         return resource_hints(
-            requested=self._config.memory,
+            requested=self._config.size.memory,
             peak=self.tree.peak,
             seconds=time.monotonic() - self._began,
             succeeded=ending.reason is EndReason.SUCCEEDED,
             gpus=self._measure.idleness(),
-            failure=ending.failure if self._config.gpus else None,
+            failure=ending.failure if self._config.size.gpus else None,
         )
 
     def _pause(self, next_check: float) -> float:
@@ -138,8 +138,8 @@ class ProgramMonitor:
         moments = [next_check]
         if self._kill_at is not None:
             moments.append(self._kill_at)
-        elif self._config.timeout is not None:
-            moments.append(self._began + self._config.timeout)
+        elif self._config.spec.timeout is not None:
+            moments.append(self._began + self._config.spec.timeout)
         if not self._first_line:
             moments.append(now + FIRST_LINE_PAUSE + (now - self._began) / 20)
         return max(0.0, min(moments) - now)
@@ -147,7 +147,7 @@ class ProgramMonitor:
     def _check_end(self, now: float) -> None:
         if self.stopped is None:
             end_request = self._end_request()
-            timeout = self._config.timeout
+            timeout = self._config.spec.timeout
             if end_request is not None:
                 ending = requested_ending(end_request)
                 self._stop(ending.reason, ending.detail, now)
@@ -174,7 +174,7 @@ class ProgramMonitor:
         self.stopped = EndReason.OUT_OF_MEMORY
         self.stopped_detail = _(
             "{memory_sentence} It was ended before the whole container would be."
-        ).format(memory_sentence=memory_sentence(used, self._config.memory or 0))
+        ).format(memory_sentence=memory_sentence(used, self._config.size.memory or 0))
         self._status.event("stopping", self.stopped_detail, reason=self.stopped)
 
     def _check_first_line(self) -> None:
@@ -303,7 +303,7 @@ def monitor_program(
         scratch,
         logs["stderr"],
         code,
-        shell=config.command is not None,
+        shell=config.task_role.command is not None,
         watch=watch,
         port_messages=port_messages,
     )

@@ -62,9 +62,10 @@ class Finalization:
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
         """Save outputs, then logs; return the sentence of a failure, or None."""
         status, unsaved = self._status, UnsavedFiles()
-        rank = 0 if self._config.return_all_ranks else None
+        rank = 0 if self._config.spec.return_all_ranks else None
         items = chain(
-            all_outputs(scratch, self._config.keep, "", unsaved), result_files(scratch, True, rank)
+            all_outputs(scratch, self._config.spec.keep, "", unsaved),
+            result_files(scratch, True, rank),
         )
         failure = save_outputs(items, self._upload, status.add_output, status.miss)
         for sentence in [*unreturned(scratch), *unsaved_sentences(unsaved.to_json())]:

@@ -55,7 +55,7 @@ def single_task_context(
     except ValueError as exc:
         raise StoreError(str(exc)) from exc
     store.on_wait = wait_teller(lambda sentence: status.set_record(pending=sentence))
-    lease = LeaseWatch(store, config.lease, cancel.expire)
+    lease = LeaseWatch(store, config.spec.lease, cancel.expire)
     logs = LogFiles(scratch)
     preparing = Preparation(
         config,
@@ -93,8 +93,9 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
     OSError
         If no port is free.
     """
-    processes = process_count(config.framework, config.processes, config.gpus, gang=False)
-    ports = Reservation(int(trait(config.framework, "PORTS")))
+    framework, gpus = config.spec.framework, config.size.gpus
+    processes = process_count(framework, config.task_role.processes, gpus, gang=False)
+    ports = Reservation(int(trait(framework, "PORTS")))
     task = f"{config.role}:{config.index}"
     me = Member(
         task,
@@ -103,7 +104,7 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
         "localhost",
         "127.0.0.1",
         ports.ports,
-        gpus=config.gpus,
+        gpus=config.size.gpus,
         processes=processes,
     )
     return me, ports

@@ -83,7 +83,7 @@ class SingleTaskAgent:
             )
             if not claim(self._context.store, self._config, os.environ, self._wakeup.wait):
                 say(
-                    f"{self._config.job_id} has ended, or another container has claimed it; "
+                    f"{self._config.record.job_id} has ended, or another container has claimed it; "
                     "nothing is run here"
                 )
                 return 1
@@ -93,7 +93,7 @@ class SingleTaskAgent:
         except Terminated:
             return self._terminate()
         except StoreError as exc:
-            say(f"{self._config.job_id}: {exc}")
+            say(f"{self._config.record.job_id}: {exc}")
             return exc.exit_code
         except Exception as exc:
             if self._wakeup.terminated:
@@ -238,10 +238,10 @@ class SingleTaskAgent:
         self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + TERMINATION_SECONDS)
         try:
             if not closing.publish_record():
-                say(f"{self._config.job_id} was closed by another process in the meantime")
+                say(f"{self._config.record.job_id} was closed by another process in the meantime")
                 return 1
         except StoreError as exc:
-            say(f"the record of {self._config.job_id} could not be published: {exc}")
+            say(f"the record of {self._config.record.job_id} could not be published: {exc}")
             return exc.exit_code
         self._views.finish_followers()
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
@@ -251,8 +251,8 @@ class SingleTaskAgent:
         meeting = self._attempt.meeting if self._attempt is not None else None
         if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
             return ending
-        required = self._config.require_collective
-        sentence = not_collective_sentence(self._config.framework, 1, required)
+        required = self._config.spec.require_collective
+        sentence = not_collective_sentence(self._config.spec.framework, 1, required)
         if required:
             return Ending(EndReason.NOT_COLLECTIVE, sentence, ending.exit_code)
         if sentence:
@@ -302,7 +302,7 @@ class SingleTaskAgent:
                     ending = requested_ending(request)
             self._closing(time.sleep).publish_terminated(ending, record_first=over is not None)
         except StoreError as exc:
-            say(f"the record of {self._config.job_id} could not be published: {exc}")
+            say(f"the record of {self._config.record.job_id} could not be published: {exc}")
         return 1
 
 

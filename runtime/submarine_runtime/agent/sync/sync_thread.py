@@ -117,7 +117,7 @@ class SyncThread:
             self._parts[part] = DirectorySync(links, part, writer, patience, own, is_running)
             if part == layout.CHECKPOINTS and config.checkpoint_path:
                 base = base_of(config.checkpoint_path, task, chief)
-                name = f"{config.job_id}-{layout.attempt_name(epoch, attempt)}"
+                name = f"{config.record.job_id}-{layout.attempt_name(epoch, attempt)}"
                 self._parts[part].mirror = CheckpointPathWriter(store, base, name, reader)
         event_directory = self._roots[layout.TENSORBOARD]
         self._event_files = EventFileSync(store, event_directory, task, self._now, self._check)

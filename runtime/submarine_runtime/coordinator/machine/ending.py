@@ -54,8 +54,10 @@ def _check_collective(job: JobState, outcome: Outcome) -> Outcome:
     crew, config = crew_of(job.members), job.config
     if job.rendezvous_epoch == job.epoch or world_size(crew) < 2:
         return outcome
-    sentence = not_collective_sentence(config.framework, len(crew), config.require_collective)
-    if config.require_collective:
+    sentence = not_collective_sentence(
+        config.spec.framework, len(crew), config.spec.require_collective
+    )
+    if config.spec.require_collective:
         return Outcome(EndReason.NOT_COLLECTIVE, sentence)
     if sentence:
         job.warnings.append(sentence)
@@ -143,7 +145,7 @@ def after_failure(job: JobState, task: Task, outcome: Outcome) -> Outcome | None
     failed = sum(other.failed for other in tracked)
     if policy == "any":
         return _outcome_of_task(task, outcome) if failed == len(tracked) else after_success(job)
-    allowed = job.config.allowed_failures * len(tracked) + _EPSILON
+    allowed = job.config.spec.allowed_failures * len(tracked) + _EPSILON
     return _outcome_of_task(task, outcome) if failed > allowed else after_success(job)
 
 

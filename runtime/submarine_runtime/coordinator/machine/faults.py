@@ -103,7 +103,7 @@ def _restart_within_limit(
     rule
         Name of the rule, for the data of the event.
     """
-    limit = MAX_RESTARTS if job.config.max_restarts is None else job.config.max_restarts
+    limit = MAX_RESTARTS if job.config.spec.max_restarts is None else job.config.spec.max_restarts
     free = outcome.reason in UNCOUNTED and job.free_restarts < MAX_FREE_RESTARTS
     used = task.faults if task.restarts_alone else job.restarts
     if not free and used >= limit:
@@ -148,7 +148,7 @@ def _may_be_consequence(job: JobState, task: Task, outcome: Outcome) -> bool:
     An error of the program, out-of-memory and SIGABRT may follow from a peer that was lost. With
     ``--max-restarts``, or where the framework restarts one task in place, the cause is not needed.
     """
-    if job.config.max_restarts is not None or job.config.restart_in_place:
+    if job.config.spec.max_restarts is not None or job.config.restart_in_place:
         return False
     if task.restarts_alone or job.phase is not JobPhase.RUNNING or task.stage is not Stage.ENDED:
         return False

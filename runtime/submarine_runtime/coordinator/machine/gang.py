@@ -6,6 +6,7 @@ The functions change a ``JobState`` and add to its actions.
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 from submarine_runtime.coordinator.machine import restore_state
 from submarine_runtime.coordinator.machine.actions import (
@@ -24,6 +25,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import Resources
 from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn import localizing_sentence
 
@@ -37,7 +39,7 @@ MAX_BACKOFF = 120.0
 def request_container(job: JobState, task: Task, now: float, delayed: bool = False) -> None:
     """Request a new container for ``task``."""
     task.request_count += 1
-    role, index = task.orders.name, task.index
+    role, index = task.role.name, task.index
     task.seat, task.nonce, task.node = f"{role}-{index}.{task.request_count}", "", ""
     task.stage, task.member, task.linked = Stage.REQUESTED, None, False
     task.placed_at, task.placed_on, task.stop_deadline = None, "", None
@@ -97,8 +99,8 @@ def _tasks_to_start(job: JobState, now: float) -> list[Task] | None:
     if gang and all(task.startable for task in gang):
         return gang
     chosen: list[Task] = []
-    for role in job.config.roles:
-        own = [task for task in gang if task.orders is role]
+    for role in job.config.spec.roles:
+        own = [task for task in gang if task.role is role]
         ready = 0
         while ready < len(own) and own[ready].startable:
             ready += 1
@@ -131,8 +133,8 @@ def _may_start(job: JobState, task: Task, now: float) -> bool:
         return False
     if task.in_gang and task.attempt and _addresses_missing(job, task):
         return False
-    names = {role for role in task.orders.after if role != task.orders.name}
-    before = [other for other in job.gang if other.orders.name in names and other is not task]
+    names = {role for role in task.role.after if role != task.role.name}
+    before = [other for other in job.gang if other.role.name in names and other is not task]
     return all(other.stage is Stage.RUNNING or other.outcome is not None for other in before)
 
 
@@ -196,12 +198,9 @@ def waiting_sentence(job: JobState, now: float) -> str:
         return localizes
     starts = [task.waiting_since for task in waiting if task.waiting_since is not None]
     since = min(starts, default=now)
-    counts: dict[tuple[int, int, int], int] = {}
-    for task in waiting:
-        size = (task.orders.memory, task.orders.vcores, task.orders.gpus)
-        counts[size] = counts.get(size, 0) + 1
+    counts = Counter(task.role.resources for task in waiting)
     have = len(gang) - len(waiting)
-    what = " and ".join(f"{count} {_size(*size, count)}" for size, count in counts.items())
+    what = " and ".join(f"{count} {_size(size, count)}" for size, count in counts.items())
     passed = f" {now - since:.0f} s" if now - since >= 1.0 else ""
     sentence = _("{have} of {count} containers, waiting{passed} for {what}").format(
         have=have, count=len(gang), passed=passed, what=what
@@ -216,7 +215,8 @@ def _localizing_part(job: JobState, now: float) -> str:
     if not found:
         return ""
     since = min(task.placed_at for task in found if task.placed_at is not None)
-    what = "; ".join(dict.fromkeys(t.orders.localizes for t in found if t.orders.localizes))
+    archives = [job.config.localizes.get(task.role.name) for task in found]
+    what = "; ".join(dict.fromkeys(filter(None, archives)))
     ready = len(gang) - sum(task.stage is Stage.REQUESTED for task in gang)
     progress = ngettext(
         "{ready} of {count} tasks is ready", "{ready} of {count} tasks are ready", ready
@@ -224,16 +224,17 @@ def _localizing_part(job: JobState, now: float) -> str:
     return localizing_sentence([task.placed_on for task in found], now - since, what, progress)
 
 
-def _size(memory: int, vcores: int, gpus: int, count: int) -> str:
+def _size(size: Resources, count: int) -> str:
+    memory, vcores, gpus = size.memory, size.vcores, size.gpus
     each = " each" if count > 1 else ""
     if gpus:
         return ngettext("with {gpus} GPU{each}", "with {gpus} GPUs{each}", gpus).format(
             gpus=gpus, each=each
         )
-    size = _("{memory} MiB, ").format(memory=memory) if memory else ""
+    amount = _("{memory} MiB, ").format(memory=memory) if memory else ""
     return ngettext(
         "with {size}{vcores} vcore{each}", "with {size}{vcores} vcores{each}", vcores
-    ).format(size=size, vcores=vcores, each=each)
+    ).format(size=amount, vcores=vcores, each=each)
 
 
 def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | None:
@@ -261,7 +262,7 @@ def check_gang_timeout(job: JobState, now: float, why: str = "") -> Outcome | No
         return Outcome(EndReason.GANG_TIMED_OUT, f"{sentence}.")
     _release_gang(job, now)
     # The same configuration gives the same pauses, so that the journal can be replayed.
-    jitter = random.Random(f"{job.config.job_id}:{job.config.intent}:{job.gang_tries}")  # noqa: S311
+    jitter = random.Random(f"{job.config.record.job_id}:{job.config.intent}:{job.gang_tries}")  # noqa: S311
     base = min(MAX_BACKOFF, max(1.0, timeout / 4) * 2 ** (job.gang_tries - 1))
     job.phase, job.backoff_until = JobPhase.BACKOFF, now + base * jitter.uniform(0.5, 1.5)
     job.add_event(

@@ -125,13 +125,13 @@ def _welcome(job: JobState, task: Task) -> None:
 
 
 def _rejection_reason(job: JobState, task: Task, node: str, host: str) -> str:
-    if host in task.orders.avoid or node in task.orders.avoid:
+    if host in task.role.avoid or node in task.role.avoid:
         return _("the job avoids this node")
     if job.node_faults.get(node, 0) >= MAX_NODE_FAULTS:
         return _("this node has failed twice")
-    if task.orders.spread:
+    if task.role.spread:
         for other in job.tasks.values():
-            same = other.orders is task.orders and other is not task
+            same = other.role is task.role and other is not task
             if same and other.node == node and other.member is not None:
                 return _("{other} runs on this node already, and the role is spread out").format(
                     other=other.name
@@ -170,7 +170,7 @@ def member_of(task: Task, event: Event) -> Member:
     gpus = event.get("gpus")
     return Member(
         task=task.name,
-        role=task.orders.name,
+        role=task.role.name,
         index=task.index,
         host=str(event.get("host") or "")[:256],
         address=str(event.get("address") or "")[:64],

@@ -44,7 +44,7 @@ ROUND_PATIENCE = 6
 
 def takes_part(task: Task) -> bool:
     """Whether a task belongs to the gang's restore points: evaluators and sidecars do not."""
-    return task.in_gang and task.orders.name != EVALUATOR
+    return task.in_gang and task.role.name != EVALUATOR
 
 
 def restore_point_known(job: JobState) -> bool:

@@ -13,9 +13,10 @@ from typing import Any, Mapping
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
 from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
 from submarine_runtime.frameworks import EVALUATOR, NOT_COLLECTIVE_ROLES
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.link import CHIEF_ROLES, Member
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import Role
 from submarine_runtime.protocol.states import State
 
 #: An event of the state machine: ``type``, ``t`` (time) and the fields of its type.
@@ -105,7 +106,7 @@ class Task:
         Counted faults of a task that restarts alone although the gang does not.
     """
 
-    orders: RoleOrders
+    role: Role
     index: int
     kind: str
     stage: Stage = Stage.NONE
@@ -136,7 +137,7 @@ class Task:
     @property
     def name(self) -> str:
         """Name of the task, ``worker:0``."""
-        return f"{self.orders.name}:{self.index}"
+        return f"{self.role.name}:{self.index}"
 
     @property
     def localizing(self) -> bool:
@@ -151,12 +152,12 @@ class Task:
     @property
     def in_collective(self) -> bool:
         """Whether the task trains in step with others, unlike servers and evaluators."""
-        return self.kind == "tracked" and self.orders.name not in NOT_COLLECTIVE_ROLES
+        return self.kind == "tracked" and self.role.name not in NOT_COLLECTIVE_ROLES
 
     @property
     def restarts_alone(self) -> bool:
         """Whether the other tasks continue without it: an evaluator only reads checkpoints."""
-        return self.orders.name == EVALUATOR and self.kind == "tracked"
+        return self.role.name == EVALUATOR and self.kind == "tracked"
 
     @property
     def startable(self) -> bool:
@@ -335,8 +336,8 @@ def new_job_state(
     """
     job = JobState(config, epoch=epoch, restarts=restarts)
     # A job with sidecars only ends with its sidecars.
-    serving = all(role.kind == "sidecar" for role in config.roles)
-    for role in config.roles:
+    serving = all(role.kind == "sidecar" for role in config.spec.roles)
+    for role in config.spec.roles:
         kind = "tracked" if serving else role.kind
         for index in range(role.instances):
             task = Task(role, index, kind, request_count=request_count)

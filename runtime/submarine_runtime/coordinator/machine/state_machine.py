@@ -138,7 +138,7 @@ def _tick(job: JobState, event: Event, now: float) -> None:
     if job.phase is JobPhase.BACKOFF and now >= job.backoff_until:
         start_gathering(job, now)
     restore_state.request_round_if_due(job, now)
-    timeout = job.config.timeout
+    timeout = job.config.spec.timeout
     if timeout is not None and job.running_since is not None and now - job.running_since >= timeout:
         end_job(
             job,

@@ -22,7 +22,7 @@ from submarine_runtime.protocol.agent_config import (
     SEAT_VARIABLE,
     TASK_VARIABLE,
 )
-from submarine_runtime.protocol.coordinator_config import RoleOrders
+from submarine_runtime.protocol.spec import Role
 from submarine_runtime.translation import _
 
 SEAT_FILE = "seat.json"
@@ -65,14 +65,14 @@ class LocalPlacer(Placer):
                 self._alive[seat] = (int(found["pid"]), str(found["started"]))
                 self._reported.add(seat)
 
-    def request(self, task: str, role: RoleOrders, seat: str) -> None:
+    def request(self, task: str, role: Role, seat: str) -> None:
         """See ``Placer.request``."""
         if seat in self._alive:
             return
         path = self._path(seat)
         try:
             shutil.rmtree(path, ignore_errors=True)
-            copy_files(os.path.join(self._directory, role.service), path)
+            copy_files(os.path.join(self._directory, role.name), path)
             self._start(task, seat, path)
         except OSError as exc:
             permanent = isinstance(exc, FileNotFoundError)

@@ -29,18 +29,18 @@ _APPS = {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 def missing_containers(job: JobState) -> list[ContainerRequest]:
     """Return the containers for which a job waits."""
     tasks = list(job.tasks.values())
-    waiting = [t.orders.name for t in tasks if t.stage is Stage.REQUESTED and not t.localizing]
+    waiting = [t.role.name for t in tasks if t.stage is Stage.REQUESTED and not t.localizing]
     return [
         ContainerRequest(
             waiting.count(role.name),
-            role.memory,
-            role.vcores,
-            role.gpus,
-            label=role.label or "",
-            nodes=tuple(role.nodes),
-            racks=tuple(role.racks),
+            role.resources.memory,
+            role.resources.vcores,
+            role.resources.gpus,
+            label=role.node_label or "",
+            nodes=() if role.relax else role.nodes,
+            racks=() if role.relax else role.racks,
         )
-        for role in job.config.roles
+        for role in job.config.spec.roles
         if role.name in waiting
     ]
 
@@ -97,11 +97,11 @@ class PendingReasonThread(threading.Thread):
         try:
             return explain_pending(
                 requests,
-                config.queue or "default",
+                config.record.queue or "default",
                 scheduler=self._get("scheduler", {}),
                 nodes=self._get("nodes", {}),
                 apps=self._get("apps", _APPS),
-                user=config.user,
+                user=config.record.user,
                 application_id=self._id,
             )
         except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
@@ -110,7 +110,7 @@ class PendingReasonThread(threading.Thread):
     def _get(self, what: str, query: dict[str, str]) -> Any:
         """Return one answer of the active ResourceManager."""
         urls = self._config.resourcemanagers
-        parameters = urlencode({**query, "user.name": self._config.user})
+        parameters = urlencode({**query, "user.name": self._config.record.user})
         failure: Exception = ValueError("no ResourceManager answers with JSON")
         for _ in urls:
             url = f"{urls[self._active % len(urls)].rstrip('/')}/ws/v1/cluster/{what}?{parameters}"

@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Callable
 
-from submarine_runtime.protocol.coordinator_config import RoleOrders
+from submarine_runtime.protocol.spec import Role
 
 MAX_BACKOFF = 10.0
 CLOSE_SECONDS = 10.0
@@ -47,7 +47,7 @@ class Placer(ABC):
     interval = 1.0
 
     @abstractmethod
-    def request(self, task: str, role: RoleOrders, seat: str) -> None:
+    def request(self, task: str, role: Role, seat: str) -> None:
         """Request a container for ``task`` as ``seat``, unless it was requested already.
 
         Raises
@@ -106,7 +106,7 @@ class PlacementThread:
         """Start the thread."""
         self._thread.start()
 
-    def request(self, task: str, role: RoleOrders, seat: str, delayed: bool = False) -> None:
+    def request(self, task: str, role: Role, seat: str, delayed: bool = False) -> None:
         """Request a container; returns at once.
 
         Parameters
@@ -134,7 +134,7 @@ class PlacementThread:
         self._thread.join(CLOSE_SECONDS)
         self._placer.close()
 
-    def _request(self, task: str, role: RoleOrders, seat: str) -> None:
+    def _request(self, task: str, role: Role, seat: str) -> None:
         if seat in self._released:
             return
         try:

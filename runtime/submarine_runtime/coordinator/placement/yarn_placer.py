@@ -19,8 +19,9 @@ from submarine_runtime.protocol.agent_config import (
     SEAT_VARIABLE,
     TASK_VARIABLE,
 )
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig, RoleOrders
+from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.spec import Role
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import application
 
@@ -59,12 +60,12 @@ class YarnPlacer(Placer):
         if not self._journal.is_new:
             self._seats = {str(e["seat"]): str(e["container"]) for e in self._journal.entries()}
 
-    def request(self, task: str, role: RoleOrders, seat: str) -> None:
+    def request(self, task: str, role: Role, seat: str) -> None:
         """See ``Placer.request``."""
         if seat in self._seats:
             return
         variables = {TASK_VARIABLE: task, SEAT_VARIABLE: seat, COORDINATOR_VARIABLE: self._address}
-        request = self._proto.AddContainerRequest(service_name=role.service, env=variables)
+        request = self._proto.AddContainerRequest(service_name=role.name, env=variables)
         answer = self._call("addContainer", request)
         name = f"{answer.service_name}_{answer.instance}"
         self._journal.append({"seat": seat, "container": name})

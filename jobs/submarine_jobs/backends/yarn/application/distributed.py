@@ -32,6 +32,7 @@ from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTIO
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.serialization import to_json
 
 _SCRIPT = """\
 umask 077
@@ -90,10 +91,10 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
     script = _SCRIPT.format(
         name=layout.COORDINATOR,
         end=END,
-        orders=json.dumps(orders.to_json(), sort_keys=True),
+        orders=json.dumps(to_json(orders), sort_keys=True),
         python=quote(parts.coordinator_python),
     )
-    tags = {TAG, tag_of(orders.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
+    tags = {TAG, tag_of(orders.record.job_id), f"{GANG_TAG}{containers_needed(submission) - 1}"}
     return Application(
         name=spec.name[:100],
         queue=spec.queue or parts.fallback_queue,
@@ -128,7 +129,7 @@ def _service(submission: Submission, role: Role, parts: Parts) -> Service:
         resources=sized(entry),
         files=files,
         env=docker_variables(submission.spec, role, parts.docker),
-        script=agent_script(submission, python, submission.agents[role.name]),
+        script=agent_script(submission, python, submission.agent.of_role(role)),
         # The coordinator handles lost containers; skein must not.
         max_restarts=0,
         allow_failures=True,

@@ -69,10 +69,7 @@ class ApplicationMaker:
     def _gang(self, submission: Submission) -> Application:
         """Return the application of a distributed job."""
         cache, settings = self._cache(submission), self._profile.settings
-        agents = {
-            role: replace(agent, memory_slack=SLACK_BESIDE)
-            for role, agent in submission.agents.items()
-        }
+        agent = replace(submission.agent, memory_slack=SLACK_BESIDE)
         orders = submission.coordinator
         if orders is not None:
             orders = replace(orders, resourcemanagers=self._conf.resourcemanagers)
@@ -91,7 +88,7 @@ class ApplicationMaker:
             docker=self._docker,
         )
         return gangapplication.build_gang(
-            replace(submission, agents=agents, coordinator=orders), parts
+            replace(submission, agent=agent, coordinator=orders), parts
         )
 
     def _agent_python(self, submission: Submission, role: Role | None) -> str:
@@ -104,7 +101,7 @@ class ApplicationMaker:
             return coordinatorpython.INTERPRETER
         named = self._profile.settings.get("agent_python")
         if named or role is None:
-            return named or submission.agent.python
+            return named or submission.agent.interpreter
         if gangapplication.docker_image(spec, role):
             return "python3"
         if parse_python_env(spec.python_env).kind in ("host", "path"):

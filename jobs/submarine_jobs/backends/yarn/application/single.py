@@ -30,6 +30,7 @@ from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol.serialization import to_json
 
 TASK_SERVICE = "task"
 #: For the master's JVM; read by Java 9 and later, ignored by Java 8.
@@ -80,7 +81,7 @@ def build(
     master, task = _sizes(plan.containers)
     if task is None:
         master_files.update(task_files)
-    tags = {TAG, tag_of(submission.agent.job_id), *added_tags(submission.spec)}
+    tags = {TAG, tag_of(submission.agent.record.job_id), *added_tags(submission.spec)}
     return Application(
         name=submission.spec.name[:100],
         queue=submission.spec.queue or fallback_queue,
@@ -102,7 +103,7 @@ def cached(submission: Submission, path: str, kind: str = FILE) -> File:
 
 def agent_script(submission: Submission, python: str, orders: AgentConfig) -> str:
     """Return the shell script that writes ``agent.json`` and executes the agent."""
-    agent = json.dumps(orders.to_json(), sort_keys=True)  # one line, ASCII
+    agent = json.dumps(to_json(orders), sort_keys=True)  # one line, ASCII
     links = "".join(_link(name, item.target) for name, item in container_names(submission.spec))
     return _SCRIPT.format(end=END, agent=agent, links=links, python=quote(python))
 

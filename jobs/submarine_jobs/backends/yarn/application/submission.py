@@ -75,7 +75,7 @@ def submit_application(
         if "does not exist" not in str(exc) or "/cache/" not in str(exc):
             raise
         applications.forget(submission)  # the cache was emptied
-    found = _look_for(rm, submission.agent.job_id, user)
+    found = _look_for(rm, submission.agent.record.job_id, user)
     return found or driver.call(work(applications.spec(submission)))
 
 

@@ -23,7 +23,8 @@ from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel, new_c
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from submarine_runtime.protocol.serialization import to_json
+from tests.configurations import make_agent_config
 
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]
 
@@ -252,16 +253,13 @@ def test_configuration_errors_are_sentences(tmp_path: Path) -> None:
 
 def test_nothing_of_the_users_is_seen_by_the_shell(tmp_path: Path) -> None:
     nasty = "a'b\"c$(touch hacked)`touch hacked`\nEND-OF-AGENT-JSON\ntouch hacked\\"
-    agent = AgentConfig(
-        "x-20261121-abcd", nasty, "me", "yarn", "i", 0.0, JobStore("local", "/x"), "/x",
-        command=nasty, env={"K": nasty}, args=[nasty],
-    )  # fmt: skip
+    agent = make_agent_config(name=nasty, command=nasty, env={"K": nasty}, args=(nasty,))
     spec = JobSpec(name=nasty, backend="yarn")
     submission = Submission(spec, Plan("", []), LocalStorage(), "/x", agent, "/x/cache/r.zip")
     script = agent_script(submission, "/bin/e cho'", submission.agent)
     script = script.replace("exec ", "echo ")
     done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, check=True)
-    assert json.loads((tmp_path / "agent.json").read_text()) == agent.to_json()
+    assert json.loads((tmp_path / "agent.json").read_text()) == to_json(agent)
     assert (tmp_path / "agent.json").stat().st_mode & 0o777 == 0o600
     assert not (tmp_path / "hacked").exists()
     assert b"/bin/e cho'" in done.stdout

@@ -21,7 +21,7 @@ from submarine_jobs.backends.yarn.planning.distributed import COORDINATOR_MEMORY
 from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
 from submarine_jobs.errors import UsageError
 from submarine_jobs.inputs import NO_STORE_PATHS, resolve_store_paths
-from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, with_extra_roles
+from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, resolve_roles
 from submarine_jobs.storage import LocalStorage, hdfs_storage
 from submarine_jobs.submit.configuration import coordinator_config, make_submission
 from submarine_runtime.protocol.record import JobRecord
@@ -166,23 +166,24 @@ def test_orders_follow_from_framework_and_spec(tmp_path: Path) -> None:
     directory = JobDirectory(LocalStorage(), str(tmp_path))
     record = JobRecord("x-20261121-0a1b", "x", State.PENDING, backend="yarn")
     spec = JobSpec("x", "yarn", roles=(worker(), Role("ps", 1)), framework="tensorflow")
+    spec = resolve_roles(spec)
+    assert [role.kind for role in spec.roles] == ["tracked", "untracked"]
     orders = coordinator_config(spec, directory, record, "i")
-    assert [role.kind for role in orders.roles] == ["tracked", "untracked"]
-    assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("chief", None, 600.0)
+    assert (orders.policy, orders.spec.max_restarts, orders.gang_timeout) == ("chief", None, 600.0)
     chosen = dataclasses.replace(spec, policy="all", max_restarts=0, gang_timeout=0.0)
     orders = coordinator_config(chosen, directory, record, "i")
-    assert (orders.policy, orders.max_restarts, orders.gang_timeout) == ("all", 0, None)
+    assert (orders.policy, orders.spec.max_restarts, orders.gang_timeout) == ("all", 0, None)
 
 
 def test_a_framework_brings_the_roles_that_it_cannot_do_without() -> None:
     spec = JobSpec("x", "yarn", roles=(worker(2, gpus=1),), framework="mxnet")
-    extra = with_extra_roles(spec)
+    extra = resolve_roles(spec)
     assert [role.name for role in extra.roles] == ["worker", "scheduler"]
     scheduler = extra.roles[1]
     assert (scheduler.instances, scheduler.kind, scheduler.resources.gpus) == (1, "untracked", 0)
-    assert with_extra_roles(extra) == extra
+    assert resolve_roles(extra) == extra
     alone = dataclasses.replace(spec, roles=(worker(1),))
-    assert with_extra_roles(alone) == alone
+    assert resolve_roles(alone) == alone
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from submarine_jobs.inputs.localization import check
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.agent.preparation.bundle import remove_checksum_files
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
+from tests.configurations import make_agent_config
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -45,7 +45,7 @@ def site(tmp_path: Path) -> Iterator[str]:
 
 def submission(job_dir: Path, *items: Localization, rerun_of: str | None = None) -> Submission:
     spec = JobSpec(name="x", backend="yarn", localization=items, rerun_of=rerun_of)
-    agent = AgentConfig("x", "x", "me", "yarn", "i", 0.0, JobStore("local", "/x"), str(job_dir))
+    agent = make_agent_config(job_id="x", backend="yarn")
     return Submission(spec, Plan("", []), LocalStorage(), str(job_dir), agent, "/x/cache/r.zip")
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Mapping
 
-SPEC_VERSION = 1
+from submarine_runtime.protocol.serialization import from_json, to_json
+
+SPEC_VERSION = 2
 #: Roles that serve other roles and do not end by themselves.
 UNTRACKED_ROLES = ("ps", "scheduler", "server")
 #: Roles outside the gang; the loss of such a task is not a fault.
@@ -46,18 +47,20 @@ class Role:
     command
         None: run the program of the bundle with the Python of the job.
     kind
-        ``tracked``, ``untracked`` or ``sidecar``; see ``protocol.coordinator_config``.
+        ``tracked`` (counts for the job's end), ``untracked`` (a parameter server: does not keep a
+        job alive, but its loss is a fault) or ``sidecar`` (a TensorBoard: outside the gang, does
+        not keep a job alive, its loss is not a fault).
     least
-        Minimum number of instances to start (``--min-workers``); None: all.
+        ``--min-workers``: the number of instances that suffices for a start; None: all.
     after
-        Roles that must start before this one.
+        Roles whose tasks must have started their programs before this role's are started.
     node_label, nodes, racks
         Constraints on the nodes of its containers; empty: none. With ``relax``, YARN uses other
         nodes when these nodes or racks are full.
     spread
-        Prefer nodes that have no task of this role yet.
+        Request another container (bounded) until the node has no other task of this role.
     avoid
-        Nodes to exclude.
+        Host names that are not used (bounded as well).
     python_env, python
         Like in ``JobSpec``, for this role only; None: those of the job.
     docker_image
@@ -96,7 +99,8 @@ def is_tensorboard(role: Role) -> bool:
 class NamedInput:
     """``--input NAME=URI[:shard]``: fetched before start, path in ``SUBMARINE_INPUT_<NAME>``.
 
-    ``shard_roles`` are the roles of ``:shard=ROLE,...``; empty: the training tasks share it.
+    With ``shard`` the files are divided among the tasks of ``shard_roles`` (``:shard=ROLE,...``);
+    empty: see ``frameworks.sharing_tasks``.
     """
 
     name: str
@@ -138,16 +142,22 @@ class JobSpec:
         Inputs that are fetched before the program starts.
     params
         ``--param``: NAME -> JSON value.
-    policy, allowed_failures, max_restarts, gang_timeout, gang_retries, heartbeat, lost_after
-        See ``CoordinatorConfig``; None: its default, or the value that the framework needs.
+    policy, gang_timeout, gang_retries, heartbeat, lost_after, restore
+        See ``CoordinatorConfig``; None: its default, or the value that the framework needs. A
+        ``gang_timeout`` of 0 is no limit.
+    allowed_failures
+        Share of the tracked tasks that may fail finally, 0 to 1; for the policy ``fraction``.
+    max_restarts
+        ``--max-restarts``: the number of faults of tasks that are followed by a restart, in place
+        or of the gang, whatever their cause. Pre-emption and lost nodes do not count. A permanent
+        failure (an ImportError) is never followed by a restart. None: three, and an error of the
+        program restarts the gang only if it has made progress (``coordinator.machine.faults``).
     priority
         YARN priority within the queue, from 0; None: the default of the queue.
     network_interface
         Interface for gloo and NCCL; None: detected on each node.
     docker_image
         Image of all containers except the application master's; None: no Docker.
-    restore
-        ``--restore``: ``auto``, ``chief``, ``own`` or ``strict``; None: ``auto``.
     resume_from
         Id of the job whose newest checkpoint is restored before the first start.
     with_names, return_names
@@ -166,7 +176,9 @@ class JobSpec:
     passed_on
         Names of the path placeholders that command, arguments or environment use.
     own_launcher
-        A library of the program starts the processes of a task; see ``AgentConfig``.
+        A library of the program (Lightning, Accelerate, a trainer of transformers) starts one
+        process for each device itself. A single task with one process then has no ranks in its
+        environment, because those libraries interpret them as the work of another launcher.
     return_all_ranks
         Return the values of every rank, not only of rank 0.
     keep
@@ -237,6 +249,11 @@ class JobSpec:
         return self.roles[0]
 
     @property
+    def writable(self) -> list[str]:
+        """Localized files of which the program gets a copy that it may change."""
+        return [item.target for item in (*self.localization, *self.archives) if item.mode == "rw"]
+
+    @property
     def task_count(self) -> int:
         """Number of tasks of all roles."""
         return sum(role.instances for role in self.roles)
@@ -254,7 +271,7 @@ class JobSpec:
 
     def to_bytes(self) -> bytes:
         """Return canonical JSON: equal specs have equal bytes."""
-        return json.dumps(asdict(self), sort_keys=True, indent=1).encode()
+        return json.dumps(to_json(self), sort_keys=True, indent=1).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> JobSpec:
@@ -268,25 +285,4 @@ class JobSpec:
         raw = json.loads(data)
         if not isinstance(raw, dict) or int(raw.get("version", 0)) > SPEC_VERSION:
             raise ValueError("spec.json is not a spec that this version of Submarine can read")
-        known = {f.name for f in fields(cls)}
-        values: dict[str, Any] = {key: value for key, value in raw.items() if key in known}
-        values["roles"] = tuple(_role(role) for role in raw["roles"])
-        for name in ("localization", "archives"):
-            values[name] = tuple(Localization(**item) for item in raw.get(name) or ())
-        values["inputs"] = tuple(_input(item) for item in raw.get("inputs") or ())
-        for name in ("args", "with_names", "return_names", "yarn_tags", "passed_on", "keep"):
-            values[name] = tuple(values.get(name) or ())
-        return cls(**values)
-
-
-def _input(raw: Mapping[str, Any]) -> NamedInput:
-    return NamedInput(**{**raw, "shard_roles": tuple(raw.get("shard_roles") or ())})
-
-
-def _role(raw: Mapping[str, Any]) -> Role:
-    known = {f.name for f in fields(Role)}
-    values = {key: value for key, value in raw.items() if key in known}
-    values["resources"] = Resources(**raw["resources"])
-    for name in ("after", "nodes", "racks", "avoid"):
-        values[name] = tuple(values.get(name) or ())
-    return Role(**values)
+        return from_json(cls, raw)
