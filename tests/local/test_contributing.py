@@ -1,0 +1,94 @@
+"""The changes that CONTRIBUTING.md describes, made in a copy of the tree."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server_ext", "workflows")
+REASON = """    BEAD_LOST = Meaning(
+        "bead_lost",
+        State.FAILED,
+        "A bead of the abacus was lost.",
+        "Count the beads and run the job again.",
+        retry_helps=True,
+    )
+
+    def __str__"""
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    copy = tmp_path_factory.mktemp("tree")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
+    for name in listed.stdout.decode().split("\0"):
+        if name and (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    return copy
+
+
+def run(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the packages of the copy."""
+    path = [str(tree), *(str(tree / name) for name in PACKAGES)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+    command = [sys.executable, *words]
+    return subprocess.run(
+        command, cwd=tree, env=environment, capture_output=True, text=True, timeout=120
+    )
+
+
+def check(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run tests of the copy."""
+    return run(tree, "-m", "pytest", "-q", "-p", "no:playwright", "-p", "no:cacheprovider", *words)
+
+
+def edit(file: Path, old: str, new: str) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def test_an_end_reason_is_two_files(tree: Path) -> None:
+    edit(
+        tree / "runtime/submarine_runtime/protocol/reasons.py",
+        "    def __str__",
+        REASON,
+    )
+    page = (
+        "tests/unit/project/test_docs.py",
+        "-k",
+        "test_end_reasons_page_agrees_with_the_protocol",
+    )
+    assert check(tree, *page).returncode == 1
+    assert run(tree, "-m", "tests.unit.project.test_docs").returncode == 0
+    assert "`bead_lost`" in (tree / "docs/end-reasons.md").read_text(encoding="utf-8")
+    done = check(tree, *page)
+    assert done.returncode == 0, done.stdout
+
+
+def test_a_framework_is_two_files(tree: Path) -> None:
+    page = tree / "docs/frameworks.md"
+    found = re.search(
+        r"```python\n(\"\"\"Abacus.*?)```", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    assert found
+    (tree / "runtime/submarine_runtime/frameworks/abacus.py").write_text(found[1])
+    assert check(tree, "tests/unit/frameworks/test_frameworks.py").returncode == 1
+    row = "| `mxnet` | `mxnet` |"
+    edit(page, row, f"| `abacus` | `abacus` | workers | all workers | no |\n{row}")
+    row = "| `mxnet` | `DMLC_ROLE`"
+    edit(page, row, f"| `abacus` | `ABACUS_PEERS` `ABACUS_ID` |\n{row}")
+    edit(page, "except `mxnet` and `any`;", "except `abacus`, `mxnet` and `any`;")
+    done = check(tree, "tests/unit/frameworks/test_frameworks.py")
+    assert done.returncode == 0, done.stdout
+    code = "from submarine_jobs.cli import main; main()"
+    shown = run(tree, "-c", code, "run", "--help")
+    assert "abacus" in shown.stdout, shown
