@@ -696,7 +696,7 @@ def configured_cluster(*words: str) -> str:
         )
         patch.setattr("submarine_minicluster.cluster.write_client_commands", lambda *_: None)
         patch.setattr(
-            "submarine_minicluster.lifecycle.planning.ports.choose",
+            "submarine_minicluster.lifecycle.planning.choose_ports",
             lambda names, _: {name: 20_000 + number for number, name in enumerate(names)},
         )
         return see(*words)

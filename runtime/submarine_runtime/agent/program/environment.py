@@ -156,7 +156,7 @@ def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:
         package = os.path.join(scratch.launch, "submarine_runtime")
         values = os.path.join(package, "values")
         os.makedirs(values, 0o700, exist_ok=True)
-        _copy(("__init__.py", "lazy.py"), package)
+        _copy(("__init__.py", "lazy.py", "translation.py"), package)
         _copy(_VALUES, values, "values")
     if config.spec.return_names:
         with open(os.path.join(scratch.launch, "return_names"), "w", encoding="utf-8") as file:
