@@ -138,8 +138,10 @@ def _library() -> bytes:
         with zipfile.ZipFile(whole, "w") as library:
             library.writestr("submarine_runtime/__init__.py", "")
             package = Path(str(values.__file__)).parent
-            for file in (package.parent / "lazy.py", *sorted(package.glob("*.py*"))):
-                name = file.relative_to(package.parent).as_posix()
+            parent = package.parent
+            used = (parent / "lazy.py", parent / "translation.py")
+            for file in (*used, *sorted(package.glob("*.py*"))):
+                name = file.relative_to(parent).as_posix()
                 library.writestr(f"submarine_runtime/{name}", file.read_text("utf-8"))
         whole.seek(0)
         return whole.read()

@@ -9,8 +9,6 @@ import subprocess
 import time
 from contextlib import suppress
 
-from submarine_runtime.translation import _
-
 from .environment import ContainerEnvironment, free_port
 
 #: Seconds between SIGTERM and SIGKILL.
@@ -59,9 +57,7 @@ class Application:
         try:
             self.process = subprocess.Popen(command, cwd=self.container.notebooks, env=environment)
         except OSError as exc:
-            raise StartError(
-                _("{label} cannot be started: {error}.").format(label=self.label, error=exc)
-            ) from exc
+            raise StartError(f"{self.label} cannot be started: {exc}.") from exc
 
     def running(self) -> bool:
         """Whether the process runs."""
@@ -100,7 +96,7 @@ class Application:
 def newest_change(directory: str) -> float:
     """Return the newest modification time of the files below ``directory``."""
     newest = 0.0
-    for path, _unused, names in os.walk(directory):
+    for path, _, names in os.walk(directory):
         for name in names:
             with suppress(OSError):
                 newest = max(newest, os.lstat(os.path.join(path, name)).st_mtime)

@@ -11,8 +11,6 @@ import time
 from datetime import datetime
 from typing import Any
 
-from submarine_runtime.translation import _
-
 from .application import Application, StartError
 
 
@@ -26,11 +24,8 @@ class Lab(Application):
         """Write the configuration with the token to a private file."""
         if importlib.util.find_spec("jupyterlab") is None:
             raise StartError(
-                _(
-                    "there is no JupyterLab for {executable} in the container. Install it "
-                    "there (pip install jupyterlab), or choose an environment that has it with "
-                    "--python-env."
-                ).format(executable=sys.executable)
+                f"there is no JupyterLab for {sys.executable} in the container. Install it there "
+                "(pip install jupyterlab), or choose an environment that has it with --python-env."
             )
         # Jupyter writes files that contain the token, one of them readable by all users.
         self.container.private_directory("jupyter")

@@ -12,8 +12,6 @@ import sys
 import time
 from typing import Any
 
-from submarine_runtime.translation import _
-
 from .application import Application, StartError, newest_change
 from .environment import ContainerEnvironment
 from .lab import Lab
@@ -38,7 +36,7 @@ def main() -> None:
     parser.add_argument("--zeppelin-home", default="")
     options = parser.parse_args()
 
-    def stop(*_unused: Any) -> None:
+    def stop(*_: Any) -> None:
         raise _Terminated
 
     signal.signal(signal.SIGTERM, stop)
@@ -51,7 +49,7 @@ def main() -> None:
     except StartError as error:
         sys.exit(f"submarine: {error}")
     except _Terminated:
-        print(_("{label} was stopped.").format(label=app.label), flush=True)
+        print(f"{app.label} was stopped.", flush=True)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         app.stop()
@@ -62,29 +60,16 @@ def _serve(app: Application, container: ContainerEnvironment, idle: float) -> No
     deadline = time.monotonic() + START_SECONDS
     while not app.answers():
         if not app.running():
-            raise StartError(
-                _("{label} ended before it was ready; its log has the reason.").format(
-                    label=app.label
-                )
-            )
+            raise StartError(f"{app.label} ended before it was ready; its log has the reason.")
         if time.monotonic() > deadline:
-            raise StartError(
-                _("{label} was not ready after {start_seconds:g} s.").format(
-                    label=app.label, start_seconds=START_SECONDS
-                )
-            )
+            raise StartError(f"{app.label} was not ready after {START_SECONDS:g} s.")
         time.sleep(0.2)
     try:
         TlsListener(container.listen, container.port, container.tls(), app.port)
     except OSError as error:
-        raise StartError(
-            _("port {port} is taken: {error}.").format(port=container.port, error=error)
-        ) from error
+        raise StartError(f"port {container.port} is taken: {error}.") from error
     container.declare_tunnel(app.port)
-    print(
-        _("{label} is ready on port {port}.").format(label=app.label, port=container.port),
-        flush=True,
-    )
+    print(f"{app.label} is ready on port {container.port}.", flush=True)
     _wait(app, container, idle)
 
 
@@ -100,16 +85,9 @@ def _wait(app: Application, container: ContainerEnvironment, idle: float) -> Non
         due = time.monotonic() + pause
         used = max(began, app.last_used(), newest_change(container.notebooks))
         if time.time() - used >= idle:
-            print(
-                _("{label} was not used for {idle:g} s: it ends.").format(
-                    label=app.label, idle=idle
-                ),
-                flush=True,
-            )
+            print(f"{app.label} was not used for {idle:g} s: it ends.", flush=True)
             return
     code = app.process.wait() if app.process is not None else 0
-    print(
-        _("{label} has ended with exit code {code}.").format(label=app.label, code=code), flush=True
-    )
+    print(f"{app.label} has ended with exit code {code}.", flush=True)
     if code:
         sys.exit(1)

@@ -12,8 +12,6 @@ import shutil
 import time
 from xml.sax.saxutils import escape
 
-from submarine_runtime.translation import _
-
 from .application import Application, StartError
 from .environment import ContainerEnvironment
 
@@ -40,11 +38,9 @@ class Zeppelin(Application):
         start = os.path.join(self._home, "bin", "zeppelin.sh")
         if not os.path.isfile(start):
             raise StartError(
-                _(
-                    "there is no Zeppelin in {home} of the container: bin/zeppelin.sh is "
-                    "missing. Name its installation on the nodes with --zeppelin-home, or "
-                    "bring one along: --archive zeppelin.tgz:zeppelin --zeppelin-home zeppelin."
-                ).format(home=self._home)
+                f"there is no Zeppelin in {self._home} of the container: bin/zeppelin.sh is "
+                "missing. Name its installation on the nodes with --zeppelin-home, or bring one "
+                "along: --archive zeppelin.tgz:zeppelin --zeppelin-home zeppelin."
             )
         conf = os.path.join(self.container.private_directory("zeppelin"), "conf")
         given = os.path.join(self._home, "conf")

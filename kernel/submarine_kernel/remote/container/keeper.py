@@ -30,8 +30,6 @@ import signal
 import time
 from typing import Any
 
-from submarine_runtime.translation import _
-
 from .kernel_process import CHANNELS, SCHEME, KernelProcess, kernel_module, log
 
 #: Seconds to wait for the first owner, at least and at most. A start that was given up has none.
@@ -115,7 +113,7 @@ class Keeper:
             limit = self.time_limit()
             left = self.last_message + limit - time.monotonic()
             if left <= 0:
-                log(_("no owner for {limit:g} s: the kernel and its job end").format(limit=limit))
+                log(f"no owner for {limit:g} s: the kernel and its job end")
                 self.leave()
                 return
             await asyncio.sleep(min(left, CHECK_SECONDS))
@@ -149,7 +147,7 @@ class Keeper:
                 await self.kernel.start(str(message.get("key") or ""))
                 self.send(writer, type="started", run=self.kernel.run)
             elif kind == "leave":
-                log(_("its owner has ended the kernel"))
+                log("its owner has ended the kernel")
                 self.send(writer, type="bye")
                 self.leave()
         await writer.drain()

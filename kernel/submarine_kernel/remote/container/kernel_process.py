@@ -16,8 +16,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from submarine_runtime.translation import _
-
 CHANNELS = ("shell", "iopub", "stdin", "control", "hb")
 SCHEME = "hmac-sha256"
 #: Seconds between SIGTERM and SIGKILL.
@@ -81,7 +79,7 @@ class KernelProcess:
             # The kernel ends with its parent.
             env=dict(os.environ, JPY_PARENT_PID=str(os.getpid())),
         )
-        log(_("kernel {run} is started, process {pid}").format(run=self.run, pid=self._process.pid))
+        log(f"kernel {self.run} is started, process {self._process.pid}")
         asyncio.get_running_loop().create_task(self._wait(self._process, self.run))
 
     async def _wait(self, process: asyncio.subprocess.Process, run: int) -> None:
@@ -93,7 +91,7 @@ class KernelProcess:
             await asyncio.sleep(SETTLE)
         if self._ending:
             return
-        log(_("kernel {run} has ended with {code}").format(run=run, code=code))
+        log(f"kernel {run} has ended with {code}")
         if run == self.run:
             self.code = code
             self._on_exit(run, code)
@@ -132,10 +130,8 @@ def kernel_module() -> str:
     """
     if importlib.util.find_spec("ipykernel") is None:
         raise SystemExit(
-            _(
-                "submarine: ipykernel is not installed for {executable}. Install it there, or "
-                "choose another environment with --python-env."
-            ).format(executable=sys.executable)
+            f"submarine: ipykernel is not installed for {sys.executable}. Install it there, or "
+            "choose another environment with --python-env."
         )
     installed = importlib.util.find_spec("submarine_kernel") is not None
     return "submarine_kernel" if installed else "ipykernel_launcher"
