@@ -16,12 +16,24 @@ PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server_ext", 
 REASON = """    BEAD_LOST = Meaning(
         "bead_lost",
         State.FAILED,
-        "A bead of the abacus was lost.",
-        "Count the beads and run the job again.",
+        _("A bead of the abacus was lost."),
+        _("Count the beads and run the job again."),
         retry_helps=True,
     )
 
     def __str__"""
+
+#: Print what `submarine show` prints for a job with the new reason.
+SHOW_REASON = """
+from submarine_jobs.display import text
+from submarine_jobs.model import JobView
+from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.states import State
+
+record = JobRecord("abacus-1", "abacus", State.FAILED, reason=EndReason.BEAD_LOST)
+print(text(JobView(record)))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -70,8 +82,13 @@ def test_an_end_reason_is_two_files(tree: Path) -> None:
     assert check(tree, *page).returncode == 1
     assert run(tree, "-m", "tests.unit.project.test_docs").returncode == 0
     assert "`bead_lost`" in (tree / "docs/end-reasons.md").read_text(encoding="utf-8")
-    done = check(tree, *page)
-    assert done.returncode == 0, done.stdout
+    assert run(tree, "scripts/messages.py").returncode == 0
+    for words in (page, ("tests/unit/project/test_messages.py",)):
+        done = check(tree, *words)
+        assert done.returncode == 0, done.stdout
+    shown = run(tree, "-c", SHOW_REASON)
+    assert "A bead of the abacus was lost." in shown.stdout, shown
+    assert "Count the beads and run the job again." in shown.stdout
 
 
 def test_a_framework_is_two_files(tree: Path) -> None:
@@ -92,3 +109,35 @@ def test_a_framework_is_two_files(tree: Path) -> None:
     code = "from submarine_jobs.cli import main; main()"
     shown = run(tree, "-c", code, "run", "--help")
     assert "abacus" in shown.stdout, shown
+
+
+BACKEND = '''"""A backend for the test: processes of this machine under another name."""
+
+from submarine_jobs.backends.local import LocalBackend
+
+
+class AbacusBackend(LocalBackend):
+    """Start jobs as the local backend does."""
+
+    name = "abacus"
+'''
+
+
+def test_a_backend_is_a_package_and_one_line(tree: Path) -> None:
+    package = tree / "jobs/submarine_jobs/backends/abacus"
+    package.mkdir()
+    (package / "__init__.py").write_text(BACKEND)
+    (tree / "job.py").write_text("print('beads')\n")
+    code = "import sys; from submarine_jobs.cli import main; sys.exit(main())"
+    words = ("-c", code, "run", "--backend", "abacus", "--dry-run", "job.py")
+    refused = run(tree, *words)
+    assert refused.returncode == 2, refused
+    assert "cannot be 'abacus'" in refused.stderr
+    row = '    "local": "submarine_jobs.backends.local:LocalBackend",\n'
+    own = row.replace("local", "abacus").replace("LocalBackend", "AbacusBackend")
+    edit(tree / "jobs/submarine_jobs/config/values.py", row, row + own)
+    done = run(tree, *words)
+    assert done.returncode == 0, done
+    assert "job on abacus" in done.stdout
+    help_text = run(tree, "-c", code, "run", "--help").stdout
+    assert "abacus" in help_text

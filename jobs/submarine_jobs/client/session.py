@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import pkgutil
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.client import started_jobs as started
+from submarine_jobs.config import BACKENDS
 from submarine_jobs.errors import ClusterError, UsageError, no_cluster
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import JobStore
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
     from submarine_jobs.model import JobSpec
     from submarine_jobs.program import Bundle
     from submarine_runtime.protocol.record import JobRecord
-
-BACKENDS = ("yarn", "local")
 
 
 class Session:
@@ -124,14 +124,7 @@ class Session:
 
 
 def _make_backend(name: str, profile: Profile) -> Backend:
-    if name == "local":
-        # cost: only the backend in use is loaded.
-        from submarine_jobs.backends.local import LocalBackend
-
-        return LocalBackend(profile)
-    if name == "yarn":
-        # cost: only the backend in use is loaded.
-        from submarine_jobs.backends.yarn import YarnBackend
-
-        return YarnBackend(profile)
-    raise UsageError(f"There is no backend {name!r}.", f"Choose one of {', '.join(BACKENDS)}.")
+    if name not in BACKENDS:
+        raise UsageError(f"There is no backend {name!r}.", f"Choose one of {', '.join(BACKENDS)}.")
+    backend: Backend = pkgutil.resolve_name(BACKENDS[name])(profile)
+    return backend

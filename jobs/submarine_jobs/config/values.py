@@ -11,7 +11,11 @@ from submarine_jobs.config.file import KNOWN_SETTINGS
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import parse_duration, parse_python_env
 
-BACKENDS = ("yarn", "local")
+#: Name of a backend -> its class, ``module:class``. The first use of a backend imports its module.
+BACKENDS: Mapping[str, str] = {
+    "yarn": "submarine_jobs.backends.yarn:YarnBackend",
+    "local": "submarine_jobs.backends.local:LocalBackend",
+}
 _MAX_TIMEOUT = 3600.0
 #: Seconds. A client publishes its intent again every ``intent.RENEW_EVERY`` seconds.
 LEAST_SUBMIT_GRACE, _MAX_GRACE = 6.0, 86400.0
@@ -53,7 +57,7 @@ def _directory(value: Any) -> Path:
 
 def _backend(value: Any) -> str:
     if value not in BACKENDS:
-        raise ValueError("must be yarn or local")
+        raise ValueError(f"must be {' or '.join(BACKENDS)}")
     return str(value)
 
 

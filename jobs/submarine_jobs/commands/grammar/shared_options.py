@@ -43,7 +43,7 @@ def backend_option(command: Callback) -> Callback:
     """Add ``--backend yarn|local``."""
     return option(
         "--backend",
-        type=click.Choice(BACKENDS),
+        type=click.Choice(list(BACKENDS)),
         heading="Cluster",
         help="Where jobs run: a YARN cluster, or processes on this machine.",
     )(command)
