@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.client import started_jobs as started
-from submarine_magics.execution.cell_threads import threads_of_cells
+from submarine_magics.execution import threads_of_cells
 
 CELL = """
 def work():

@@ -11,7 +11,8 @@ import pytest
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import HEADLESS_ATTENDED, HEADLESS_VARIABLE, Headless
-from submarine_magics.commands.headless_options import override_options, with_headless_options
+from submarine_magics.commands import with_headless_options
+from submarine_magics.commands.headless_options import override_options
 from submarine_magics.execution import headless_mode
 
 

@@ -7,11 +7,7 @@ import threading
 
 import pytest
 
-from submarine_magics.execution.interrupts import (
-    allow_interrupts,
-    defer_interrupts,
-    ignore_interrupts,
-)
+from submarine_magics.execution import allow_interrupts, defer_interrupts, ignore_interrupts
 
 
 def test_an_interrupt_between_two_steps_is_deferred() -> None:

@@ -20,17 +20,13 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobView
 from submarine_jobs.program import parse_cell
 from submarine_magics import load_ipython_extension, unload_ipython_extension
-from submarine_magics.cells.notebook_cells import NotebookCells
+from submarine_magics.cells import NotebookCells
 from submarine_magics.commands.completion import words_of
-from submarine_magics.execution.executions import Execution, Executions
-from submarine_magics.execution.transformers import rewrite_first_line
+from submarine_magics.execution import Execution, Executions, rewrite_first_line
+from submarine_magics.frontend import NotebookFrontend, OutputLimitReached, without_traceback
 from submarine_magics.frontend.cards import MAX_KEPT, MAX_LIVE, JobCard, LiveCards
-from submarine_magics.frontend.notebook_frontend import (
-    MAX_LOG_BYTES,
-    NotebookFrontend,
-    OutputLimitReached,
-)
-from submarine_magics.frontend.tracebacks import build_traceback, without_traceback
+from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
+from submarine_magics.frontend.tracebacks import build_traceback
 from submarine_runtime.protocol.record import Failure, JobRecord, Output, TracebackFrame
 from submarine_runtime.protocol.states import State
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from submarine_magics.cells.document import RenamedDocument, document_path
-from submarine_magics.cells.notebook_cells import NotebookCells
-from submarine_magics.execution.executions import Execution
+from submarine_magics.cells import NotebookCells, RenamedDocument, document_path
+from submarine_magics.execution import Execution
 
 
 def write_notebook(path: Path, *ids: str) -> Path:

@@ -6,6 +6,7 @@ import ast
 import re
 import warnings
 from importlib import import_module
+from importlib.util import resolve_name
 from pathlib import Path
 from typing import cast
 
@@ -44,6 +45,34 @@ def test_each_name_of_a_stub_is_exported(package: str) -> None:
         module = import_module(package)
         assert [name for name in names if not hasattr(module, name)] == []
     assert set(names) <= set(dir(module))
+
+
+def public_names() -> dict[tuple[str, str], str]:
+    """Return the package that exports a name, by the name's module and the name."""
+    exports = {}
+    for package in PACKAGES:
+        folder = next(key for key, top in TOPS.items() if top == package.split(".")[0])
+        stub = ROOT / folder / Path(*package.split("."), "__init__.pyi")
+        for node in ast.parse(stub.read_text(encoding="utf-8")).body:
+            assert isinstance(node, ast.ImportFrom)
+            module = resolve_name("." * node.level + (node.module or ""), package)
+            # A package also exports names of other packages, which are public there.
+            if module.startswith(f"{package}.") and module not in PACKAGES:
+                exports.update({(module, alias.name): package for alias in node.names})
+    return exports
+
+
+def test_exported_names_are_imported_from_their_package() -> None:
+    exports = public_names()
+    wrong = [
+        f"{path.relative_to(ROOT)}:{node.lineno}: import {alias.name} from {package}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if (package := exports.get((node.module or "", alias.name)))
+    ]
+    assert not wrong, "\n".join(wrong)
 
 
 def test_each_file_that_the_feature_table_names_exists() -> None:

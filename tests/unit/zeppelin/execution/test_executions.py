@@ -14,8 +14,13 @@ from hypothesis import given, settings, strategies as st
 from thriftpy2.thrift import TClient
 
 from submarine_jobs.errors import UsageError
-from submarine_zeppelin.execution import Executions, InterpreterSessions, OutputWriter, executions
-from submarine_zeppelin.execution.executions import Execution
+from submarine_zeppelin.execution import (
+    Execution,
+    Executions,
+    InterpreterSessions,
+    OutputWriter,
+    executions,
+)
 from submarine_zeppelin.interface import Code, Context, Kind, Message, Result
 from submarine_zeppelin.service.handler import Handler
 from submarine_zeppelin.thrift import (

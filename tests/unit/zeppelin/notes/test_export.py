@@ -12,9 +12,8 @@ from submarine_jobs.commands import execute
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_zeppelin.interface import NoteParagraph
-from submarine_zeppelin.notes import Paragraph, parse_cell_verb, read_note
+from submarine_zeppelin.notes import Paragraph, export_notebook, parse_cell_verb, read_note
 from submarine_zeppelin.notes.note import InterpreterNames
-from submarine_zeppelin.notes.notebook_export import export_notebook
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "zeppelin" / "digits.zpln"
 

@@ -22,8 +22,8 @@ from submarine_jobs.frontends import Frontend
 from submarine_jobs.outputs import Row
 from submarine_jobs.program import Cell
 from submarine_zeppelin.display.chart import MAX_POINTS, MetricHistory, render_svg
-from submarine_zeppelin.interface import ENTRIES, Context, NoteParagraph, Server
-from submarine_zeppelin.interface.entries import LEGACY_CLASSES, make_interpreter
+from submarine_zeppelin.interface import ENTRIES, Context, NoteParagraph, Server, make_interpreter
+from submarine_zeppelin.interface.entries import LEGACY_CLASSES
 from submarine_zeppelin.notes import (
     build_note_bundle,
     collect_cells,
