@@ -19,8 +19,9 @@ _EXPORT = re.compile(r"(\w+) as \1\b")
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return ``__getattr__`` and ``__dir__`` of a package (PEP 562).
 
-    The stub contains only statements of the form ``from .module import Name as Name``. It is read
-    through the package's loader at the first use, so that the package may be in a zip.
+    The stub contains only statements of the form ``from .module import Name as Name`` or
+    ``from package.module import Name as Name``. It is read through the package's loader at the
+    first use, so that the package may be in a zip.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def submit(session: Session) -> Iterator[Submit]:
 
 @pytest.fixture(autouse=True, scope="session")
 def nothing_is_left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Jobs that have ended are still saying goodbye to those who followed them: wait for that."""
+    """Wait until the processes of ended jobs have disconnected their clients and exited."""
     yield
     top = str(tmp_path_factory.getbasetemp())
     deadline = time.monotonic() + 20

@@ -20,6 +20,7 @@ import os
 import pwd
 import stat
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Callable, Iterable, Mapping, Sequence
@@ -219,7 +220,7 @@ class DeviceLocks:
         return turns
 
 
-class _Directory:
+class _Directory(ABC):
     """An open directory of lock files."""
 
     turn = _PREFIX + "turn"
@@ -233,6 +234,7 @@ class _Directory:
             os.close(self._descriptor)
             self._descriptor = -1
 
+    @abstractmethod
     def lock(self, name: str) -> int | None:
         """Return a descriptor that holds the lock of a device; None if it cannot be locked here.
 
@@ -241,11 +243,10 @@ class _Directory:
         _HeldError
             If another process holds it.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def entries(self, name: str) -> list[str]:
         """Return the names of the files that are locked for a device."""
-        raise NotImplementedError
 
     def identity(self, entry: str) -> set[tuple[int, int]]:
         """Return device and inode of a file; empty if it does not exist."""

@@ -34,12 +34,14 @@ class UnsavedFiles:
 def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
     """Return a sentence for each named file of ``UnsavedFiles.to_json``, and one for the others."""
     files = found["files"][:MAX_UNSAVED]
-    whose = f"{task}: " if task else ""
+    prefix = f"{task}: " if task else ""
     sentences = [
         _(
-            "{whose}{path}, {size_words}, was not saved. Write it to $SUBMARINE_MODEL_DIR, or "
+            "{prefix}{path}, {size_words}, was not saved. Write it to $SUBMARINE_MODEL_DIR, or "
             "run with --keep {path_quoted}."
-        ).format(whose=whose, path=path, size_words=size_words(int(size)), path_quoted=quoted(path))
+        ).format(
+            prefix=prefix, path=path, size_words=size_words(int(size)), path_quoted=quoted(path)
+        )
         for path, size in files
     ]
     more = int(found["count"]) - len(files)
@@ -48,10 +50,10 @@ def unsaved_sentences(found: Mapping[str, Any], task: str = "") -> list[str]:
         what = _("One more file") if more == 1 else _("{more:,} more files").format(more=more)
         sentences.append(
             ngettext(
-                "{whose}{what} of the working directory, {rest}, was not saved.",
-                "{whose}{what} of the working directory, {rest}, were not saved.",
+                "{prefix}{what} of the working directory, {rest}, was not saved.",
+                "{prefix}{what} of the working directory, {rest}, were not saved.",
                 more,
-            ).format(whose=whose, what=what, rest=size_words(rest))
+            ).format(prefix=prefix, what=what, rest=size_words(rest))
         )
     return sentences
 

@@ -139,7 +139,7 @@ NOTEBOOK_RUN = together(
             "--notify",
             type=ParsedType("command", _command, prefix=False),
             metavar="COMMAND",
-            help="Command that is told when it fails, as JSON on its standard input.",
+            help="Command that runs if the notebook fails; its standard input is a JSON report.",
         ),
     ]
 )

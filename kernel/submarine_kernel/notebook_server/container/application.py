@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from contextlib import suppress
 
 from .environment import ContainerEnvironment, free_port
@@ -20,7 +21,7 @@ class StartError(Exception):
     """The application cannot be started. The message is one sentence."""
 
 
-class Application:
+class Application(ABC):
     """One application. The process starts with ``start``."""
 
     label = ""
@@ -32,9 +33,9 @@ class Application:
         self.port = free_port()
         self.process: subprocess.Popen[bytes] | None = None
 
+    @abstractmethod
     def command(self) -> list[str]:
         """Write the configuration, which contains the token, and return the command."""
-        raise NotImplementedError
 
     def variables(self) -> dict[str, str]:
         """Return further environment variables, without secrets."""

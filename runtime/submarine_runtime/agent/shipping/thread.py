@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import threading
+from abc import ABC, abstractmethod
 from typing import Callable, Iterable
 
 from submarine_runtime.agent.shipping.log_shipper import LogShipper
@@ -17,8 +18,8 @@ TICK = 1.0
 LONGEST_BACKOFF = 10.0
 
 
-class ShippingThread:
-    """The thread.
+class ShippingThread(ABC):
+    """Base class: a thread that calls ``_round`` every second, and less often after an error.
 
     Parameters
     ----------
@@ -68,8 +69,15 @@ class ShippingThread:
                 longest = 6 * LONGEST_BACKOFF if lasting else LONGEST_BACKOFF
                 pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
 
+    @abstractmethod
     def _round(self) -> None:
-        raise NotImplementedError
+        """Ship what is due.
+
+        Raises
+        ------
+        StoreError, OSError
+            If the job directory or a local file cannot be used; the thread retries later.
+        """
 
 
 class LogShippingThread(ShippingThread):
