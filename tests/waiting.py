@@ -12,11 +12,12 @@ from typing import TypeVar
 T = TypeVar("T")
 #: Long enough for two cores on which other tests run; a test that works never waits so long.
 PATIENCE = 180.0
-_PAUSE = 0.05
+#: Seconds between two checks: the longer a check takes, the longer is the pause after it.
+_PAUSE, _MAX_PAUSE = 0.01, 0.2
 
 
 def until(
-    condition: Callable[[], T],
+    condition: Callable[[], T | None],
     what: str | Callable[[], object] = "what the test waits for",
     seconds: float = PATIENCE,
 ) -> T:
@@ -37,8 +38,11 @@ def until(
         After ``seconds``.
     """
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > deadline:
+    while True:
+        began = time.monotonic()
+        if found := condition():
+            return found
+        now = time.monotonic()
+        if now > deadline:
             raise AssertionError(f"not within {seconds:g} s: {what() if callable(what) else what}")
-        time.sleep(_PAUSE)
-    return found
+        time.sleep(min(max(_PAUSE, 2 * (now - began)), _MAX_PAUSE))

@@ -18,6 +18,7 @@ from submarine_jobs.submit.configuration import make_submission as make_submissi
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_agent_config
+from tests.waiting import until
 
 
 def make_submission(backend: YarnBackend, agent: str, **fields: Any) -> Submission:
@@ -71,15 +72,16 @@ def look(backend: YarnBackend, handle: Handle) -> Observation:
     return backend.observe({"t-20261121-0000": handle})["t-20261121-0000"]
 
 
-def until(
+def until_stage(
     backend: YarnBackend, handle: Handle, *stages: Stage, seconds: float = 120.0
 ) -> Observation:
-    """Wait for one of ``stages``."""
-    deadline = time.monotonic() + seconds
-    while True:
-        seen = look(backend, handle)
-        if seen.stage in stages:
-            return seen
-        assert time.monotonic() < deadline, f"still {seen}"
-        assert seen.stage is not Stage.ENDED, f"ended early: {seen}"
-        time.sleep(0.2)
+    """Wait for one of ``stages``; the end is an error if it is not one of them."""
+
+    def reached() -> Observation | None:
+        observation = look(backend, handle)
+        if observation.stage in stages:
+            return observation
+        assert observation.stage is not Stage.ENDED, f"ended early: {observation}"
+        return None
+
+    return until(reached, lambda: f"{stages}, but {look(backend, handle)}", seconds)

@@ -10,14 +10,13 @@ import importlib.util
 import json
 import shutil
 import subprocess
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from submarine_jobs.client import Job
+from tests.waiting import until
 
 #: For what takes seconds: PyTorch's first touch of a device is one.
 PATIENCE = 150.0
@@ -113,15 +112,6 @@ import torch
 
 print(json.dumps([os.environ.get("CUDA_VISIBLE_DEVICES"), torch.cuda.device_count()]), flush=True)
 """
-
-
-def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """What ``condition`` gives once that is true."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"it never came to this: {what}"
-        time.sleep(0.2)
-    return found
 
 
 def first_line(job: Job) -> Any:

@@ -20,8 +20,9 @@ from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine
-from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, until, used
+from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, used
 from tests.headless.rig import LOAD as LOAD_MAGICS, Rig, cell, read
+from tests.waiting import until
 
 pytestmark = machine.REAL_GPU
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, NEAR, used
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, local_session, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, local_session
+from tests.waiting import until
 
 pytestmark = machine.REAL_GPU
 
@@ -57,7 +58,7 @@ def test_interrupt_restart_and_kill_of_a_kernel_on_a_device(remote: Remote) -> N
     client.execute(LOOP, stop_on_error=False)
     manager.restart_kernel(now=True)
     client.wait_for_ready(timeout=PATIENCE)
-    machine.until(lambda: used(device) <= before[device] + NEAR, "the restart frees the device")
+    until(lambda: used(device) <= before[device] + NEAR, "the restart frees the device")
     assert execute(client, HOLD) == ("ok", f"{device}\n")
     assert used(device) > before[device] + 4096
 
@@ -66,4 +67,4 @@ def test_interrupt_restart_and_kill_of_a_kernel_on_a_device(remote: Remote) -> N
     assert job.handle is not None
     os.kill(int(job.handle["pid"]), signal.SIGKILL)
     until(lambda: not manager.is_alive())
-    machine.until(lambda: used(device) <= before[device] + NEAR, "the kill frees the device")
+    until(lambda: used(device) <= before[device] + NEAR, "the kill frees the device")

@@ -9,8 +9,9 @@ import pytest
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit
 from tests.gpu import machine
-from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, until, used
+from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, used
 from tests.kernel.remote_rig import Remote, execute
+from tests.waiting import until
 
 pytestmark = [*machine.REAL_GPU, pytest.mark.cluster]
 
@@ -30,7 +31,7 @@ def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path:
     assert first_line(plain) == ["", 0]
     second = submit(machine.LOOK, "second", gpus=count, memory=HOST_MEMORY)
     sentence = until(
-        lambda: " holds " in second.record().pending and second.record().pending,
+        lambda: said if " holds " in (said := second.record().pending) else None,
         "the second says who has what it waits for",
     )
     print(sentence)

@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,15 +52,6 @@ info = asyncio.run(manager.provisioner.get_provisioner_info())
 print(json.dumps({"job": info["job_id"], "info": info}), flush=True)
 time.sleep(600)
 """
-
-
-def until(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    """Wait until ``condition`` returns a true value; return it."""
-    deadline = time.monotonic() + seconds
-    while not (found := condition()):
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-    return found
 
 
 class Remote:

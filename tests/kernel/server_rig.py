@@ -26,8 +26,9 @@ import websocket
 
 from submarine_jobs.client import Job, Session
 from submarine_minicluster.machine import free_port
-from tests.kernel.remote_rig import PATIENCE, until
+from tests.kernel.remote_rig import PATIENCE
 from tests.notebook.conftest import clean_environment
+from tests.waiting import until
 
 TOKEN = "of-the-test"
 
@@ -259,8 +260,8 @@ def lose(page: Page, session: Session, job: Job, kind: str, *, running: bool) ->
                     process.kill()
 
     with contextlib.suppress(AssertionError):
-        until(page.count_dead, 40.0)
-        until(lambda: page.reported(asked)[1], 5.0)
+        until(page.count_dead, seconds=40.0)
+        until(lambda: page.reported(asked)[1], seconds=5.0)
     when, loss.reason = page.reported(asked)
     loss.told = when - began
     loss.dead = next((t for t, said in page.heard if _state(said) == "dead"), math.inf) - began

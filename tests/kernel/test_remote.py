@@ -32,9 +32,9 @@ from tests.kernel.remote_rig import (
     kernels_of,
     local_session,
     printed,
-    until,
 )
 from tests.reading import content, files_below
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_zeppelin.interface import Code
-from tests.local.zeppelin.zeppelin_rig import Note as NoteOfNobody, until
+from tests.local.zeppelin.zeppelin_rig import Note as NoteOfNobody
+from tests.waiting import until
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin
 from tests.zeppelin.test_notes import _JOB_ID, JOB, jobs_in, text_of
@@ -82,11 +83,11 @@ def test_users_of_one_process_have_jobs_of_their_own(
         # At the same time, so that neither one's name is used for the other.
         runs = {user: note.start(f"run {user}", user=user) for user in users}
         for run in runs.values():
-            until(lambda run=run: not run.running, JOB)  # type: ignore[misc]
+            until(lambda run=run: not run.running, seconds=JOB)  # type: ignore[misc]
             assert run.end().code is Code.KEEP, {u: note.outputs[f"run {u}"].text for u in users}
         shown = {user: note.outputs[f"run {user}"] for user in users}
         jobs = {user: _JOB_ID.findall(shown[user].text)[0] for user in users}
-        until(lambda: all("words of both" in shown[user].text for user in users), JOB)
+        until(lambda: all("words of both" in shown[user].text for user in users), seconds=JOB)
         check_owners(minicluster, jobs, tmp_path)
         # By name, id, log or list, there is none but one's own.
         for verb in ("show", "logs", "cancel", "rerun"):
@@ -107,7 +108,7 @@ def test_users_of_one_process_have_jobs_of_their_own(
             assert "RUNNING" in shown[user].text
             note.write("own", f"%submarine cancel {jobs[user]}")
             note.run("own", user=user)
-            until(lambda text=shown[user]: "CANCELLED" in text.text, JOB)  # type: ignore[misc]
+            until(lambda text=shown[user]: "CANCELLED" in text.text, seconds=JOB)  # type: ignore[misc]
     finally:
         use_subprocesses(False)
         note.close()

@@ -20,7 +20,8 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.storage import StoreError, WebHdfsStore
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig, wait_for
+from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -154,14 +155,14 @@ def test_a_killed_agent_has_shipped_all_but_the_last_moments(
     )
     agent = rig.start(source, store=place, ship_interval=3600.0)
     growing = "logs/worker-0/e1-a1/stdout.000000000000.growing"
-    wait_for(lambda: store.exists(growing))
+    until(lambda: store.exists(growing))
     rig.wait_for_log(b"line 60\n")
     lines = len(rig.log("stdout").splitlines())
     # The agent looks once a second; what was there before must have been sent by then.
     rig.wait_for_log(b"line %d\n" % (lines + 60))
     operations = store.operations
     agent.kill()
-    wait_for(lambda: length_of(store, place, growing) > 0)
+    until(lambda: length_of(store, place, growing) > 0)
     shipped = store.read(growing) or b""
     assert rig.log("stdout").startswith(shipped)
     assert len(shipped.splitlines()) >= lines
@@ -184,19 +185,19 @@ def test_the_namenode_may_be_away_while_the_program_runs(
         store.publish("lease.json", b"{}")
         return store.exists("logs/worker-0/e1-a1/stdout.000000000000")
 
-    wait_for(shipped)
-    wait_for(lambda: store.exists("live.json"))
+    until(shipped)
+    until(lambda: store.exists("live.json"))
     (rig.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
     client = rig.client(host="127.0.0.1")
     minicluster.kill("namenode")
     try:
         before = len(rig.log("stdout"))
         time.sleep(6)
-        wait_for(lambda: len(rig.log("stdout")) > before + 100)
+        until(lambda: len(rig.log("stdout")) > before + 100)
         assert agent.poll() is None
         assert client.status().pending == ""  # the program does not wait
         (rig.scratch() / "program/go").touch()
-        wait_for(lambda: client.status().pending.startswith("waiting for HDFS ("))
+        until(lambda: client.status().pending.startswith("waiting for HDFS ("))
         assert client.status().state is State.FINISHING
         assert agent.poll() is None  # it waits to save what there is
     finally:
@@ -220,7 +221,7 @@ def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
 ) -> None:
     source = "import os, time\nprint(1)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
     agent = rig.start(source, store=place, save_grace=3.0)
-    wait_for(lambda: store.exists("live.json"))
+    until(lambda: store.exists("live.json"))
     minicluster.kill("namenode")
     try:
         (rig.scratch() / "program/go").touch()
@@ -236,13 +237,13 @@ def test_a_cancel_while_saving_cuts_the_patience_short(
 ) -> None:
     source = "import os, time\nprint(1)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
     agent = rig.start(source, store=place, save_grace=300.0)
-    wait_for(lambda: store.exists("live.json"))
+    until(lambda: store.exists("live.json"))
     (rig.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
     minicluster.kill("namenode")
     try:
         (rig.scratch() / "program/go").touch()
         client = rig.client(host="127.0.0.1")
-        wait_for(lambda: client.status().state is State.FINISHING)
+        until(lambda: client.status().state is State.FINISHING)
         client.cancel("ada", "no more patience")
         assert rig.finish(agent, 120) == STORE_AWAY_CODE
     finally:

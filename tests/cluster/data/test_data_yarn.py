@@ -24,15 +24,8 @@ from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
-from tests.local.data.data_rig import (
-    at_path,
-    contents,
-    make_config,
-    make_scratch,
-    newest,
-    wait_until,
-    write,
-)
+from tests.local.data.data_rig import at_path, contents, make_config, make_scratch, newest, write
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -137,12 +130,14 @@ def test_checkpoints_go_up_and_come_back(
     for step in range(3):
         write(folder, {"model 1+%.pt": os.urandom(9 << 20), f"sub é/step {step}": b"%d" % step})
         expected = contents(folder)
-        wait_until(partial(lambda now: there(eyes, path, tmp_path / "back") == now, expected), 90)
+        until(
+            partial(lambda now: there(eyes, path, tmp_path / "back") == now, expected), seconds=90
+        )
     write(board, {"train/events.out.tfevents.1": b"one two"})
     operations = store.operations
-    wait_until(
+    until(
         lambda: assemble(eyes, "growing/worker-0", str(tmp_path / "board")).popitem()[1] == 7,
-        90,
+        seconds=90,
     )
     assert syncing.stop(60.0)
     assert newest(eyes, tmp_path / "again") == expected
@@ -266,20 +261,20 @@ def test_the_namenode_is_away_and_everything_catches_up(
     syncing.start()
     folder = scratch.outputs["checkpoints"]
     write(folder, {"a.pt": b"1", "b.pt": b"1"})
-    wait_until(lambda: there(store, path, tmp_path / "back") == contents(folder), 90)
+    until(lambda: there(store, path, tmp_path / "back") == contents(folder), seconds=90)
     door.open = False
     for step in range(seconds * 4):
         # The program goes on and notices nothing.
         write(folder, {"a.pt": b"%d" % step, "b.pt": b"%d" % step})
         time.sleep(0.25)
-    wait_until(lambda: "warning" in said, 60)
+    until(lambda: "warning" in said, seconds=60)
     opener = threading.Timer(3, lambda: setattr(door, "open", True))
     opener.start()
     # A restore that begins while it is still away waits for it.
     other = make_scratch(tmp_path / "other", config)
     assert restore(away, other, config, "worker:0", None).source
-    wait_until(lambda: newest(store, tmp_path / "back") == contents(folder), 120)
-    wait_until(lambda: there(store, path, tmp_path / "back") == contents(folder), 120)
+    until(lambda: newest(store, tmp_path / "back") == contents(folder), seconds=120)
+    until(lambda: there(store, path, tmp_path / "back") == contents(folder), seconds=120)
     assert syncing.stop(60.0)
     assert said.count("warning") == 1
     door.shutdown()

@@ -16,7 +16,8 @@ from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.cluster.jobs.training import kill, until, until_step, whole_log
+from tests.cluster.jobs.training import kill, until_step, whole_log
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 #: Goes on until the file ``GO`` lies beside the sources; one step every 0.3 s.
@@ -121,16 +122,16 @@ def test_all_data_of_a_gang(shell: Shell, minicluster: Minicluster, tmp_path: Pa
     )
     job = shell.run(*words)
     tasks = ("worker:0", "worker:1")
-    until("snapshots", lambda: all(snapshots(job, task) for task in tasks))
+    until(lambda: all(snapshots(job, task) for task in tasks), "snapshots")
     # A version while training goes on, through the coordinator and the chief's agent.
     saved = execute(["save", job.id, "--name", "early", "--json"], shell).value
     assert (saved["count"], saved["name"]) == (1, "early")
     execute(["models", job.id, "--download", "early", "--to", "copy"], shell)
     early = int(next((tmp_path / "copy").rglob("model.bin")).read_text())
     kill(job, "program", "worker:1")
-    until("restored", lambda: any(e.kind == "restored" for e in job.record().events))
+    until(lambda: any(e.kind == "restored" for e in job.record().events), "restored")
     until_step(job, early + 2)
-    until("progress", lambda: job.record().progress)
+    until(lambda: job.record().progress, "progress")
     go.touch()
     record = job.wait(timeout=180)
     assert record.state is State.SUCCEEDED, record.detail

@@ -17,8 +17,8 @@ from submarine_jobs.model import Profile
 from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE
 from submarine_runtime.protocol.states import State
 from tests.cluster.data.hdfs_gang import HdfsGangRig
-from tests.local.agent.agent_rig import wait_for
 from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter, program_of
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -87,7 +87,7 @@ def test_nothing_starts_before_a_restarted_coordinator_has_checked_its_claim(
     assert not checked()
     assert attempts() == {1}
     rig.proxy.open()
-    wait_for(checked)
+    until(checked)
     go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
@@ -110,11 +110,11 @@ def test_a_coordinator_that_starts_while_hdfs_is_away_waits(
         job = AgentClient(AgentAddress("127.0.0.1", live["port"], rig.secret))
         rig.proxy.close()
         go.touch()
-        wait_for(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
-        wait_for(lambda: "worker:0 and 1 more: waiting for HDFS (" in job.status().pending)
+        until(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
+        until(lambda: "worker:0 and 1 more: waiting for HDFS (" in job.status().pending)
         rig.processes("coordinator")[0].kill()
         rig.wait_for_event("coordinator", "restarted")
-    wait_for(lambda: "waiting for HDFS" in (rig.root / "coordinator.log").read_text())
+    until(lambda: "waiting for HDFS" in (rig.root / "coordinator.log").read_text())
     time.sleep(3.0)
     rig.proxy.open()
     record = rig.wait()

@@ -21,9 +21,9 @@ from tests.cluster.jobs.training import (
     processes,
     program,
     task_of,
-    until,
     workers,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -67,7 +67,7 @@ def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_toget
     assert held[0] != held[1]
     three.lose(next(node for node in held.values() if node != master))
     try:
-        until("a restart", lambda: any(e.kind == "restart" for e in job.record().events))
+        until(lambda: any(e.kind == "restart" for e in job.record().events), "a restart")
         go.touch()
         job.wait(timeout=150)
         record = check_result(job, STEPS)
@@ -138,15 +138,15 @@ def test_a_master_that_dies_in_every_attempt_leaves_a_closed_job(
 ) -> None:
     job = train("masters", at=3)
     kill(job, "master")
-    until("the second master", lambda: processes(job, "coordinator"))
-    until("claim-2.json", lambda: job.directory.read_json("claim-2.json"))
+    until(lambda: processes(job, "coordinator"), "the second master")
+    until(lambda: job.directory.read_json("claim-2.json"), "claim-2.json")
     kill(job, "master")
-    record = until("the end", lambda: (r := job.record()).state.ended and r)
+    record = until(lambda: r if (r := job.record()).state.ended else None, "the end")
     assert (record.state, record.reason) == (State.FAILED, EndReason.MASTER_LOST)
     assert "died 2 times" in record.detail
     assert sorted(task.task for task in record.tasks) == ["worker:0", "worker:1"]
     assert record.missing
-    until("nothing is left", lambda: not processes(job, "program"))
+    until(lambda: not processes(job, "program"), "nothing is left")
 
 
 def test_a_role_with_a_node_label_runs_on_its_node(train: Callable[..., Job], go: Path) -> None:

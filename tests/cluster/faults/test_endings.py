@@ -16,9 +16,9 @@ from tests.cluster.jobs.training import (
     program,
     right_value,
     task_of,
-    until,
     workers,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -105,13 +105,13 @@ def test_cancel_at_every_other_point(
         source += 'os.truncate(os.open(str(model.parent / "large"), 66), 300 << 20)\n'
     job = train(f"cancel-{point}", at=0, source=source, roles=workers(2), **fields)
     if point == "preparing":
-        until("it prepares", lambda: processes(job, "agent", "worker:0"))
+        until(lambda: processes(job, "agent", "worker:0"), "it prepares")
     if point == "finishing":
         last = f"end with {right_value(5)}\n".encode()
-        until("it saves", lambda: last in job.log("stdout", -400, 400, task="worker:0").data)
+        until(lambda: last in job.log("stdout", -400, 400, task="worker:0").data, "it saves")
     record = job.cancel("test")
     assert record.state is State.CANCELLED or (
         point == "finishing" and record.state is State.SUCCEEDED
     )
-    until("nothing is left", lambda: not processes(job, "program"))
-    until("no agent is left", lambda: not processes(job, "agent"))
+    until(lambda: not processes(job, "program"), "nothing is left")
+    until(lambda: not processes(job, "agent"), "no agent is left")

@@ -17,15 +17,8 @@ from submarine_jobs.logs import ShippedLog
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.jobs.training import (
-    check_result,
-    gone,
-    kill,
-    processes,
-    program,
-    until,
-    until_step,
-)
+from tests.cluster.jobs.training import check_result, gone, kill, processes, program, until_step
+from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -44,7 +37,7 @@ def test_a_kill_while_the_namenode_is_away_loses_nothing(
     try:
         if moment == "at the end":
             go.touch()
-            until("the end of the programs", lambda: all(map(gone, running)))
+            until(lambda: all(map(gone, running)), "the end of the programs")
         kill(job, victim)
         time.sleep(60)
         waits = processes(job, "coordinator")
@@ -105,13 +98,13 @@ def test_a_killed_master_or_supervisor_loses_no_more_than_two_seconds_of_the_log
         "    print('at', time.time(), flush=True)\n    time.sleep(0.1)\n"
     )
     job = train("log-end", source=source, at=0, max_restarts=0)
-    until("both programs", lambda: len(processes(job, "program")) == 2)
-    until("some output", lambda: b"at" in job.log("stdout", task="worker:1").data)
+    until(lambda: len(processes(job, "program")) == 2, "both programs")
+    until(lambda: b"at" in job.log("stdout", task="worker:1").data, "some output")
     time.sleep(4)
     programs = processes(job, "program")
     kill(job, victim)
     killed = time.time()
-    until("the end of the programs", lambda: all(map(gone, programs)))
+    until(lambda: all(map(gone, programs)), "the end of the programs")
     go.touch()
     if victim == "supervisor":
         record = job.wait(timeout=120)
@@ -124,7 +117,7 @@ def test_a_killed_master_or_supervisor_loses_no_more_than_two_seconds_of_the_log
         job.wait(timeout=240)
     for task in ("worker:0", "worker:1"):
         whole = partial(_shipped_to, job, task, killed - 2.0)
-        until(f"the end of the log of {task}", whole, 20)
+        until(whole, f"the end of the log of {task}", 20)
 
 
 def _shipped_to(job: Job, task: str, moment: float) -> bool:

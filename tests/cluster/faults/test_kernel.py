@@ -9,7 +9,8 @@ import pytest
 
 from submarine_jobs.client import Session
 from submarine_minicluster import Minicluster
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, until
+from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of
+from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -42,7 +43,7 @@ def test_a_kernel_with_a_node_label_is_on_its_node_and_lost_with_it(
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
     three.lose("nodemanager-2")
     try:
-        until(lambda: not manager.is_alive(), 240)
+        until(lambda: not manager.is_alive(), seconds=240)
         content = client.get_shell_msg(timeout=PATIENCE)["content"]
         assert content["ename"] == "KernelGoneError"
         assert "node" in content["evalue"], content

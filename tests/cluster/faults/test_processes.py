@@ -22,12 +22,12 @@ from tests.cluster.jobs.training import (
     process_of,
     processes,
     task_of,
-    until,
     until_step,
     whole_log,
     workers,
 )
 from tests.local.coordinator.test_distributed_coordinator import AFTER_CHECKPOINT, ENDS
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -93,7 +93,7 @@ def test_a_killed_master_restores_one_point_for_tasks_that_train_together(
     train: Callable[..., Job], go: Path
 ) -> None:
     job = train("kill-master-gang", at=30, framework="pytorch")
-    until("a snapshot", lambda: any(e.kind == "snapshot" for e in job.record().events))
+    until(lambda: any(e.kind == "snapshot" for e in job.record().events), "a snapshot")
     kill(job, "master")
     go.touch()
     job.wait(timeout=240)
@@ -129,11 +129,11 @@ def test_a_task_that_hangs_is_lost_and_replaced(train: Callable[..., Job], go: P
     old = process_of(job, "program", "worker:1")
     agent.send_signal(signal.SIGSTOP)
     try:
-        until("worker:1 is given up", lambda: task_of(job, "worker:1").restarts >= 1)
+        until(lambda: task_of(job, "worker:1").restarts >= 1, "worker:1 is given up")
         # The agent cannot fence what it does not see; YARN has taken its container before.
         until(
-            "another program",
             lambda: [one for one in processes(job, "program", "worker:1") if one != old],
+            "another program",
         )
         assert gone(old)
     finally:
@@ -146,13 +146,13 @@ def test_a_task_that_hangs_is_lost_and_replaced(train: Callable[..., Job], go: P
 
 def test_cancel_while_the_gang_waits_and_while_it_runs(train: Callable[..., Job]) -> None:
     waiting = train("cancel-waiting", at=0, roles=workers(3, memory=1500), gang_timeout=600.0)
-    until("a pending sentence", lambda: waiting.record().pending)
+    until(lambda: waiting.record().pending, "a pending sentence")
     assert waiting.cancel("test").state is State.CANCELLED
     running = train("cancel-running")
     assert running.cancel("test").state is State.CANCELLED
     for kind in ("program", "agent"):
         for job in (waiting, running):
-            until(f"no {kind} is left", partial(lambda *of: not processes(*of), job, kind))
+            until(partial(lambda *of: not processes(*of), job, kind), f"no {kind} is left")
 
 
 def test_an_import_error_everywhere_is_not_retried(train: Callable[..., Job]) -> None:

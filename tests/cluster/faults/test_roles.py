@@ -12,15 +12,8 @@ import pytest
 
 from submarine_jobs.client import Job
 from submarine_jobs.model import Resources, Role
-from tests.cluster.jobs.training import (
-    check_result,
-    kill,
-    processes,
-    program,
-    task_of,
-    until,
-    whole_log,
-)
+from tests.cluster.jobs.training import check_result, kill, processes, program, task_of, whole_log
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -40,14 +33,14 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> Non
     job = train("kinds", at=5, source=source, roles=roles, max_restarts=4)
     # Nobody minds a sidecar.
     kill(job, "program", "tensorboard:0")
-    until("the sidecar is back", lambda: task_of(job, "tensorboard:0").restarts == 1)
+    until(lambda: task_of(job, "tensorboard:0").restarts == 1, "the sidecar is back")
     for name in ("chief", "worker", "ps", "evaluator"):
         dead = kill(job, "program", f"{name}:0")
 
         def back(task: str = f"{name}:0", old: int = dead.pid) -> bool:
             return [one.pid != old for one in processes(job, "program", task)] == [True]
 
-        until(f"{name} is back", back)
+        until(back, f"{name} is back")
     go.touch()
     job.wait(timeout=150)
     record = check_result(job, 30, tasks=("chief:0", "worker:0", "evaluator:0"))
@@ -61,9 +54,9 @@ def test_a_snapshot_is_put_back_into_a_new_container(train: Callable[..., Job], 
     def taken() -> bool:
         return any((e.kind, e.task) == ("snapshot", "worker:1") for e in job.record().events)
 
-    until("a snapshot of worker:1", taken)
+    until(taken, "a snapshot of worker:1")
     # What an agent has not shipped when it is killed is lost, as the record then says.
-    until("its log", lambda: "begin at 0" in whole_log(job, "worker:1"))
+    until(lambda: "begin at 0" in whole_log(job, "worker:1"), "its log")
     kill(job, "agent", "worker:1")
     go.touch()
     job.wait(timeout=150)
@@ -91,7 +84,7 @@ def test_a_stopped_program_is_alive_until_its_time_is_up(train: Callable[..., Jo
     assert (record.state.value, record.reason.value) == ("FAILED", "timed_out")
     assert [task.restarts for task in record.tasks] == [0, 0]
     assert "step 5" in whole_log(job, "worker:0")
-    until("nothing is left", lambda: not processes(job, "program"))
+    until(lambda: not processes(job, "program"), "nothing is left")
 
 
 def test_a_disk_that_is_full_once_costs_a_restart(train: Callable[..., Job]) -> None:

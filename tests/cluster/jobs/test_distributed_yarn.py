@@ -25,8 +25,9 @@ from submarine_jobs.client import Job
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.model import Localization, Profile, Resources, Role
 from submarine_runtime.protocol.states import State
-from tests.cluster.jobs.training import processes, until as wait
-from tests.cluster.yarn_jobs import make_gang, until
+from tests.cluster.jobs.training import processes
+from tests.cluster.yarn_jobs import make_gang, until_stage
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -109,7 +110,7 @@ def test_a_gang_of_two_roles_from_one_application(backend: YarnBackend, tmp_path
         assert agent["program"] == ["data"]
         assert "coordinator-python" not in agent["files"]
         assert [role["name"] for role in agent["orders"]["spec"]["roles"]] == ["worker", "ps"]
-    until(backend, handle, Stage.ENDED)
+    until_stage(backend, handle, Stage.ENDED)
     again = backend.find(submission.agent.record.job_id)
     assert again is not None
     assert again["containers"] == 4
@@ -123,7 +124,7 @@ def test_the_brought_python_serves_agents_too(yarn_profile: Profile, tmp_path: P
     assert "/coordinator-python/bin/python3" in agent["executable"]
     # Nothing of the interpreter's place on this machine is needed.
     assert os.path.realpath(agent["prefix"]) != os.path.realpath(sys.base_prefix)
-    until(backend, handle, Stage.ENDED)
+    until_stage(backend, handle, Stage.ENDED)
 
 
 def test_a_master_that_dies_is_started_again_with_the_same_orders(
@@ -146,7 +147,7 @@ def test_a_master_that_dies_is_started_again_with_the_same_orders(
     )
     seen = report(tmp_path / "coordinator")
     assert "_02_000001" in seen["env"]["CONTAINER_ID"]
-    until(backend, handle, Stage.ENDED)
+    until_stage(backend, handle, Stage.ENDED)
 
 
 def test_a_cancel_at_any_point_leaves_nothing(submit: Callable[..., Job]) -> None:
@@ -170,9 +171,9 @@ def check_cancel(submit: Callable[..., Job], delay: float) -> None:
         return str(backend.rm.get(f"/apps/{application_id}")["app"]["state"])
 
     # KILLED, or FINISHED where a second master came up before it was killed and found the record.
-    wait("the application's end", lambda: state() in ("KILLED", "FINISHED", "FAILED"))
+    until(lambda: state() in ("KILLED", "FINISHED", "FAILED"), "the application's end")
     for kind in ("master", "coordinator", "agent", "program"):
-        wait(f"the end of every {kind}", partial(lambda *of: not processes(*of), job, kind))
+        until(partial(lambda *of: not processes(*of), job, kind), f"the end of every {kind}")
     assert job.directory.storage.stat(f"/user/{backend.user}/.skein/{application_id}") is None
 
 

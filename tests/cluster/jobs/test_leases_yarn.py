@@ -11,7 +11,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit
-from tests.cluster.jobs.training import until
+from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -23,8 +23,8 @@ def test_a_gang_whose_owner_is_gone_ends_and_gives_its_containers_back(submit: S
     two = (Role("worker", 2, Resources(200, 1, 0)),)
     job = submit(PROGRAM, roles=two, lease=LEASE)
     # While it waits for containers there is no port: its owner is heard through HDFS.
-    until("a sign", lambda: job.directory.read_json(layout.LEASE))
-    until("running", lambda: job.record().state is State.RUNNING)
+    until(lambda: job.directory.read_json(layout.LEASE), "a sign")
+    until(lambda: job.record().state is State.RUNNING, "running")
     assert job.id in leases().held
     leases().stop_renewing(job.id)
     record = job.wait(120)
@@ -34,4 +34,4 @@ def test_a_gang_whose_owner_is_gone_ends_and_gives_its_containers_back(submit: S
     assert b"trains" in job.log("stdout").data
     assert job.handle is not None
     handles = {job.id: job.handle}
-    until("its end", lambda: job.backend.observe(handles)[job.id].stage is Stage.ENDED)
+    until(lambda: job.backend.observe(handles)[job.id].stage is Stage.ENDED, "its end")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -19,6 +18,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.model import Resources, Role
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
+from tests.waiting import until
 
 #: Fits what one step does to the number.
 FACTOR, MODULUS = 6364136223846793005, 2**61 - 1
@@ -131,17 +131,6 @@ def task_of(job: Job, name: str) -> TaskRecord:
     return next(task for task in job.record().tasks if task.task == name)
 
 
-def until(what: str, check: Callable[[], Any], seconds: float = 120.0) -> Any:
-    """Wait for ``check`` to give something true; its value."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = check()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"{what} did not come true in {seconds:g} s"
-        time.sleep(0.2)
-
-
 def until_step(job: Job, step: int, task: str = "worker:0") -> None:
     """Wait until a task has printed this step or a later one."""
 
@@ -149,7 +138,7 @@ def until_step(job: Job, step: int, task: str = "worker:0") -> None:
         text = job.log("stdout", -400, 400, task=task).data.decode()
         return any(int(number) >= step for number in re.findall(r"step (\d+)\n", text))
 
-    until(f"step {step} of {task}", there)
+    until(there, f"step {step} of {task}")
 
 
 def processes(job: Job, kind: str, task: str | None = None) -> list[psutil.Process]:
@@ -185,9 +174,7 @@ def _all_processes() -> Iterator[tuple[psutil.Process, int, dict[str, str], list
 def process_of(job: Job, kind: str, task: str | None = None) -> psutil.Process:
     """The one process of this kind, waited for."""
     what = f"one {kind} process of {task or 'the job'}"
-    found: list[psutil.Process] = until(
-        what, lambda: len(seen := processes(job, kind, task)) == 1 and seen
-    )
+    found = until(lambda: seen if len(seen := processes(job, kind, task)) == 1 else None, what)
     return found[0]
 
 
@@ -224,5 +211,5 @@ def kill(job: Job, kind: str, task: str | None = None) -> psutil.Process:
     """``kill -9`` the one process of this kind; it is dead when this returns."""
     process = process_of(job, kind, task)
     process.kill()
-    until(f"the end of a {kind}", lambda: gone(process))
+    until(lambda: gone(process), f"the end of a {kind}")
     return process

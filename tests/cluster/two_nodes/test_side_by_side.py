@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -16,17 +14,11 @@ from submarine_minicluster import Minicluster
 from submarine_minicluster.hadoop import MARK
 from submarine_minicluster.lifecycle.shutdown import stop_drivers
 from submarine_minicluster.machine import find_marked
+from tests.waiting import until
 
 from .conftest import Command
 
 pytestmark = pytest.mark.cluster
-
-
-def wait_for(check: Callable[[], bool], what: str, timeout: float = 120) -> None:
-    deadline = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < deadline, f"not in {timeout} s: {what}"
-        time.sleep(0.1)
 
 
 def command_lines() -> list[str]:
@@ -79,9 +71,9 @@ def test_stopped_while_a_job_runs_it_leaves_no_trace(
             script="setsid sleep 987 & env -i sleep 988",
         )
         app = client.submit(skein.ApplicationSpec(name="test", master=master))
-        wait_for(lambda: client.application_report(app).state == "running", "running")
+        until(lambda: client.application_report(app).state == "running", "running")
         for second in ("987", "988"):
-            wait_for(
+            until(
                 partial(
                     lambda second: any(f"sleep\x00{second}" in it for it in command_lines()), second
                 ),

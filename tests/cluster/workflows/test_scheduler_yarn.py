@@ -14,9 +14,9 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.cluster.jobs.training import until
 from tests.local.server.server_rig import BASE
 from tests.local.workflows.scheduler_rig import OURS, Scheduler
+from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
 
@@ -58,7 +58,7 @@ def begun(server: Scheduler, session: Session, run: str, number: int) -> list[Jo
         own = [job for job in every if run_of(job) == run]
         return [job for job in own if b"begun" in job.log("stdout").data]
 
-    until("they train", lambda: len(training()) == number, 240.0)
+    until(lambda: len(training()) == number, "they train", 240.0)
     return training()
 
 
@@ -71,7 +71,7 @@ def check_ended(session: Session, jobs: list[Job]) -> None:
     def stages() -> set[Stage]:
         return {seen.stage for seen in session.backend("yarn").observe(handles).values()}
 
-    until("the end of all", lambda: stages() == {Stage.ENDED})
+    until(lambda: stages() == {Stage.ENDED}, "the end of all")
 
 
 def test_a_stop_ends_the_applications(server: Scheduler, session: Session) -> None:
@@ -95,4 +95,4 @@ def test_a_server_that_is_ended_leaves_no_application(
     server.end(number)
     check_ended(session, jobs)
     server.start()
-    until("its status", lambda: server.job(run)["status"] == "FAILED")
+    until(lambda: server.job(run)["status"] == "FAILED", "its status")

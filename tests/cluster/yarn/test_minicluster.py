@@ -9,9 +9,8 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,19 +20,13 @@ from submarine_minicluster import Minicluster, MiniclusterError, Settings
 from submarine_minicluster.hadoop import MARK, QUEUES, RestError, WebHdfs, get_json, http_request
 from submarine_minicluster.lifecycle import readiness
 from submarine_minicluster.machine import find_marked
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
 
 def pids(cluster: Minicluster) -> dict[str, int | None]:
     return {daemon.name: daemon.pid for daemon in cluster.status().daemons}
-
-
-def wait_for(check: Callable[[], object], what: str, timeout: float = 120) -> None:
-    deadline = time.monotonic() + timeout
-    while not check():
-        assert time.monotonic() < deadline, f"not in {timeout} s: {what}"
-        time.sleep(0.1)
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +45,7 @@ def submit(client: skein.Client, script: str, **options: object) -> str:
 
 
 def finished(client: skein.Client, app: str, timeout: float = 180) -> skein.model.ApplicationReport:
-    wait_for(
+    until(
         lambda: client.application_report(app).final_status != "undefined", f"{app} ended", timeout
     )
     return client.application_report(app)
@@ -75,7 +68,7 @@ def test_a_gpu_job_runs_and_its_log_is_served(minicluster, driver):
         except (OSError, http.client.HTTPException):
             return ""
 
-    wait_for(lambda: "from-container" in log(), "the aggregated log", 90)
+    until(lambda: "from-container" in log(), "the aggregated log", 90)
     assert str(minicluster.layout.client_conf) in log()
 
 
@@ -199,7 +192,7 @@ def test_every_killed_daemon_is_repaired_and_the_data_kept(minicluster):
 def test_a_running_job_survives_the_resourcemanager(minicluster, driver, tmp_path):
     go = tmp_path / "go"
     app = submit(driver, f"while [ ! -e {go} ]; do sleep 0.1; done; echo survived")
-    wait_for(lambda: driver.application_report(app).state == "running", "running")
+    until(lambda: driver.application_report(app).state == "running", "running")
     minicluster.kill("resourcemanager")
     minicluster.start()
     go.touch()

@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import Localization, Profile, Resources
 from submarine_runtime.protocol.reasons import EndReason
-from tests.cluster.yarn_jobs import look, make_submission, until
+from tests.cluster.yarn_jobs import look, make_submission, until_stage
 
 pytestmark = pytest.mark.cluster
 
@@ -97,7 +97,7 @@ def test_a_job_in_the_masters_container_with_gpus(
         ["submarine", tag_of(submission.agent.record.job_id)]
     )
     facts = json.loads(wait_for_file(out))
-    running = until(backend, handle, Stage.RUNNING)
+    running = until_stage(backend, handle, Stage.RUNNING)
     assert running.links["YARN application"].endswith(handle["application_id"])
     assert running.links["YARN log"].startswith("http")
     app = backend.rm.get(f"/apps/{handle['application_id']}")["app"]
@@ -109,7 +109,7 @@ def test_a_job_in_the_masters_container_with_gpus(
         assert time.monotonic() < deadline, "YARN counts no seconds of a running container"
         time.sleep(0.2)
     (tmp_path / "go").touch()
-    ended = until(backend, handle, Stage.ENDED)
+    ended = until_stage(backend, handle, Stage.ENDED)
     assert ended.reason is EndReason.SUCCEEDED
     assert ended.used["memory_seconds"] > 0
     entries = applications(backend, submission)[0]["resourceSecondsMap"]["entry"]
@@ -131,12 +131,12 @@ def test_a_narrow_queue_runs_the_task_beside_its_master(
     assert len(submission.plan.containers) == 2
     handle = backend.submit(submission)
     assert handle["beside"]
-    until(backend, handle, Stage.RUNNING)
+    until_stage(backend, handle, Stage.RUNNING)
     found = backend.find(submission.agent.record.job_id)
     assert found is not None
     assert found["beside"]
     (tmp_path / "go").touch()
-    assert until(backend, handle, Stage.ENDED, Stage.ENDED).reason is EndReason.SUCCEEDED
+    assert until_stage(backend, handle, Stage.ENDED, Stage.ENDED).reason is EndReason.SUCCEEDED
 
 
 def test_how_ends_are_told(backend: YarnBackend, make: Make) -> None:
@@ -172,15 +172,15 @@ def test_how_ends_are_told(backend: YarnBackend, make: Make) -> None:
 def test_an_interpreter_that_is_not_there(backend: YarnBackend, make: Make) -> None:
     submission = make("pass")
     submission.agent.python = "/nowhere/python"
-    ended = until(backend, backend.submit(submission), Stage.ENDED)
+    ended = until_stage(backend, backend.submit(submission), Stage.ENDED)
     assert ended.reason is EndReason.LAUNCH_FAILED
 
 
 def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Make) -> None:
     handle = backend.submit(make("import time; time.sleep(600)"))
-    until(backend, handle, Stage.RUNNING)
+    until_stage(backend, handle, Stage.RUNNING)
     backend.stop(handle)
-    ended = until(backend, handle, Stage.ENDED)
+    ended = until_stage(backend, handle, Stage.ENDED)
     # YARN's diagnostics say that Submarine killed it, and for which user.
     assert ended.reason is EndReason.CANCELLED
     assert ended.detail == f"Cancelled by {backend.user}."
@@ -191,7 +191,7 @@ def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Ma
     """The first has nearly all, so the second waits with a reason that says who has it."""
     resources = Resources(7000, 1)
     first = backend.submit(make("import time; time.sleep(600)", resources=resources))
-    until(backend, first, Stage.RUNNING)
+    until_stage(backend, first, Stage.RUNNING)
     second = backend.submit(make("pass", resources=resources))
     deadline = time.monotonic() + 120
     # At first the ResourceManager's own words are told.
@@ -201,11 +201,11 @@ def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Ma
     assert re.match(r"queue default has \d+ of \d+ MiB free, .* holds \d+ MiB", waiting.pending)
     assert waiting.stage is Stage.WAITING
     backend.stop(second)
-    assert until(backend, second, Stage.ENDED).reason is EndReason.CANCELLED
+    assert until_stage(backend, second, Stage.ENDED).reason is EndReason.CANCELLED
     staging = f"/user/{backend.user}/.skein/{second['application_id']}"
     assert backend.storage.stat(staging) is None
     backend.stop(first)
-    until(backend, first, Stage.ENDED)
+    until_stage(backend, first, Stage.ENDED)
 
 
 def test_an_application_that_nobody_knows(backend: YarnBackend) -> None:
@@ -438,14 +438,14 @@ def test_the_class_archive_is_used_by_the_master(
     mine = YarnBackend(replace(yarn_profile, settings=settings))
     archive = mine.applications.archive
     assert archive is not None
-    until(mine, mine.submit(make("pass")), Stage.ENDED)
+    until_stage(mine, mine.submit(make("pass")), Stage.ENDED)
     archive.wait()
     deadline = time.monotonic() + 120  # another test's backend may be at it
     while archive.path() is None:
         assert time.monotonic() < deadline, "nobody has built the class archive"
         time.sleep(0.2)
     log.unlink()
-    ended = until(mine, mine.submit(make("pass")), Stage.ENDED)
+    ended = until_stage(mine, mine.submit(make("pass")), Stage.ENDED)
     assert ended.reason is EndReason.SUCCEEDED
     lines = log.read_text().splitlines()
     shared = sum("shared objects file" in line for line in lines)

@@ -19,7 +19,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
-from tests.cluster.yarn_jobs import look, make_submission, until
+from tests.cluster.yarn_jobs import look, make_submission, until_stage
 
 pytestmark = pytest.mark.cluster
 
@@ -105,7 +105,7 @@ def test_a_cancel_whose_call_breaks_is_still_a_cancel(
         assert proxy.faults == 1
     finally:
         proxy.close()
-    assert until(backend, handle, Stage.ENDED).reason is EndReason.KILLED_ON_CLUSTER
+    assert until_stage(backend, handle, Stage.ENDED).reason is EndReason.KILLED_ON_CLUSTER
     backend.stop(handle)
 
 
@@ -121,7 +121,7 @@ def test_a_resourcemanager_restarts_while_a_job_runs(
     go = tmp_path / "go"
     source = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
     handle = backend.submit(make(source))
-    until(backend, handle, Stage.RUNNING)
+    until_stage(backend, handle, Stage.RUNNING)
     master = next(
         process
         for process in psutil.process_iter(["cmdline"])

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import to_json
 from tests.configurations import make_agent_config
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 _OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
 #: This interpreter, and the oldest that containers may have where it is installed.
@@ -37,16 +37,6 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
         for name, content in files.items():
             archive.writestr(name, content)
     return stream.getvalue()
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = PATIENCE) -> Any:
-    deadline = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 class Rig:
@@ -149,10 +139,10 @@ class Rig:
 
     def wait_for_log(self, text: bytes, stream: str = "stdout") -> None:
         path = self.scratch() / f"worker-0.{stream}.log"
-        wait_for(lambda: path.exists() and text in path.read_bytes())
+        until(lambda: path.exists() and text in path.read_bytes())
 
     def client(self, token: str | None = None, host: str | None = None) -> AgentClient:
-        wait_for((self.job_dir / "live.json").exists)
+        until((self.job_dir / "live.json").exists)
         live = json.loads((self.job_dir / "live.json").read_text())
         secret = (
             self.secret

@@ -21,8 +21,9 @@ from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.spec import NamedInput
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig, wait_for
+from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
 from tests.local.agent.link_rig import PlayedCoordinator
+from tests.waiting import until
 
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)\n"
 
@@ -126,7 +127,7 @@ def test_told_to_stop_and_to_go(rig: Rig, boss: PlayedCoordinator) -> None:
     agent = join(rig, boss, program, "ps:0")
     boss.start(*gang)
     boss.state("running")
-    wait_for(lambda: b"up" in (rig.scratch("ps-0") / "ps-0.stdout.log").read_bytes())
+    until(lambda: b"up" in (rig.scratch("ps-0") / "ps-0.stdout.log").read_bytes())
     began = time.monotonic()
     boss.say("stop", why="the job has ended", grace=300.0)
     ended = boss.state("ended")
@@ -186,7 +187,7 @@ def test_silence_ends_the_program_before_anybody_replaces_it(
     assert not gone(pid)
     boss.acknowledge = False
     last = max(line["_at"] for line in boss.lines if line["type"] == "heartbeat")
-    wait_for(lambda: gone(pid))
+    until(lambda: gone(pid))
     # A coordinator replaces what it took for lost so much later.
     assert time.monotonic() - last < boss.lost_after + CoordinatorConfig.lost_margin
     boss.acknowledge = True
@@ -212,7 +213,7 @@ def test_ports_are_held_until_the_program_and_renewed(
     second = boss.wait(lambda line: line["type"] == "ports")["ports"]
     assert len(second) == len(first) == 1
     assert first != second
-    wait_for(lambda: can_bind(first[0]))
+    until(lambda: can_bind(first[0]))
     assert not can_bind(second[0])
     (tmp_path / "p").write_text(str(second[0]))
     boss.start(Member("worker:0", "worker", 0, "h", "127.0.0.1", tuple(second)))
@@ -314,7 +315,7 @@ def test_the_model_is_saved_while_the_program_goes_on(rig: Rig, boss: PlayedCoor
     )
     join(rig, boss, program)
     boss.start()
-    wait_for(lambda: (rig.scratch("worker-0") / "output/model/w").exists())
+    until(lambda: (rig.scratch("worker-0") / "output/model/w").exists())
     boss.say("save", id="s1", name="best")
     saved = boss.wait(lambda line: line["type"] == "saved")
     assert saved["id"] == "s1"
@@ -347,7 +348,7 @@ def seconds_to_the_word(rig: Rig, boss: PlayedCoordinator) -> float:
     boss.start()
     pid = boss.state("running")["pid"]
     log = rig.scratch("worker-0") / "worker-0.stdout.log"
-    wait_for(lambda: log.exists() and log.read_bytes())
+    until(lambda: log.exists() and log.read_bytes())
     began = time.monotonic()
     agent.send_signal(signal.SIGTERM)
     told = boss.wait(lambda line: line.get("kind") == "terminated")
@@ -385,7 +386,7 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
     boss.start()
     boss.state("running")
     first = rig.scratch("worker-0") / "worker-0.stdout.log"
-    wait_for(lambda: first.exists() and first.read_bytes())
+    until(lambda: first.exists() and first.read_bytes())
     boss.say("stop", why="again", grace=1.0)
     boss.state("ended", attempt=1)
     boss.start(attempt=2)
@@ -397,7 +398,7 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
         query = f"?task=worker:0&stream=stdout&offset=0&attempt={attempt}"
         return client._request("GET", wire.LOG + query)[1]
 
-    wait_for(lambda: fetch("e1-a2").startswith(b"attempt 2\n"))
+    until(lambda: fetch("e1-a2").startswith(b"attempt 2\n"))
     assert fetch("").startswith(b"attempt 2\n")
     assert fetch("e1-a1").startswith(b"attempt 1\n")
     with pytest.raises(ClusterError, match="404"):

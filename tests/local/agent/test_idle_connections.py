@@ -22,9 +22,10 @@ from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
 from tests.local.agent.test_live import WAITER, release
 from tests.local.coordinator.gang_rig import GangRig
+from tests.waiting import until
 
 IDLE = 40
 #: How far an idle connection goes before it is silent.
@@ -208,4 +209,4 @@ def test_what_is_silent_for_long_does_not_stay(
     port, secret = listener
     for stage in STAGES[:3]:
         with connect(port, OWNER, stage, secret) as idle:
-            wait_for(lambda: not is_open(idle))
+            until(lambda: not is_open(idle))

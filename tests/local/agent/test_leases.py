@@ -21,8 +21,9 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
 from tests.local.coordinator.gang_rig import GangRig
+from tests.waiting import until
 
 LEASE = 4.0
 #: Says so when it has run for longer than the lease.
@@ -74,7 +75,7 @@ def test_jobs_live_as_long_as_their_owner(
     jobs = [session.job(name) for name in names]
     try:
         for job in jobs:
-            wait_for(partial(lambda job: b"still there" in job.log("stdout").data, job), 120.0)
+            until(partial(lambda job: b"still there" in job.log("stdout").data, job), seconds=120.0)
             assert job.record().state is State.RUNNING
         owner.send_signal(signal.SIGKILL)
         for job in jobs:

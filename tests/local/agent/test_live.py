@@ -17,7 +17,8 @@ import pytest
 from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
+from tests.waiting import until
 
 WAITER = (
     "import os, time\nprint('up', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.01)\n"
@@ -61,7 +62,7 @@ def test_status_log_and_stream(rig: Rig) -> None:
     lines: list[dict[str, Any]] = []
     follower = threading.Thread(target=lambda: lines.extend(client.stream(0, 0, 0)))
     follower.start()
-    wait_for(lambda: any(line["type"] == "log" for line in lines))
+    until(lambda: any(line["type"] == "log" for line in lines))
     release(rig)
     rig.finish(agent)
     follower.join(60)
@@ -199,7 +200,7 @@ def test_a_silent_stranger_is_shown_out(rig: Rig) -> None:
     agent = rig.start(WAITER)
     with connect(rig) as connection:
         connection.settimeout(1)
-        assert wait_for(lambda: shown_out(connection))
+        assert until(lambda: shown_out(connection))
     release(rig)
     rig.finish(agent)
 
@@ -223,7 +224,7 @@ def test_a_slow_reader_is_sent_on_and_costs_no_memory(rig: Rig) -> None:
     assert next(stream)["type"] == "status"
     release(rig)
     log = rig.scratch() / "worker-0.stdout.log"
-    wait_for(lambda: log.stat().st_size > 100_000_000)
+    until(lambda: log.stat().st_size > 100_000_000)
     time.sleep(5)  # we do not read meanwhile
     with open(f"/proc/{agent.pid}/status") as file:
         peak = int(next(line for line in file if line.startswith("VmHWM")).split()[1])

@@ -22,8 +22,9 @@ from submarine_runtime.gpus import device_numbers
 from submarine_runtime.gpus.device_locks import LockDirectories
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
 from tests.unit.gpus.gpu_node import build_driver, device_line
+from tests.waiting import until
 
 BUSY = """
 import os, sys, time
@@ -49,7 +50,7 @@ def rows_of(rig: Rig) -> list[Row]:
 
 def test_what_a_program_uses_is_there_while_it_runs_and_after(rig: Rig) -> None:
     agent = rig.start(BUSY, ship_interval=1.0, memory=1024)
-    early = wait_for(lambda: [row for row in rows_of(rig) if row.cpu_percent is not None])
+    early = until(lambda: [row for row in rows_of(rig) if row.cpu_percent is not None])
     assert agent.poll() is None
     (rig.scratch() / "program/go").touch()
     rig.finish(agent)
@@ -173,9 +174,9 @@ def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path:
 
     first = submit("first", 3)
     try:
-        wait_for(lambda: first.log("stdout").data)
+        until(lambda: first.log("stdout").data)
         second = submit("second", 1)
-        said = wait_for(lambda: second.record().tasks and second.record().tasks[0].detail)
+        said = until(lambda: second.record().tasks and second.record().tasks[0].detail)
         assert first.handle is not None
         holder = first.handle["pid"]
         user = pwd.getpwuid(os.getuid()).pw_name

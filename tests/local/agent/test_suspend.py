@@ -21,8 +21,9 @@ import pytest
 from submarine_runtime.protocol.states import State
 from submarine_runtime.suspend import TEST_VARIABLE
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
 from tests.local.coordinator.gang_rig import GangRig
+from tests.waiting import until
 
 LOST_AFTER = 4.0
 #: Writes a checkpoint each 0.2 s until the file named by the argument exists.
@@ -100,7 +101,7 @@ def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
     gang.wait_for_state("RUNNING")
     old = gang.job_dir / "snapshots/worker-1/e1-a1"
     logs = gang.job_dir / "logs/worker-1/e1-a1"
-    wait_for(lambda: list(old.glob("*.json")) and logs.exists())
+    until(lambda: list(old.glob("*.json")) and logs.exists())
     clocks.suspend(with_children(gang.agent("worker:1")))
     time.sleep(3.0)
     # Without an answer the resumed agent cannot know whether its task was given away.
@@ -113,7 +114,7 @@ def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
         assert {**files_of(old), **files_of(logs)} == before
         time.sleep(0.05)
     coordinator.resume()
-    wait_for(lambda: files_of(old).keys() - before.keys())
+    until(lambda: files_of(old).keys() - before.keys())
     go.touch()
     record = gang.wait()
     assert (record.state, record.epoch) == (State.SUCCEEDED, 1), gang.story()
@@ -133,14 +134,14 @@ def test_a_suspend_of_the_whole_machine_is_no_fault(
     gang.start()
     gang.wait_for_state("RUNNING")
     old = gang.job_dir / "snapshots/worker-1/e1-a1"
-    wait_for(lambda: list(old.glob("*.json")))
+    until(lambda: list(old.glob("*.json")))
     assert gang.supervisor is not None
     clocks.suspend(with_children(psutil.Process(gang.supervisor.pid)))
     # Longer than any deadline: the agents', the coordinator's, and the supervisor's for a pulse.
     time.sleep(12.0)
     clocks.resume()
     before = files_of(old)
-    wait_for(lambda: files_of(old).keys() - before.keys())
+    until(lambda: files_of(old).keys() - before.keys())
     go.touch()
     record = gang.wait()
     assert (record.state, record.epoch) == (State.SUCCEEDED, 1), gang.story()
@@ -150,7 +151,7 @@ def test_a_suspend_of_the_whole_machine_is_no_fault(
 
 def single(rig: Rig, clocks: Clocks, go: Path) -> subprocess.Popen[bytes]:
     agent = rig.start(WRITER.format(go=str(go)), sync_interval=0.3, ship_interval=0.3)
-    wait_for(lambda: list((rig.job_dir / "snapshots").rglob("*.json")))
+    until(lambda: list((rig.job_dir / "snapshots").rglob("*.json")))
     clocks.suspend(with_children(psutil.Process(agent.pid)))
     return agent
 
@@ -162,7 +163,7 @@ def test_a_resumed_single_task_goes_on_where_nothing_replaced_it(
     time.sleep(1.0)
     before = files_of(rig.job_dir)
     clocks.resume()
-    wait_for(lambda: files_of(rig.job_dir).keys() - before.keys())
+    until(lambda: files_of(rig.job_dir).keys() - before.keys())
     (tmp_path / "go").touch()
     assert rig.finish(agent) == 0
     assert rig.record().state is State.SUCCEEDED

@@ -15,7 +15,8 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, TunnelError, TunnelPorts, open_tunnel
 from submarine_runtime.protocol.tunnels import Target, declared_target
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig, wait_for
+from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
+from tests.waiting import until
 
 #: Echoes, and ends where it is told to; on a Unix socket and on a port.
 PROGRAM = """\
@@ -197,7 +198,7 @@ def test_a_declaration_that_is_a_link_is_not_followed(rig: Rig) -> None:
     assert declared_target(str(rig.root), "a") is None
     (rig.root / "tunnels.json").write_text('{"a": {"port": 80}}')
     assert declared_target(str(rig.root), "a") == Target(port=80)
-    assert wait_for(lambda: declared_target(str(rig.root), "b") is None)
+    assert until(lambda: declared_target(str(rig.root), "b") is None)
 
 
 def test_accepted_connections_send_small_messages_at_once() -> None:

@@ -21,7 +21,8 @@ from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.protocol.spec import Role
 from tests.configurations import make_agent_config, make_coordinator_config
-from tests.local.agent.agent_rig import AGENT_PYTHON, wait_for, zip_of
+from tests.local.agent.agent_rig import AGENT_PYTHON, zip_of
+from tests.waiting import until
 
 JOB_ID = "gang-20261121-0a1b"
 
@@ -149,7 +150,7 @@ class GangRig:
                     return process
             return None
 
-        found: psutil.Process = wait_for(find)
+        found: psutil.Process = until(find)
         return found
 
     def wait_for_event(
@@ -160,7 +161,7 @@ class GangRig:
             return len([e for e in found if task in (None, e.get("task"))]) >= count
 
         try:
-            wait_for(there)
+            until(there)
         except AssertionError:
             raise AssertionError(f"no {kind} {detail}\n{self.story()}") from None
 
@@ -169,7 +170,7 @@ class GangRig:
             return sum(event["state"] == state for event in self.events()) >= count
 
         try:
-            wait_for(there)
+            until(there)
         except AssertionError:
             raise AssertionError(f"never {state}\n{self.story()}") from None
 
@@ -181,7 +182,7 @@ class GangRig:
             for process in self.processes(verb):
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
-        wait_for(lambda: not self.processes("agent") and not self.processes("coordinator"))
+        until(lambda: not self.processes("agent") and not self.processes("coordinator"))
 
 
 def task_of(record: JobRecord, name: str) -> TaskRecord:

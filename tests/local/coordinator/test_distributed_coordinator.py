@@ -24,8 +24,9 @@ from submarine_jobs.access import tls_context
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import AGENT_PYTHON, wait_for
+from tests.local.agent.agent_rig import AGENT_PYTHON
 from tests.local.coordinator.gang_rig import GangRig, task_of
+from tests.waiting import until
 
 WORKERS = [make_role("worker", 2)]
 FULL = [
@@ -87,7 +88,7 @@ def program_of(rig: GangRig, task: str) -> int:
                     return process.pid
         return None
 
-    return int(wait_for(find))
+    return int(until(find))
 
 
 def connect(rig: GangRig) -> HTTPSConnection:
@@ -98,7 +99,7 @@ def connect(rig: GangRig) -> HTTPSConnection:
 def ask(
     rig: GangRig, method: str, path: str, body: Any = None, token: str | None = None
 ) -> tuple[int, bytes]:
-    wait_for((rig.job_dir / "live.json").exists)
+    until((rig.job_dir / "live.json").exists)
     connection = connect(rig)
     headers = {"Authorization": f"Bearer {token or rig.secret.token}"}
     try:
@@ -122,7 +123,7 @@ def test_a_job_of_three_roles_runs_to_its_end(rig: GangRig) -> None:
     assert [e["seq"] for e in rig.shipped_events()] == [e.seq for e in record.events]
     assert [p.name for p in record.phases] == ["localizing", "start", "run", "save"]
     assert record.resources["used"]["tasks"] == 4
-    wait_for(lambda: not rig.processes("agent"))
+    until(lambda: not rig.processes("agent"))
 
 
 @pytest.mark.parametrize("victim", ["program", "agent"])
@@ -202,10 +203,10 @@ def test_a_killed_coordinator_comes_back_and_nobody_notices(rig: GangRig, go: Pa
     rig.wait_for_state("RUNNING")
     port = json.loads((rig.job_dir / "live.json").read_text())["port"]
     for _ in range(2):
-        coordinator = wait_for(lambda: rig.processes("coordinator"))[0]
+        coordinator = until(lambda: rig.processes("coordinator"))[0]
         os.kill(coordinator.pid, signal.SIGKILL)
         coordinator.wait(60)
-        wait_for(lambda: rig.processes("coordinator"))
+        until(lambda: rig.processes("coordinator"))
         time.sleep(1.0)
     go.touch()
     record = rig.wait()
@@ -223,7 +224,7 @@ def test_a_coordinator_that_hangs_is_replaced_and_nobody_notices(rig: GangRig, g
     rig.prepare(counter(50, go), FULL, lost_after=25.0)
     rig.start()
     rig.wait_for_state("RUNNING")
-    hung = wait_for(lambda: rig.processes("coordinator"))[0]
+    hung = until(lambda: rig.processes("coordinator"))[0]
     hung.send_signal(signal.SIGSTOP)
     hung.wait(90)  # its supervisor has killed it
     go.touch()
@@ -242,7 +243,7 @@ def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_start
     program = program_of(rig, "worker:1")
     os.kill(rig.agent("worker:1").pid, signal.SIGSTOP)
     rig.wait_for_event("restart", "No heartbeat")
-    wait_for(lambda: not Path(f"/proc/{program}/cwd").exists())
+    until(lambda: not Path(f"/proc/{program}/cwd").exists())
     go.touch()
     record = rig.wait()
     assert record.state is State.SUCCEEDED, rig.story()
@@ -277,7 +278,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
         if moment in ("running", "restarting"):
             rig.wait_for_state("RUNNING")
         if moment == "waiting":
-            wait_for(lambda: len(rig.processes("agent")) == 2)
+            until(lambda: len(rig.processes("agent")) == 2)
         if moment == "restarting":
             os.kill(rig.agent("worker:1").pid, signal.SIGKILL)
             rig.wait_for_state("RESTARTING")
@@ -285,7 +286,7 @@ def test_cancel_at_any_time(rig: GangRig, moment: str, way: str) -> None:
     record = rig.wait()
     assert record.state is State.CANCELLED, rig.story()
     assert record.detail == "Cancelled by ada: enough"
-    wait_for(lambda: not rig.processes("agent"))
+    until(lambda: not rig.processes("agent"))
     if moment == "before":
         assert not list(rig.scratch.glob("tasks/*"))
 
@@ -296,14 +297,14 @@ def test_nothing_starts_before_all_have_their_containers(rig: GangRig) -> None:
     (rig.scratch / "late").rename(rig.scratch / "late.away")
     (rig.scratch / "late").write_text("not a directory")
     rig.start()
-    wait_for(lambda: len(rig.processes("agent")) == 2)
+    until(lambda: len(rig.processes("agent")) == 2)
     status: dict[str, Any] = {}
 
     def waits() -> bool:
         status.update(json.loads(ask(rig, "GET", "/v1/status")[1]))
         return "2 of 3 containers" in status["pending"]
 
-    wait_for(waits)
+    until(waits)
     assert status["state"] == "PENDING"
     record = rig.wait()
     assert record.reason is EndReason.GANG_TIMED_OUT
@@ -527,10 +528,10 @@ def test_told_to_end_from_outside_it_leaves_a_record(rig: GangRig) -> None:
     rig.wait_for_state("RUNNING")
     assert rig.supervisor is not None
     rig.supervisor.send_signal(signal.SIGTERM)
-    wait_for((rig.job_dir / "record.json").exists)
+    until((rig.job_dir / "record.json").exists)
     record = rig.wait()
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
-    wait_for(lambda: not rig.processes("agent"))
+    until(lambda: not rig.processes("agent"))
 
 
 def test_a_second_attempt_of_the_application_goes_on(rig: GangRig, go: Path) -> None:
@@ -552,7 +553,7 @@ def test_a_second_attempt_of_the_application_goes_on(rig: GangRig, go: Path) -> 
         rig.processes("coordinator")[0].kill()
         rig.supervisor.kill()
         rig.supervisor.wait()
-        wait_for(lambda: not rig.processes("coordinator"))
+        until(lambda: not rig.processes("coordinator"))
         first_agents, began = rig.processes("agent"), time.time()
         programs = [child for agent in first_agents for child in agent.children(recursive=True)]
         assert len(first_agents) == 2
@@ -597,7 +598,7 @@ def test_master_that_dies_while_its_coordinator_starts_is_the_cause(rig: GangRig
             env={**os.environ, "CONTAINER_ID": container},
             start_new_session=True,
         )
-        wait_for((rig.job_dir / "claim-2.json").exists)
+        until((rig.job_dir / "claim-2.json").exists)
         (supervisor,) = psutil.Process(master.pid).children()
         supervisor.suspend()  # or it would report the death itself
         master.kill()
@@ -605,7 +606,7 @@ def test_master_that_dies_while_its_coordinator_starts_is_the_cause(rig: GangRig
     try:
         rig.wait_for_event("claimed")
         rig.processes("coordinator")[0].terminate()
-        wait_for((rig.job_dir / "record.json").exists)
+        until((rig.job_dir / "record.json").exists)
         record = json.loads((rig.job_dir / "record.json").read_text())
     finally:
         supervisor.kill()
@@ -642,7 +643,7 @@ def test_a_kill_while_the_disk_is_full_costs_an_epoch_and_not_the_job(
     limits = (journal.stat().st_size + 20, resource.RLIM_INFINITY)
     coordinator.rlimit(psutil.RLIMIT_FSIZE, limits)
     os.kill(program_of(rig, "worker:1"), signal.SIGKILL)
-    wait_for(lambda: not journal.with_name("journal.jsonl.complete").exists())
+    until(lambda: not journal.with_name("journal.jsonl.complete").exists())
     assert journal.read_bytes().endswith(b"\n")
     old = [p for agent in rig.processes("agent") for p in agent.children(recursive=True)]
     coordinator.kill()
@@ -669,7 +670,7 @@ def test_a_restarted_coordinator_that_was_superseded_starts_nothing(rig: GangRig
     assert rig.supervisor is not None
     assert rig.supervisor.wait(60) == 1
     assert not (rig.job_dir / "record.json").exists()
-    wait_for(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
+    until(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
 
 
 def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig, go: Path) -> None:
@@ -684,7 +685,7 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig, go: P
     def logged() -> bytes:
         return ask(rig, "GET", "/v1/log?task=worker:1&stream=stdout&offset=0")[1]
 
-    wait_for(lambda: b"step 2" in logged())
+    until(lambda: b"step 2" in logged())
     connection = connect(rig)
     query = "/v1/stream?events=0&tasks=*&at=worker:1/e1-a1/stdout=8"
     connection.request("GET", query, headers={"Authorization": f"Bearer {rig.secret.token}"})
@@ -709,7 +710,7 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(rig: GangRig, go: P
 def test_strangers_and_slow_hands_hold_nothing_up(rig: GangRig, go: Path) -> None:
     rig.prepare(counter(20, go), WORKERS)
     rig.start()
-    wait_for((rig.job_dir / "live.json").exists)
+    until((rig.job_dir / "live.json").exists)
     port = json.loads((rig.job_dir / "live.json").read_text())["port"]
     strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
     for number, stranger in enumerate(strangers):

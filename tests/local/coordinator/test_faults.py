@@ -18,7 +18,8 @@ from submarine_runtime.processes import family
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import AGENT_PYTHON, Rig, wait_for
+from tests.local.agent.agent_rig import AGENT_PYTHON, Rig
+from tests.waiting import until
 
 SLEEPER = "import os, time\nprint(os.getpid(), flush=True)\nwhile True: time.sleep(0.1)\n"
 #: Ends when it is let go.
@@ -44,7 +45,7 @@ def test_the_program_dies_with_a_killed_agent(rig: Rig, command: str | None) -> 
     agent = rig.start(STUBBORN, command=command)
     pid = program_pid(rig)
     agent.send_signal(signal.SIGKILL)
-    wait_for(lambda: not running(pid))
+    until(lambda: not running(pid))
     assert not (rig.job_dir / "record.json").exists()
 
 
@@ -57,12 +58,12 @@ def test_an_agent_whose_application_master_dies_ends_the_program(rig: Rig) -> No
         start_new_session=True,
     )
     try:
-        wait_for((rig.scratch() / "worker-0.stdout.log").exists)
+        until((rig.scratch() / "worker-0.stdout.log").exists)
         pid = program_pid(rig)
         master.kill()
         master.wait()
-        wait_for(lambda: not running(pid))
-        wait_for((rig.job_dir / "record.json").exists)
+        until(lambda: not running(pid))
+        until((rig.job_dir / "record.json").exists)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(master.pid, signal.SIGKILL)
@@ -90,10 +91,10 @@ def seconds_to_the_record(rig: Rig) -> float:
     pid = program_pid(rig)
     sent = time.monotonic()
     agent.send_signal(signal.SIGTERM)
-    wait_for((rig.job_dir / "record.json").exists)
+    until((rig.job_dir / "record.json").exists)
     took = time.monotonic() - sent
     assert rig.finish(agent) == 1
-    wait_for(lambda: not running(pid))
+    until(lambda: not running(pid))
     record = rig.record()
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.KILLED_ON_CLUSTER)
     assert rig.shipped("stdout") == rig.log("stdout")
@@ -291,7 +292,7 @@ def test_sigterm_before_the_claim_runs_nothing(rig: Rig) -> None:
         agent.send_signal(signal.SIGTERM)
         agent.communicate(timeout=60)
         assert agent.returncode in (1, -signal.SIGTERM)
-        wait_for(lambda: not _left(rig))
+        until(lambda: not _left(rig))
         for name in ("claim.json", "record.json", "live.json"):
             (rig.job_dir / name).unlink(missing_ok=True)
 

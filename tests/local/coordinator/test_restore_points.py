@@ -22,9 +22,8 @@ from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM
-from tests.local.agent.agent_rig import wait_for
 from tests.local.coordinator.gang_rig import GangRig
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 WORKERS = [make_role("worker", 2)]
 #: How the programs below meet. A worker that begins with other weights than its peer ends with 5.
@@ -259,7 +258,7 @@ def program_of(rig: GangRig, task: str) -> int:
                     return process.pid
         return None
 
-    return int(wait_for(find))
+    return int(until(find))
 
 
 def points(rig: GangRig) -> list[dict[str, Any]]:
@@ -297,7 +296,7 @@ class Run:
         """What both workers started with: ``STEP DIGEST`` each."""
         files = [self.barrier / f"e{epoch}-begin-{rank}" for rank in (0, 1)]
         try:
-            wait_for(lambda: all(file.exists() for file in files))
+            until(lambda: all(file.exists() for file in files))
         except AssertionError:
             raise AssertionError(self.rig.story()) from None
         return [file.read_text() for file in files]
@@ -413,15 +412,15 @@ def newest_manifest(rig: GangRig, task: str, name: str) -> dict[str, Any] | None
 def test_a_damaged_snapshot_is_replaced_by_another_restore_point(rig: GangRig) -> None:
     run = Run(rig, "held", 17)
     run.begun(1)
-    file = wait_for(lambda: newest_manifest(rig, "worker:0", "ckpt-24.bin"))
-    wait_for(lambda: newest_manifest(rig, "worker:1", "ckpt-24.bin"))
+    file = until(lambda: newest_manifest(rig, "worker:0", "ckpt-24.bin"))
+    until(lambda: newest_manifest(rig, "worker:1", "ckpt-24.bin"))
     with open(file["data"], "r+b") as data:
         data.seek(file["offset"])
         data.write(b"?" * file["size"])
     run.kill("program")
     rig.wait_for_event("warning", f"Snapshot {file['number']} of worker:0 e1-a1 is damaged")
     places = [run.barrier / f"e{epoch}-begin-1" for epoch in range(2, 6)]
-    epoch = int(wait_for(lambda: [path.name for path in places if path.exists()])[0][1])
+    epoch = int(until(lambda: [path.name for path in places if path.exists()])[0][1])
     begun = run.begun(epoch)
     assert begun[0] == begun[1], rig.story()
     assert int(begun[0].split()[0]) > 0
@@ -448,7 +447,7 @@ def test_a_coordinator_that_is_killed_during_a_survey_makes_the_choice_again(rig
                     return process
         return None
 
-    coordinator = wait_for(waits_for_pipe)
+    coordinator = until(waits_for_pipe)
     pipe.unlink()
     coordinator.kill()
     begun = run.begun(2)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,6 @@ from submarine_runtime.snapshots import (
 from submarine_runtime.storage import Fetcher, Scratch, Store, StoreError
 from submarine_runtime.storage.local import LocalStore
 from tests.configurations import make_agent_config
-from tests.waiting import PATIENCE
 
 JOB_ID = "data-20261121-0a1b"
 
@@ -75,14 +72,6 @@ def at_path(store: Store, base: str, target: Path) -> dict[str, bytes]:
     found = files_at_path(store, base)
     replace_directory(Fetcher(store, 5.0), str(target), found[0].files if found else [])
     return contents(target)
-
-
-def wait_until(what: Callable[[], bool], seconds: float = PATIENCE) -> None:
-    deadline = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds} s: {what}")
-        time.sleep(0.05)
 
 
 def tree(root: str | Path) -> list[str]:

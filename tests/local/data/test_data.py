@@ -24,9 +24,9 @@ from tests.local.data.data_rig import (
     make_config,
     make_scratch,
     newest,
-    wait_until,
     write,
 )
+from tests.waiting import until
 
 #: Writes checkpoints as TensorFlow does, slowly; ends with 3 if what it goes on from is damaged.
 PROGRAM = """
@@ -115,7 +115,7 @@ def test_killed_again_and_again_it_goes_on_from_whole_checkpoints(
         process = start(scratch, 1000)
         assert process.stdout is not None
         started.append(int(process.stdout.readline().split()[1]))
-        wait_until(lambda: synced_step(store, tmp_path / "look") > started[-1])
+        until(lambda: synced_step(store, tmp_path / "look") > started[-1])
         time.sleep(dice.random())
         process.kill()
         assert process.wait() == -signal.SIGKILL
@@ -198,11 +198,11 @@ def test_the_store_is_away_and_syncing_catches_up(tmp_path: Path) -> None:
     said = Quiet()
     syncing = sync(store, scratch, config, 1, said)
     write(scratch.outputs["checkpoints"], {"a.pt": b"one"})
-    wait_until(lambda: "snapshot" in [kind for kind, _ in said.events])
+    until(lambda: "snapshot" in [kind for kind, _ in said.events])
     store.away = True
     write(scratch.outputs["checkpoints"], {"a.pt": b"two"})
     write(scratch.outputs["tensorboard"], {"events.out.tfevents.1": b"x"})
-    wait_until(lambda: "warning" in [kind for kind, _ in said.events])
+    until(lambda: "warning" in [kind for kind, _ in said.events])
     time.sleep(3)
     store.away = False
 
@@ -212,7 +212,7 @@ def test_the_store_is_away_and_syncing_catches_up(tmp_path: Path) -> None:
         except StoreError:
             return False
 
-    wait_until(caught_up)
+    until(caught_up)
     assert syncing.stop(60.0)
     assert [kind for kind, _ in said.events] == ["snapshot", "warning", "synced"]
     assert contents(tmp_path / "job")[f"growing/worker-0/e1-a1/events.out.tfevents.1/{0:012d}"] == (
@@ -231,8 +231,8 @@ def test_a_log_that_stays_open_does_not_hold_up_the_checkpoints(
         log.write(b"epoch,loss\n")
         log.flush()
         write(folder, {"a.pt": b"one"})
-        wait_until(lambda: newest(store, tmp_path / "back") == {"a.pt": b"one"})
-    wait_until(lambda: "training.csv" in newest(store, tmp_path / "back"))
+        until(lambda: newest(store, tmp_path / "back") == {"a.pt": b"one"})
+    until(lambda: "training.csv" in newest(store, tmp_path / "back"))
     assert syncing.stop(60.0)
 
 
@@ -252,7 +252,7 @@ def test_it_costs_next_to_nothing_while_nothing_changes(store: LocalStore, tmp_p
         operations.append("look")
 
     syncing._round = timed  # type: ignore[method-assign]
-    wait_until(lambda: len(operations) >= 3)
+    until(lambda: len(operations) >= 3)
     assert syncing.stop(60.0)
     # 10 s lie between two looks in a job: this is a tenth of a percent of a core.
     assert spent[0] / len(operations) < 0.02

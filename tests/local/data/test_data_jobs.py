@@ -20,8 +20,9 @@ from submarine_jobs.options import parse_input
 from submarine_jobs.options.option_values import format_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.data.data_rig import contents, wait_until, write
+from tests.local.data.data_rig import contents, write
 from tests.local.jobs.submitting import Submit, submitting
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -66,13 +67,13 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
 ) -> None:
     flag = tmp_path / "flag"
     job = submit(SAVED.replace("FLAG", repr(str(flag))))
-    wait_until(lambda: "step 1" in log_of(job), 90)
+    until(lambda: "step 1" in log_of(job), seconds=90)
     first = job.save_model()
     assert (first.name, first.size, first.count) == ("v1", 6, 1)
     with pytest.raises(UsageError, match="not a valid name"):
         job.save_model("../evil")
     Path(f"{flag}-1").touch()
-    wait_until(lambda: "step 2" in log_of(job), 90)
+    until(lambda: "step 2" in log_of(job), seconds=90)
     second = job.save_model("best")
     assert second.digest != first.digest
     with pytest.raises(Exception, match="already"):
@@ -129,12 +130,12 @@ while step < 1000:
     time.sleep(0.1)
 """
     job = submit(source)
-    wait_until(lambda: "at 5\n" in log_of(job), 90)
+    until(lambda: "at 5\n" in log_of(job), seconds=90)
     job.cancel()
     reached = int(contents(Path(job.directory.path))["checkpoints/step.txt"])
     again = job.rerun(resume=True)
     try:
-        wait_until(lambda: "at " in log_of(again), 90)
+        until(lambda: "at " in log_of(again), seconds=90)
         assert log_of(again).startswith(f"from {reached}\n")
     finally:
         again.cancel()
@@ -276,11 +277,11 @@ while not os.path.exists({str(flag)!r}):
 """
     inputs = (NamedInput("T", (tmp_path / "set").as_uri(), shard=True),)
     job = submit(source, instances=2, inputs=inputs, max_restarts=2, restore="own")
-    wait_until(lambda: any(e.kind == "snapshot" for e in job.record().events), 90)
+    until(lambda: any(e.kind == "snapshot" for e in job.record().events), seconds=90)
     pid = next(task.pid for task in job.record().tasks if task.task == "worker:1")
     assert pid
     os.kill(pid, signal.SIGKILL)
-    wait_until(lambda: sum(e.kind == "restored" for e in job.record().events) >= 2, 90)
+    until(lambda: sum(e.kind == "restored" for e in job.record().events) >= 2, seconds=90)
     rule = "Each task restores its own files (rule own)."
     warning = "worker:1 has no checkpoints of its own and the files of worker:0 are restored there."
 
@@ -341,9 +342,9 @@ def test_a_gang_resumes_from_the_common_point_of_a_job_whose_final_checkpoints_d
         found = root.glob(f"snapshots/worker-{rank}/e1-a1/checkpoints-*.json")
         return any(f"rank{rank}_step_{step}" in path.read_text() for path in found)
 
-    wait_until(lambda: saved(0, 8) and saved(1, 8), 120)
+    until(lambda: saved(0, 8) and saved(1, 8), seconds=120)
     flag.touch()
-    wait_until(lambda: saved(0, 16), 120)
+    until(lambda: saved(0, 16), seconds=120)
     job.cancel()
     job.wait(60)
     final = {name.rpartition("/")[2] for name in contents(root) if name.count("_step_")}
@@ -352,7 +353,7 @@ def test_a_gang_resumes_from_the_common_point_of_a_job_whose_final_checkpoints_d
     again = job.rerun(resume=True)
     logs = [Path(again.directory.path, f"logs/worker-{rank}/e1-a1") for rank in (0, 1)]
     try:
-        wait_until(lambda: all("from" in text_of(log) for log in logs), 120)
+        until(lambda: all("from" in text_of(log) for log in logs), seconds=120)
         assert [text_of(log) for log in logs] == ["from 8\n", "from 8\n"]
         assert "Each task restores its own files at step 8 (rule own)." in again.record().notes
     finally:

@@ -28,7 +28,8 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig, wait_for, zip_of
+from tests.local.agent.agent_rig import Rig, zip_of
+from tests.waiting import until
 
 FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.1)\n"
 
@@ -105,10 +106,10 @@ def test_the_job_outlives_its_submitter(tmp_path: Path) -> None:
 
 def test_a_killed_agent_is_found_out(session: Session) -> None:
     job = run(session, FOREVER)
-    wait_for(lambda: job.log("stdout").data)
+    until(lambda: job.log("stdout").data)
     (handle,) = _handles(session.profile.state_dir.parent)
     os.kill(int(str(handle["pid"])), signal.SIGKILL)
-    wait_for(lambda: observe(session, job).stage is Stage.ENDED)
+    until(lambda: observe(session, job).stage is Stage.ENDED)
     seen = observe(session, job)
     assert seen.reason is EndReason.AGENT_LOST
     record = job.wait(timeout=90)
@@ -117,13 +118,13 @@ def test_a_killed_agent_is_found_out(session: Session) -> None:
 
 def test_stop_ends_everything_and_may_be_repeated(session: Session) -> None:
     job = run(session, "import signal\nsignal.signal(15, signal.SIG_IGN)\n" + FOREVER)
-    wait_for(lambda: job.log("stdout").data)
+    until(lambda: job.log("stdout").data)
     (handle,) = _handles(session.profile.state_dir.parent)
     children = psutil.Process(int(str(handle["pid"]))).children(recursive=True)
     assert len(children) == 2
     session.backend().stop(handle)
     session.backend().stop(handle)
-    wait_for(lambda: not any(_runs(child) for child in children))
+    until(lambda: not any(_runs(child) for child in children))
     assert job.wait(timeout=90).reason is EndReason.KILLED_ON_CLUSTER
 
 
@@ -160,7 +161,7 @@ def test_scratch_goes_when_the_record_is_there(session: Session) -> None:
     job = run(session, "print(1)")
     job.wait(timeout=90)
     scratch = session.profile.state_dir / "local" / job.id
-    wait_for(lambda: not scratch.exists() or observe(session, job).stage is Stage.ENDED)
+    until(lambda: not scratch.exists() or observe(session, job).stage is Stage.ENDED)
     run(session, "print(2)").wait(timeout=90)
     assert not scratch.exists()
 
@@ -185,7 +186,7 @@ def test_a_repeated_submit_finds_the_first(session: Session, rig: Rig) -> None:
     (session.profile.state_dir / "local" / submission.agent.record.job_id / "handle.json").unlink()
     found = backend.submit(submission)
     assert (found["pid"], found["start_time"]) == (first["pid"], first["start_time"])
-    wait_for((rig.job_dir / "record.json").exists)
+    until((rig.job_dir / "record.json").exists)
     assert rig.record().state is State.SUCCEEDED
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig, wait_for
+from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
+from tests.waiting import until
 
 
 @pytest.mark.parametrize("python", OLDEST_PYTHONS)
@@ -161,7 +162,7 @@ def test_memory_of_children_counts(rig: Rig) -> None:
     )
     record = rig.run(source, memory=300)
     assert record.reason is EndReason.OUT_OF_MEMORY
-    wait_for(lambda: not _running(rig))
+    until(lambda: not _running(rig))
 
 
 def test_sigkill_near_the_limit_is_out_of_memory(rig: Rig) -> None:
@@ -232,7 +233,7 @@ def test_what_is_left_behind_is_ended(rig: Rig) -> None:
     assert any(
         "a process that the program had left behind" in event.detail for event in record.events
     )
-    wait_for(lambda: not _running(rig))
+    until(lambda: not _running(rig))
 
 
 def test_a_program_that_was_told_to_end_has_left_nothing_behind(rig: Rig) -> None:
@@ -240,7 +241,7 @@ def test_a_program_that_was_told_to_end_has_left_nothing_behind(rig: Rig) -> Non
     record = rig.run(None, command=f"{sys.executable} -uc '{child}' & wait", timeout=2.0)
     assert record.reason is EndReason.TIMED_OUT
     assert not any("behind" in event.detail for event in record.events)
-    wait_for(lambda: not _running(rig))
+    until(lambda: not _running(rig))
 
 
 def _running(rig: Rig) -> list[str]:

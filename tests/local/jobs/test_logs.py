@@ -9,14 +9,15 @@ from submarine_jobs.access import JobDirectory
 from submarine_jobs.logs import ShippedLog
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig, wait_for
+from tests.local.agent.agent_rig import Rig
+from tests.waiting import until
 
 
 def test_a_killed_agent_has_shipped_its_log(rig: Rig) -> None:
     """Long before a segment is due."""
     source = "import time\nprint('begin', flush=True)\nprint('next', flush=True)\ntime.sleep(600)\n"
     agent = rig.start(source, ship_interval=3600.0)
-    wait_for(lambda: rig.shipped("stdout").endswith(b"next\n"))
+    until(lambda: rig.shipped("stdout").endswith(b"next\n"))
     agent.kill()
     agent.wait(60)
     log = ShippedLog(JobDirectory(LocalStorage(), str(rig.job_dir)))

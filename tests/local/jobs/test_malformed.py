@@ -29,8 +29,8 @@ from submarine_runtime.protocol.states import State
 from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import wait_for
 from tests.local.coordinator.gang_rig import GangRig
+from tests.waiting import until
 
 #: Seconds of one short run, and of a long one; there are three of each.
 SHORT, LONG = 2.0, 200.0
@@ -185,10 +185,10 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GangRig]:
 def unharmed(job: GangRig) -> Iterator[None]:
     """The job's processes are those of before, have not grown much, and no task was restarted."""
     # On a busy machine one look at all processes may miss one that is there.
-    wait_for(lambda: len(_processes(job)) == 3)
+    until(lambda: len(_processes(job)) == 3)
     before = {one: one.memory_info().rss for one in _processes(job)}
     yield
-    wait_for(lambda: set(_processes(job)) == set(before), 30)
+    until(lambda: set(_processes(job)) == set(before), seconds=30)
     grown = {one: (one.memory_info().rss - rss) / 2**20 for one, rss in before.items()}
     assert max(grown.values()) < GROWTH, grown
     assert not [event for event in job.events() if event["kind"] in ("restart", "verdict")]
@@ -230,7 +230,7 @@ def test_malformed_lines_on_the_link(job: GangRig, unharmed: None, seconds: floa
                     pass
 
     repeat(seconds, attack)
-    wait_for(lambda: b" 200 " in target.request("GET", wire.STATUS))
+    until(lambda: b" 200 " in target.request("GET", wire.STATUS))
 
 
 @pytest.mark.parametrize("seconds", LENGTHS)
@@ -242,7 +242,7 @@ def test_malformed_requests_to_an_agent(job: GangRig, unharmed: None, seconds: f
         target.interrupt(rng) if rng.random() < 0.3 else target.ask(rng)
 
     repeat(seconds, attack)
-    wait_for(lambda: all(b" 200 " in agent.request("GET", wire.STATUS) for agent in agents))
+    until(lambda: all(b" 200 " in agent.request("GET", wire.STATUS) for agent in agents))
 
 
 def test_the_job_that_received_them_ends_well(job: GangRig) -> None:

@@ -16,8 +16,8 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_jobs.client import Session
 from submarine_jobs.config import load_config
-from tests.local.agent.agent_rig import wait_for
 from tests.local.server.server_rig import BASE, Server
+from tests.waiting import until
 
 OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
@@ -82,14 +82,14 @@ class Scheduler(Server):
             time.sleep(0.2)
             return self.job(job_id)["status"] in over
 
-        wait_for(ended, 180.0)
+        until(ended, seconds=180.0)
         return self.job(job_id)
 
     def outputs(self, job_id: str) -> dict[str, Path]:
         """Download as Lab does it: format -> file."""
         answer = self.call("GET", f"{BASE}scheduler/jobs/{job_id}/download_files")
         assert answer.status < 300, answer.data
-        wait_for(lambda: self.job(job_id)["downloaded"])
+        until(lambda: self.job(job_id)["downloaded"])
         files = self.job(job_id)["job_files"]
         return {item["file_format"]: self.root / item["file_path"] for item in files}
 
@@ -109,7 +109,7 @@ class Scheduler(Server):
             time.sleep(0.5)
             return process.poll() is not None
 
-        wait_for(gone, 180.0)
+        until(gone, seconds=180.0)
 
     def staged(self, job_id: str, ending: str) -> list[Path]:
         """Files of a job where they are written, before anybody downloads them."""

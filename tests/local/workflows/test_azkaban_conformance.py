@@ -26,7 +26,7 @@ from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.project.compiler import compile_workflow
 from submarine_workflows.formats import read_workflow
 from tests.azkaban import probing
-from tests.local.workflows.workflow_rig import until
+from tests.waiting import until
 
 FLOW = """
 config: {gate: "/nowhere", word: "given"}

@@ -20,7 +20,8 @@ from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
-from tests.local.workflows.workflow_rig import WAITING_CELL, Listening, is_gone, until
+from tests.local.workflows.workflow_rig import WAITING_CELL, Listening, is_gone
+from tests.waiting import until
 
 JOB = (
     "%load_ext submarine_magics",
@@ -156,7 +157,8 @@ def test_azkabans_kill_ends_the_job_that_a_notebook_started(
 ) -> None:
     (tmp_path / "_SUCCESS").touch()
     run = submitted(nightly, tmp_path)
-    pid = int(until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text(), "job"))
+    until((tmp_path / "pid").exists, "the job")
+    pid = int((tmp_path / "pid").read_text())
     assert f"Azkaban kills {run}" in do("cancel", run).text
     assert execution_of(azkaban, run).wait(120)
     until(lambda: is_gone(pid), "the job's process stays")

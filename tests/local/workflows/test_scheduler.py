@@ -17,9 +17,9 @@ import pytest
 from submarine_jobs.client import Job
 from submarine_jobs.display import MIME_TYPE
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import wait_for
 from tests.local.server.server_rig import BASE
 from tests.local.workflows.scheduler_rig import OURS, Scheduler, outputs_of
+from tests.waiting import until
 
 TRAIN = "%%submarine --only\nprint('trained')\naccuracy = 0.5"
 RUN = "%submarine run digits --memory 256M"
@@ -63,7 +63,7 @@ def wait_until_it_trains(server: Scheduler, run: str, monkeypatch: pytest.Monkey
         found = submarine_jobs_of(server, run, monkeypatch)
         return [job for job in found if b"begun" in job.log("stdout").data]
 
-    (job,) = wait_for(begun, 180.0)
+    (job,) = until(begun, seconds=180.0)
     found: Job = job
     return found
 
@@ -110,7 +110,7 @@ def test_a_stop_ends_the_jobs_and_leaves_the_output(
     # jupyter-scheduler has killed its own process; ours still writes what there is, to where
     # Lab would put it, which offers no outputs of stopped runs.
     kept = server.root / "jobs" / f"long-{jobs['long']}"
-    wait_for(lambda: not processes_of(server, jobs["long"]), 120.0)
+    until(lambda: not processes_of(server, jobs["long"]), seconds=120.0)
     (output,), (html,) = kept.glob("*.ipynb"), kept.glob("*.html")
     assert "before" in json.dumps(outputs_of(output, "stream"))
     assert "CANCELLED" in html.read_text()
@@ -119,7 +119,7 @@ def test_a_stop_ends_the_jobs_and_leaves_the_output(
     said = outputs_of(output, "error")
     assert [error["ename"] for error in said] == ["RunEnded"]
     server.ended(jobs["good"])
-    wait_for(lambda: not processes_of(server))
+    until(lambda: not processes_of(server))
 
 
 @pytest.mark.full
@@ -148,7 +148,7 @@ def test_a_definition_runs_every_minute(server: Scheduler, monkeypatch: pytest.M
         ]
         return found
 
-    first = wait_for(runs, 180.0)[0]
+    first = until(runs, seconds=180.0)[0]
     server.ask("PATCH", f"job_definitions/{definition}", {"active": False})
     ended = server.ended(first["job_id"])
     assert ended["status"] == "COMPLETED", ended
@@ -208,7 +208,7 @@ def test_a_process_that_is_killed_fails_the_run_and_ends_its_jobs(
     assert ended["status"] == "FAILED"
     assert said in ended["status_message"]
     assert job.wait(120).state is State.CANCELLED
-    wait_for(lambda: not processes_of(server))
+    until(lambda: not processes_of(server))
 
 
 @pytest.mark.full
@@ -220,7 +220,7 @@ def test_a_run_that_is_deleted_while_it_trains_leaves_nothing(
     job = wait_until_it_trains(server, run, monkeypatch)
     assert server.call("DELETE", f"{BASE}scheduler/jobs/{run}").status == 204
     assert job.wait(120).state is State.CANCELLED
-    wait_for(lambda: not processes_of(server))
+    until(lambda: not processes_of(server))
     assert not (server.scratch / "data/scheduler_staging_area" / run).exists()
 
 
@@ -243,13 +243,13 @@ def test_without_our_manager_a_stop_ends_the_jobs_too(
             time.sleep(0.3)
             return [job for job in found if b"begun" in job.log("stdout").data]
 
-        (job,) = wait_for(lasting, 180.0)
+        (job,) = until(lasting, seconds=180.0)
         stop(server, runs[0])
         assert job.wait(120).state is State.CANCELLED
         failed = server.ended(runs[1])
         assert failed["status"] == "FAILED"
         assert "ZeroDivisionError" in failed["status_message"]
-        wait_for(lambda: not processes_of(server))
+        until(lambda: not processes_of(server))
     finally:
         server.stop()
 
@@ -270,7 +270,7 @@ def test_a_server_that_is_ended_with_all_its_processes_leaves_no_job(
         job = wait_until_it_trains(server, run, monkeypatch)
         server.end(number)
         assert job.wait(120).state is State.CANCELLED
-        wait_for(lambda: not processes_of(server), 120.0)
+        until(lambda: not processes_of(server), seconds=120.0)
         # What was done until then is kept, and a later server knows how it ended.
         [output] = (server.root / "jobs" / f"long-{run}").glob("*.ipynb")
         assert "before" in json.dumps(outputs_of(output, "stream"))
@@ -299,8 +299,8 @@ def test_a_run_is_stopped_by_a_later_server(
         assert job.record().state is State.RUNNING
         stop(server, run)
         assert job.wait(120).state is State.CANCELLED
-        wait_for(lambda: server.job(run)["status"] == "STOPPED")
-        wait_for(lambda: not processes_of(server))
+        until(lambda: server.job(run)["status"] == "STOPPED")
+        until(lambda: not processes_of(server))
     finally:
         server.stop()
 
@@ -313,7 +313,7 @@ def test_a_run_outlives_its_server(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         server.write("good.ipynb", "import pathlib, time", f"{_HELD}", TRAIN, RUN)
         run = server.create("good.ipynb")
         held = tmp_path / "data/scheduler_staging_area" / run
-        wait_for((held / "begun").exists, 180.0)
+        until((held / "begun").exists, seconds=180.0)
         assert server.process is not None
         server.process.kill()
         server.process.wait()

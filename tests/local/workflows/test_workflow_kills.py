@@ -17,7 +17,8 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.runs import is_held
-from tests.local.workflows.workflow_rig import Workflows, is_gone, until
+from tests.local.workflows.workflow_rig import Workflows, is_gone
+from tests.waiting import until
 
 FLOW = """
 nodes:

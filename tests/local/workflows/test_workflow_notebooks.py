@@ -11,7 +11,8 @@ import nbformat
 import pytest
 
 from submarine_workflows.runs import is_held
-from tests.local.workflows.workflow_rig import Training, until
+from tests.local.workflows.workflow_rig import Training
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -7,9 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import nbformat
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 LIMIT = PATIENCE
 
@@ -37,15 +35,6 @@ class Listening(Frontend):
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
         self.written += data
-
-
-def until(what: Callable[[], Any], why: str, limit: float = LIMIT) -> Any:
-    """Wait until ``what`` is true; gives it."""
-    deadline = time.monotonic() + limit
-    while not (found := what()):
-        assert time.monotonic() < deadline, why
-        time.sleep(0.05)
-    return found
 
 
 @dataclass

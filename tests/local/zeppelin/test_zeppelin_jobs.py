@@ -17,7 +17,8 @@ from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine import captured_output
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
-from tests.local.zeppelin.zeppelin_rig import Note, until
+from tests.local.zeppelin.zeppelin_rig import Note
+from tests.waiting import until
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
 Make = Callable[..., Note]

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from submarine_zeppelin.interface import Code, Kind
-from tests.local.zeppelin.zeppelin_rig import Note, until
+from tests.local.zeppelin.zeppelin_rig import Note
+from tests.waiting import until
 
 
 @pytest.fixture

@@ -16,7 +16,8 @@ from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.azkaban import server as servers
-from tests.local.zeppelin.zeppelin_rig import Note, ShownOutput, until
+from tests.local.zeppelin.zeppelin_rig import Note, ShownOutput
+from tests.waiting import until
 
 FLOW = """\
 %submarine workflow nightly --schedule "0 30 2 ? * *"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import unescape
 
 from submarine_zeppelin.interface import (
@@ -24,14 +23,6 @@ from submarine_zeppelin.interface import (
 
 #: Far more than anything takes on a machine that others use too.
 PATIENCE = 120.0
-
-
-def until(true: Callable[[], object], patience: float = PATIENCE) -> None:
-    """Wait for a condition."""
-    deadline = time.monotonic() + patience
-    while not true():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.05)
 
 
 def plain(messages: Sequence[Message]) -> str:

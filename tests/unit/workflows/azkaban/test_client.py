@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.submission import start
 from tests.azkaban import server as servers
 from tests.azkaban.replies import JETTY, LOGIN_PAGE, Reply, broken
+from tests.waiting import until
 
 FLOW = 'nodes: [{name: one, type: command, config: {command: "echo <b>&amp; grüße 北京"}}]\n'
 
@@ -64,13 +64,6 @@ def client(server: servers.Azkaban, kept: SessionFile, monkeypatch: pytest.Monke
     return make
 
 
-def wait_for(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(NoProjectError, match=r"Project nightly doesn't exist\."):
@@ -89,7 +82,7 @@ def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
 
     started = azkaban.execute("nightly", "nightly", {"date": "x y"})
     assert "queued successfully" in started.message
-    wait_for(lambda: azkaban.execution(started.execid).over)
+    until(lambda: azkaban.execution(started.execid).over)
     execution = azkaban.execution(started.execid)
     (node,) = execution.nodes
     assert (execution.status, node.status, node.path) == ("SUCCEEDED", "SUCCEEDED", "one")
@@ -128,7 +121,7 @@ def test_a_log_that_is_between_executor_and_database_is_waited_for(
     azkaban.create("nightly", "words")
     azkaban.upload("nightly", packed(), "nightly.zip")
     execid = azkaban.execute("nightly", "nightly").execid
-    wait_for(lambda: azkaban.execution(execid).over)
+    until(lambda: azkaban.execution(execid).over)
     gone = Reply(JETTY.format(500), 500, "text/html")
     server.fault("fetchExecJobLogs", gone, gone, gone)
     whole = "".join(Follower(azkaban, execid, "one", interval=0.01).now())
@@ -286,7 +279,7 @@ def test_what_a_run_may_be_answered_with(server: servers.Azkaban, client: Client
     assert f"already running with exec id {first}" in second.message
     for execid in (first, second.execid):
         azkaban.cancel(execid)
-        wait_for(lambda execid=execid: azkaban.execution(execid).over)  # type: ignore[misc]
+        until(lambda execid=execid: azkaban.execution(execid).over)  # type: ignore[misc]
     assert azkaban.execution(first).status == "KILLED"
     with pytest.raises(AzkabanError, match=f"Execution {first} of flow nightly isn't running"):
         azkaban.cancel(first)

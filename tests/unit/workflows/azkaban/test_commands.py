@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -21,6 +20,7 @@ from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.headless.engine_run import Announcer
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
+from tests.waiting import until
 
 FLOW = """\
 schedule: 0 30 2 ? * *
@@ -58,13 +58,6 @@ class Listening(Frontend):
 
 def do(*words: str) -> Outcome:
     return execute(["workflow", *words], Frontend())
-
-
-def wait_for(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_submit_says_what_it_did_with_ids_and_addresses(
@@ -118,9 +111,9 @@ def test_a_node_that_hears_no_term_is_killed(
     pid = tmp_path / "pid"
     nightly.write_text(FLOW.replace('"sh one.sh"', f'"sh one.sh", env.PIDFILE: {pid}'))
     run = do("submit", "nightly.flow", "--run").value["run"]
-    wait_for(lambda: pid.exists() and pid.read_text().endswith("\n"))
+    until(lambda: pid.exists() and pid.read_text().endswith("\n"))
     assert f"Azkaban kills {run}: {azkaban.url}" in do("cancel", run).text
-    wait_for(lambda: do("status", run).value["status"] == "KILLED")
+    until(lambda: do("status", run).value["status"] == "KILLED")
     assert not psutil.pid_exists(int(pid.read_text()))
     nodes = {one["path"]: one["status"] for one in do("status", run).value["nodes"]}
     assert nodes == {"one": "KILLED", "two": "CANCELLED"}
@@ -142,7 +135,7 @@ def test_parameters_and_options_of_a_run_and_of_a_schedule(
     options = ("-p", "date", "a day", "--failure-action", "finishPossible")
     done = do("submit", "nightly.flow", "--run", "--schedule", "--concurrent", "ignore", *options)
     run = done.value["run"]
-    wait_for(lambda: do("status", run).value["ended"] is not None)
+    until(lambda: do("status", run).value["ended"] is not None)
     assert "\nof a day" in do("logs", run, "two").text
     (schedule,) = azkaban.schedules.values()
     assert schedule.fields["flowOverride[date]"] == "a day"
@@ -203,7 +196,7 @@ def test_flow_1_goes_there_as_it_is(azkaban: servers.Azkaban, tmp_path: Path) ->
     done = do("submit", "old", "--run")
     assert (done.value["project"], done.value["flow"]) == ("old", "end")
     run = done.value["run"]
-    wait_for(lambda: do("status", run).value["ended"] is not None)
+    until(lambda: do("status", run).value["ended"] is not None)
     assert do("status", run).value["status"] == "SUCCEEDED"
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -25,13 +24,6 @@ from submarine_zeppelin.interface import (
 from submarine_zeppelin.thrift import BoundSocket, EventClient, protocol
 
 NOTE = "2N8HY5PHA"
-
-
-def wait_for(condition: Callable[[], Any], timeout: float = 60) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def context(paragraph: str = "p1", **more: Any) -> Context:

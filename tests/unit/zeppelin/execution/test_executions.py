@@ -38,8 +38,8 @@ from tests.unit.zeppelin.execution.fake_server import (
     context,
     html,
     running,
-    wait_for,
 )
+from tests.waiting import until
 
 
 class Rig:
@@ -81,7 +81,7 @@ def rig(monkeypatch: pytest.MonkeyPatch) -> Iterator[Rig]:
 def test_repeated_calls_during_a_run_return_the_same_run(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     first = rig.call()
-    wait_for(lambda: rig.interpreter.running)
+    until(lambda: rig.interpreter.running)
     again = [rig.call() for _ in range(5)]
     go.set()
     assert {id(one.result(60)) for one in [first, *again]} == {id(first.result())}
@@ -91,9 +91,9 @@ def test_repeated_calls_during_a_run_return_the_same_run(rig: Rig) -> None:
 def test_a_copy_of_a_note_has_its_own_runs(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     first = rig.call()
-    wait_for(lambda: rig.interpreter.running)
+    until(lambda: rig.interpreter.running)
     copy = rig.call(note_id="2NCOPY")
-    wait_for(lambda: len(rig.interpreter.began) == 2)
+    until(lambda: len(rig.interpreter.began) == 2)
     assert rig.executions.status("p1") == "RUNNING"
     go.set()
     assert first.result(60) == copy.result(60)
@@ -116,7 +116,7 @@ def test_a_run_before_the_first_answer_is_recorded_keeps_the_output(rig: Rig) ->
     rig.interpreter.result = Result(Code.KEEP)
     rig.call().result(60)
     rig.outputs.current(context()).show([html("job")])
-    wait_for(lambda: rig.server.fake.saved.get("p1") == [html("job")])
+    until(lambda: rig.server.fake.saved.get("p1") == [html("job")])
     rig.server.fake.saved["p1"] = []
     assert rig.call().result(60) == Result(Code.KEEP)
     assert rig.server.fake.saved["p1"] == [html("job")]
@@ -148,7 +148,7 @@ def test_another_session_has_its_own_runs(rig: Rig) -> None:
     # A restarted server receives the existing run, also in a new session.
     go = rig.interpreter.hold("p1")
     running = rig.call(text="b")
-    wait_for(lambda: rig.interpreter.running)
+    until(lambda: rig.interpreter.running)
     rig.interpreter = ControlledInterpreter()
     again = rig.call(text="b", recovering=True)
     go.set()
@@ -159,7 +159,7 @@ def test_another_session_has_its_own_runs(rig: Rig) -> None:
 def test_a_restarted_server_receives_the_active_run(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     first = rig.call()
-    wait_for(lambda: rig.interpreter.running)
+    until(lambda: rig.interpreter.running)
     back = rig.call(text="other", recovering=True)
     go.set()
     assert back.result(60) is first.result(60)
@@ -175,10 +175,10 @@ def test_a_restarted_server_receives_the_active_run(rig: Rig) -> None:
 def test_paragraphs_of_a_note_run_in_the_order_of_the_calls(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     calls = [rig.call("p1")]
-    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    until(lambda: rig.executions.status("p1") == "RUNNING")
     for name in ("p2", "p3"):
         calls.append(rig.call(name))
-        wait_for(partial(lambda name: rig.executions.status(name) == "PENDING", name))
+        until(partial(lambda name: rig.executions.status(name) == "PENDING", name))
     assert rig.executions.status("unknown") == "UNKNOWN"
     go.set()
     for call in calls:
@@ -191,11 +191,11 @@ def test_paragraphs_of_a_note_run_in_the_order_of_the_calls(rig: Rig) -> None:
 def test_cancel_ends_a_run_and_later_runs_continue(rig: Rig) -> None:
     first = rig.interpreter.hold("p1")
     calls = [rig.call("p1")]
-    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    until(lambda: rig.executions.status("p1") == "RUNNING")
     calls.append(rig.call("p2"))
-    wait_for(lambda: rig.executions.status("p2") == "PENDING")
+    until(lambda: rig.executions.status("p2") == "PENDING")
     calls.append(rig.call("p3"))
-    wait_for(lambda: rig.executions.status("p3") == "PENDING")
+    until(lambda: rig.executions.status("p3") == "PENDING")
     rig.executions.cancel(rig.interpreter, context("p2"))
     assert calls[1].result(60).code is Code.ERROR
     assert not first.is_set()
@@ -211,14 +211,14 @@ def test_a_run_that_does_not_stop_gets_an_answer(rig: Rig, monkeypatch: pytest.M
     rig.interpreter.ignores_cancel = True
     go = rig.interpreter.hold("p1")
     call = rig.call()
-    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    until(lambda: rig.executions.status("p1") == "RUNNING")
     rig.executions.cancel(rig.interpreter, context("p1"))
     result = call.result(60)
     assert result.code is Code.ERROR
     assert "did not stop" in result.messages[-1].data
     assert rig.executions.busy()
     go.set()
-    wait_for(lambda: not rig.executions.busy())
+    until(lambda: not rig.executions.busy())
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def test_the_number_of_ended_runs_is_limited(rig: Rig, monkeypatch: pytest.Monke
     monkeypatch.setattr(executions, "MAX_ENDED", 5)
     for number in range(20):
         rig.call(f"n{number}").result(60)
-    wait_for(lambda: not rig.executions.busy())
+    until(lambda: not rig.executions.busy())
     assert len(rig.executions._runs) <= 6
     assert len(rig.executions._last) <= 1
 
@@ -278,7 +278,7 @@ def test_each_call_is_answered_in_any_order_of_events(
             pending = [call for name, call in calls if name == "call" and call is not None]
             for call in pending:
                 assert call.result(60).code in Code
-            wait_for(lambda: not rig.executions.busy())
+            until(lambda: not rig.executions.busy())
             assert rig.interpreter.max_parallel <= 1
             assert len(rig.interpreter.began) <= len(pending)
             rig.close()
@@ -302,15 +302,15 @@ def _step(rig: Rig, what: str, paragraph: str, text: str) -> Future[Result] | No
 def test_stop_rejects_new_runs_and_cancels_none(rig: Rig) -> None:
     go = rig.interpreter.hold("p1")
     running_one = rig.call("p1")
-    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    until(lambda: rig.executions.status("p1") == "RUNNING")
     waiting = rig.call("p2")
-    wait_for(lambda: rig.executions.status("p2") == "PENDING")
+    until(lambda: rig.executions.status("p2") == "PENDING")
     rig.executions.stop()
     assert waiting.result(60).code is Code.ERROR
     assert rig.call("p3").result(60).code is Code.ERROR
     go.set()
     assert running_one.result(60).code is Code.SUCCESS
-    wait_for(lambda: not rig.executions.busy())
+    until(lambda: not rig.executions.busy())
     assert rig.interpreter.began == [("p1", "a")]
     assert rig.interpreter.cancelled == []
 
@@ -318,10 +318,10 @@ def test_stop_rejects_new_runs_and_cancels_none(rig: Rig) -> None:
 def test_a_cancel_before_a_close_is_discarded(rig: Rig) -> None:
     rig.interpreter.hold("p1")
     call = rig.call()
-    wait_for(lambda: rig.executions.status("p1") == "RUNNING")
+    until(lambda: rig.executions.status("p1") == "RUNNING")
     rig.executions.cancel(rig.interpreter, context("p1"))
     rig.executions.expect_close(rig.interpreter)
-    wait_for(lambda: not [one for one in threading.enumerate() if one.name == "cancel"])
+    until(lambda: not [one for one in threading.enumerate() if one.name == "cancel"])
     assert rig.interpreter.cancelled == []
     rig.interpreter.hold("p1").set()
     call.result(60)
@@ -345,7 +345,7 @@ def test_a_lost_connection_does_not_lose_the_result(rig: Rig) -> None:
             if listen:
                 return client.interpret("s", "c", "a", wire_context)
             client._send("interpret", sessionId="s", className="c", text="a", context=wire_context)
-            wait_for(lambda: rig.interpreter.running)
+            until(lambda: rig.interpreter.running)
             return None
         finally:
             client.close()
@@ -355,10 +355,10 @@ def test_a_lost_connection_does_not_lose_the_result(rig: Rig) -> None:
     again = ThreadPoolExecutor(1).submit(call_server, listen=False)  # lost during the run
     again.result(60)
     go.set()
-    wait_for(lambda: not rig.executions.busy())
+    until(lambda: not rig.executions.busy())
     assert call_server(listen=True).msg[0].data == "done"  # was lost before the answer
     assert len(rig.interpreter.began) == 1
-    wait_for(lambda: all(one.delivered for one in rig.executions._runs.values()))
+    until(lambda: all(one.delivered for one in rig.executions._runs.values()))
     assert call_server(listen=True).msg[0].data == "done"  # a new run by the user
     assert len(rig.interpreter.began) == 2
     server.stop()
@@ -368,6 +368,4 @@ def test_threads_of_runs_end(rig: Rig) -> None:
     for _ in range(3):
         rig.call().result(60)
         rig.executions.result_sent(rig.last, delivered=True)
-    wait_for(
-        lambda: not [one for one in threading.enumerate() if one.name.startswith("paragraph-")]
-    )
+    until(lambda: not [one for one in threading.enumerate() if one.name.startswith("paragraph-")])

@@ -20,7 +20,8 @@ from submarine_zeppelin.interface import (
     last_lines,
     output_limit,
 )
-from tests.unit.zeppelin.execution.fake_server import context, html, running, wait_for
+from tests.unit.zeppelin.execution.fake_server import context, html, running
+from tests.waiting import until
 
 
 def text(data: str) -> Message:
@@ -33,13 +34,13 @@ def test_contents_are_saved_and_only_changes_are_sent() -> None:
         one = outputs.begin(context())
         one.clear()
         one.show([html("a"), html("b")])
-        wait_for(lambda: server.fake.saved.get("p1") == [html("a"), html("b")])
+        until(lambda: server.fake.saved.get("p1") == [html("a"), html("b")])
         server.fake.calls.clear()
         one.show([html("a"), html("c")])
-        wait_for(lambda: server.fake.saved["p1"] == [html("a"), html("c")])
+        until(lambda: server.fake.saved["p1"] == [html("a"), html("c")])
         assert server.fake.calls == [("update", "p1", 1, "c"), ("checkpoint", "p1")]
         one.show([html("d")])
-        wait_for(lambda: server.fake.saved["p1"] == [html("d")])
+        until(lambda: server.fake.saved["p1"] == [html("d")])
 
 
 def test_many_lines_are_sent_in_few_calls() -> None:
@@ -63,9 +64,9 @@ def test_streamed_text_is_appended_and_saved_during_a_run(
     with running() as server:
         one = OutputWriter(server.events).begin(context())
         one.append("a\n")
-        wait_for(lambda: server.fake.shown.get("p1") == [text("a\n")])
+        until(lambda: server.fake.shown.get("p1") == [text("a\n")])
         one.append("b\n")
-        wait_for(lambda: server.fake.saved.get("p1") == [text("a\nb\n")])
+        until(lambda: server.fake.saved.get("p1") == [text("a\nb\n")])
 
 
 def test_waiting_outputs_are_sent_before_the_process_ends(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,13 +84,13 @@ def test_updates_after_a_result_send_all_contents() -> None:
         outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a"), html("b")])
-        wait_for(lambda: "p1" in server.fake.saved)
+        until(lambda: "p1" in server.fake.saved)
         outputs.finish_run(one, Result(Code.SUCCESS, (html("x"), html("y"))))
         server.fake.calls.clear()
         outputs.finish(one)
         assert server.fake.calls == []
         one.show([html("x"), html("z")])
-        wait_for(lambda: server.fake.saved["p1"] == [html("x"), html("z")])
+        until(lambda: server.fake.saved["p1"] == [html("x"), html("z")])
 
 
 def test_an_error_without_messages_keeps_the_output() -> None:
@@ -105,10 +106,10 @@ def test_writes_to_a_deleted_paragraph_raise() -> None:
         outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a")])
-        wait_for(lambda: server.fake.saved.get("p1"))
+        until(lambda: server.fake.saved.get("p1"))
         server.fake.deleted.add("p1")
         one.show([html("b")])
-        wait_for(lambda: one.closed)
+        until(lambda: one.closed)
         with pytest.raises(ParagraphGoneError, match="p1"):
             one.show([html("c")])
         with pytest.raises(ParagraphGoneError):
@@ -125,7 +126,7 @@ def test_rejected_updates_of_a_paragraph_are_retried(
         one = OutputWriter(server.events).begin(context())
         server.fake.refuse = 2
         one.show([html("a")])
-        wait_for(lambda: server.fake.saved.get("p1") == [html("a")])
+        until(lambda: server.fake.saved.get("p1") == [html("a")])
 
 
 def test_a_later_run_closes_the_output_of_the_earlier_one() -> None:
@@ -143,14 +144,14 @@ def test_all_outputs_are_sent_to_a_restarted_server() -> None:
         outputs = OutputWriter(server.events)
         one = outputs.begin(context())
         one.show([html("a")])
-        wait_for(lambda: server.fake.saved.get("p1"))
+        until(lambda: server.fake.saved.get("p1"))
         server.stop()
         server.fake.saved.clear()
         server.fake.shown.clear()
         one.show([html("b")])
         server.restart()
         outputs.resend_all()
-        wait_for(lambda: server.fake.saved.get("p1") == [html("b")])
+        until(lambda: server.fake.saved.get("p1") == [html("b")])
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc", "//h", ""])
@@ -172,7 +173,7 @@ def test_concurrent_writes_end_with_the_last_one() -> None:
         for thread in threads:
             thread.join()
         one.show([html("last")])
-        wait_for(lambda: server.fake.saved.get("p1") == [html("last")])
+        until(lambda: server.fake.saved.get("p1") == [html("last")])
         time.sleep(0)
         assert server.fake.shown["p1"] == [html("last")]
 

@@ -22,7 +22,7 @@ from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.service.arguments import parse
 from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, ProcessShutdown
 from submarine_zeppelin.service.log import MASK, SecretsMask, set_up_logging
-from tests.unit.zeppelin.execution.fake_server import wait_for
+from tests.waiting import until
 
 RUNNER = [sys.executable, "-m", "submarine_zeppelin"]
 COMMAND = ["-d", "/", "-c", "127.0.0.1", "-i", "group"]
@@ -45,14 +45,14 @@ def test_process_starts_without_large_libraries_and_shuts_down(tmp_path: Path) -
         for library in ("numpy", "hdfs_native", "grpc", "cryptography"):
             assert f"/{library}" not in mapped
         started.client.shutdown()
-        wait_for(lambda: not alive(started.pid))
+        until(lambda: not alive(started.pid))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_process_ends_on_signals(number: signal.Signals) -> None:
     with start_trial_process(RUNNER) as started:
         os.kill(started.pid, number)
-        wait_for(lambda: not alive(started.pid))
+        until(lambda: not alive(started.pid))
 
 
 def test_process_ends_with_its_parent() -> None:
@@ -64,7 +64,7 @@ def test_process_ends_with_its_parent() -> None:
         child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
         assert alive(child)
         os.kill(started.pid, signal.SIGKILL)
-        wait_for(lambda: not alive(child))
+        until(lambda: not alive(child))
 
 
 def test_process_with_recovery_survives_its_parent() -> None:
@@ -78,7 +78,7 @@ def test_process_with_recovery_survives_its_parent() -> None:
         assert started.client.getStatus("s", "p") == "UNKNOWN"
         assert alive(child)
         os.kill(child, signal.SIGTERM)
-        wait_for(lambda: not alive(child))
+        until(lambda: not alive(child))
 
 
 def test_a_port_range_without_free_ports_is_reported() -> None:
