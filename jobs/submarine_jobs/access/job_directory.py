@@ -15,7 +15,8 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobSpec
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import Event, JobRecord, event_json
+from submarine_runtime.protocol.record import Event, JobRecord
+from submarine_runtime.protocol.serialization import from_json, to_json
 
 #: Limits for reading a job directory, whose files the job can write, in bytes; listed in
 #: docs/job-directory.md.
@@ -150,7 +151,7 @@ class JobDirectory:
 
     def publish_events(self, writer: str, number: int, events: list[Event]) -> None:
         """Write a segment of the event list."""
-        lines = b"".join(json.dumps(event_json(event)).encode() + b"\n" for event in events)
+        lines = b"".join(json.dumps(to_json(event)).encode() + b"\n" for event in events)
         self.storage.publish(self.file(layout.event_segment(writer, number)), lines)
 
 
@@ -158,7 +159,7 @@ def _event(line: bytes) -> Event | None:
     if not line or len(line) > MAX_EVENT:
         return None
     try:
-        return Event.from_json(json.loads(line))
+        return from_json(Event, json.loads(line))
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return None
 

@@ -41,6 +41,7 @@ from submarine_jobs.tracking import (
     with_owner,
 )
 from submarine_runtime.protocol.record import Event, JobRecord
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
 
 if TYPE_CHECKING:
@@ -345,7 +346,7 @@ class WatchedJob:
     def handle_line(self, line: Mapping[str, Any]) -> bool:
         """Handle a line of type log, skip or event; return whether the view has changed."""
         if line["type"] == "event":
-            return self.events.add(Event.from_json(line["event"]))
+            return self.events.add(from_json(Event, line["event"]))
         key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
         if line["type"] == "skip":
             self.position.move(key, max(int(line["to"]), self.position.of(key)))

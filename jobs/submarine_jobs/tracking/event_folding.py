@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State, may_follow
 
 
@@ -31,9 +31,10 @@ def fold(record: JobRecord, events: Iterable[Event]) -> JobRecord:
 
 def _merge_phases(record: JobRecord, raw: Any) -> None:
     for item in raw if isinstance(raw, list) else ():
-        if not isinstance(item, Mapping) or "name" not in item or "start" not in item:
+        try:
+            phase = from_json(Phase, item)
+        except ValueError:
             continue
-        phase = Phase(**known_fields(Phase, item))
         record.phases = [old for old in record.phases if old.name != phase.name]
         record.phases.append(phase)
 
@@ -43,8 +44,8 @@ def _merge_task(record: JobRecord, event: Event) -> None:
     if not isinstance(raw, Mapping) or not isinstance(raw.get("task"), str):
         return
     try:
-        task = TaskRecord.from_json(raw)
-    except (TypeError, ValueError):
+        task = from_json(TaskRecord, raw)
+    except ValueError:
         return
     record.tasks = [old for old in record.tasks if old.task != task.task]
     record.tasks.append(task)

@@ -27,6 +27,7 @@ from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.reporter import Reporter
 from submarine_runtime.coordinator.server import Connection
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.translation import _
 
 
@@ -88,7 +89,7 @@ class ActionExecutor:
             return  # The agent receives the order when it connects again.
         # All tasks of a gang receive the same members: encode them once.
         if action.members is not self._encoded_members[0]:
-            encoded = json.dumps([member.to_json() for member in action.members])
+            encoded = json.dumps(to_json(action.members))
             self._encoded_members = (action.members, encoded)
         line = (
             f'{{"type":"start","epoch":{action.epoch},"attempt":{action.attempt},'

@@ -54,10 +54,9 @@ From the coordinator:
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.spec import Role
 
 PROTOCOL = "submarine-link"
@@ -90,17 +89,6 @@ class Member:
     kind: str = "tracked"
     processes: int = 1
     extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Member:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known_fields(cls, data)
-        values["ports"] = tuple(int(port) for port in data.get("ports") or ())
-        return cls(**values)
 
 
 def expected_members(roles: Sequence[Role]) -> list[Member]:

@@ -6,12 +6,12 @@ The same form is used by ``GET /v1/status`` of a running agent, ``record.json`` 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Mapping
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.serialization import from_json, to_json
 from submarine_runtime.protocol.states import State
 
 #: Names of phases. ``queue`` ends when the container of the application master is on its node;
@@ -57,14 +57,6 @@ class Event:
     task: str | None = None
     data: dict[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Event:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known_fields(cls, data)
-        values["state"] = _state(data.get("state"))
-        values["reason"] = _reason(data.get("reason"))
-        return cls(**values)
-
 
 @dataclass
 class TaskRecord:
@@ -109,14 +101,6 @@ class TaskRecord:
     reason: EndReason | None = None
     detail: str = ""
     network: str | None = None
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TaskRecord:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known_fields(cls, data)
-        values["state"] = _state(data.get("state")) or State.PENDING
-        values["reason"] = _reason(data.get("reason"))
-        return cls(**values)
 
 
 @dataclass
@@ -200,7 +184,7 @@ class JobRecord:
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values; enum members become their values."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = to_json(self)
         return plain
 
     @classmethod
@@ -218,45 +202,7 @@ class JobRecord:
                 f"job record version {version} is newer than this Submarine reads "
                 f"({PROTOCOL_VERSION}); upgrade jupyter-submarine"
             )
-        values = known_fields(cls, data)
-        try:
-            values["state"] = State(data["state"])
-            values["reason"] = _reason(data.get("reason"))
-            values["phases"] = [Phase(**known_fields(Phase, p)) for p in data.get("phases") or []]
-            values["tasks"] = [TaskRecord.from_json(t) for t in data.get("tasks") or []]
-            values["events"] = [Event.from_json(e) for e in data.get("events") or []]
-            values["outputs"] = [
-                Output(**known_fields(Output, o)) for o in data.get("outputs") or []
-            ]
-            failure = data.get("failure")
-            values["failure"] = Failure.from_json(failure) if failure else None
-            return cls(**values)
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise ValueError(f"job record has the wrong form: {exc}") from exc
-
-
-def event_json(event: Event) -> dict[str, Any]:
-    """Return one event as plain JSON values."""
-    plain: dict[str, Any] = _plain(asdict(event))
-    return plain
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (State, EndReason)):
-        return value.value
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value
-
-
-def _state(word: Any) -> State | None:
-    return None if word is None else State(word)
-
-
-def _reason(word: Any) -> EndReason | None:
-    return None if word is None else EndReason(word)
+        return from_json(cls, data)
 
 
 @dataclass
@@ -280,12 +226,3 @@ class Failure:
     message: str
     frames: list[TracebackFrame] = field(default_factory=list)
     text: str = ""
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Failure:
-        """Read what ``to_json`` wrote; unknown fields are ignored."""
-        values = known_fields(cls, data)
-        values["frames"] = [
-            TracebackFrame(**known_fields(TracebackFrame, f)) for f in data.get("frames") or []
-        ]
-        return cls(**values)

@@ -1,7 +1,8 @@
 """Convert dataclasses to plain JSON values and back.
 
 The declared types of the fields are the schema: ``str``, ``int``, ``float``, ``bool``, ``Any``,
-enums, dataclasses, ``list[X]``, ``tuple[X, ...]``, ``dict[str, X]``, ``Mapping[str, X]`` and
+enums, dataclasses, ``list[X]``, ``Sequence[X]``,
+``tuple[X, ...]``, ``dict[str, X]``, ``Mapping[str, X]`` and
 ``X | None``. They are read as text, because Python 3.8 cannot evaluate ``list[str]`` or
 ``str | None``. A class in an annotation is looked up in the module of the dataclass.
 """

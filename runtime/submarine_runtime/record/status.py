@@ -18,8 +18,8 @@ from submarine_runtime.protocol.record import (
     Output,
     Phase,
     TaskRecord,
-    event_json,
 )
+from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.protocol.states import State, may_follow
 
 #: Maximum number of events; a repeated error must not add many.
@@ -197,13 +197,13 @@ class Status:
             finally:
                 self._record.events = kept
             if events:
-                plain["events"] = [event_json(event) for event in kept]
+                plain["events"] = [to_json(event) for event in kept]
             return plain
 
     def events_after(self, count: int) -> list[dict[str, Any]]:
         """Return events with a sequence number of at least ``count``, as plain JSON values."""
         with self._lock:
-            return [event_json(event) for event in self._record.events[max(0, count) :]]
+            return [to_json(event) for event in self._record.events[max(0, count) :]]
 
     @property
     def event_count(self) -> int:

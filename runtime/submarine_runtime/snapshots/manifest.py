@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Any, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Mapping, Sequence
 
-from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.protocol.serialization import from_json, to_json
 
 MANIFEST_VERSION = 1
 
@@ -63,7 +63,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """Return JSON."""
-        return json.dumps(asdict(self)).encode()
+        return json.dumps(to_json(self)).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
@@ -75,23 +75,14 @@ class Manifest:
             If it is malformed, of a newer version, or has a path outside the directory.
         """
         try:
-            raw: dict[str, Any] = json.loads(data)
-            values = known_fields(cls, raw)
-            values["files"] = tuple(
-                ManifestEntry(**known_fields(ManifestEntry, item)) for item in raw["files"]
-            )
-            steps = dict(raw.get("steps") or {})
-            values["steps"] = {str(name): [int(n) for n in step] for name, step in steps.items()}
-            values["round"] = int(raw.get("round") or 0)
-            values["answered"] = int(raw.get("answered") or 0)
-            manifest = cls(**values)
-            if int(manifest.version) > MANIFEST_VERSION:
-                raise ValueError(f"it is of version {manifest.version}, newer than this agent's")
-            for file in manifest.files:
-                if not (is_below(file.path) and (not file.data or is_below(file.data))):
-                    raise ValueError(f"it names {file.path[:200]!r}, which is no path below it")
-        except (KeyError, TypeError, AttributeError, RecursionError) as exc:
+            manifest = from_json(cls, json.loads(data))
+        except (ValueError, RecursionError) as exc:
             raise ValueError(f"it has the wrong form: {exc}") from exc
+        if manifest.version > MANIFEST_VERSION:
+            raise ValueError(f"it is of version {manifest.version}, newer than this agent's")
+        for file in manifest.files:
+            if not (is_below(file.path) and (not file.data or is_below(file.data))):
+                raise ValueError(f"it names {file.path[:200]!r}, which is no path below it")
         return manifest
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from submarine_jobs.access.credentials import JobSecret
 from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol.serialization import to_json
 from tests.waiting import PATIENCE
 
 Line = dict[str, Any]
@@ -123,7 +124,7 @@ class PlayedCoordinator:
     def start(self, *members: Member, epoch: int = 1, attempt: int = 1, **fields: Any) -> None:
         """Order a start, of a gang of one unless told otherwise."""
         gang = members or (Member("worker:0", "worker", 0, "127.0.0.1", "127.0.0.1", (4711,)),)
-        listed = [member.to_json() for member in gang]
+        listed = to_json(gang)
         self.say("start", epoch=epoch, attempt=attempt, members=listed, **fields)
 
     def wait(

@@ -121,7 +121,8 @@ def test_earlier_attempts_are_read_from_the_job_directory(tmp_path: Path) -> Non
         {"kind": "task", "data": {"task": task}},
         {"kind": "task", "data": {"task": ended, "logs": {"worker:0/e3-a1/stdout": 5}}},
         {"kind": "warning", "detail": "No step is common.", "data": {"of": "restore_point"}},
-        {"kind": "warning", "detail": "Something else.", "data": ["of"]},
+        {"kind": "warning", "detail": "Something else.", "data": {"of": 3}},
+        {"kind": "warning", "detail": "Not an event.", "data": ["of"]},
     ]
     words = {"time": 1.0, "writer": "coordinator-1"}
     lines = [json.dumps({"seq": n, **words, **event}) for n, event in enumerate(events)]

@@ -81,7 +81,7 @@ def test_the_first_start_from_a_job_or_a_path_has_a_restore_point(where: str) ->
         assert start.restore is not None
         assert start.restore["part"]["snapshot"]["number"] == 7
     note = next(note for note in sim.notes if note.kind == "restore_point")
-    assert (note.data["rule"], note.data["step"]) == ("own", (7,))
+    assert (note.data["rule"], note.data["step"]) == ("own", [7])
 
 
 def test_programs_start_after_the_choice_of_the_restore_point() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict
 from typing import Any, Mapping
 
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.serialization import to_json
 
 #: Failures that a restart of the program would repeat.
 PERMANENT = frozenset(
@@ -46,7 +46,7 @@ def ended_line(
         "detail": ending.detail[:2000],
         "exit_code": ending.exit_code,
         "signal": ending.signal,
-        "failure": asdict(ending.failure) if ending.failure is not None else None,
+        "failure": to_json(ending.failure),
         "logs": dict(logs),
         "finished": time.time(),
         "retry": "no" if is_permanent(ending) else "yes",

@@ -23,6 +23,7 @@ from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.storage import Scratch, Store, wait_sentence
 from submarine_runtime.translation import _
 
@@ -80,7 +81,7 @@ class TaskRun:
         self._stop_reason: str | None = None
         self._syncing: threading.Thread | None = None
         self._saving: OutputSaver | None = None
-        self._members = members = [Member.from_json(item) for item in order.get("members") or []]
+        self._members = members = [from_json(Member, item) for item in order.get("members") or []]
         config = replace(context.config, epoch=self.epoch, attempt=self.attempt_number)
         self._tasks = sum(member.role == config.role for member in members)
         logs = context.logs.begin(self.epoch, self.attempt_number)

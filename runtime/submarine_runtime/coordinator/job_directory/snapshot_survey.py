@@ -28,6 +28,7 @@ from submarine_runtime.coordinator.machine import (
     choose_restore_point,
 )
 from submarine_runtime.protocol import layout
+from submarine_runtime.protocol.serialization import from_json, to_json
 from submarine_runtime.snapshots import (
     StoredFiles,
     base_of,
@@ -101,7 +102,7 @@ def _published(store: Store, job: str, epoch: int) -> RestorePoint | None:
     name = point_name(epoch)
     data = store.read(f"{job}/{name}" if job else name)
     with suppress(ValueError):  # Written by another version: choose again.
-        return None if data is None else RestorePoint.from_json(json.loads(data))
+        return None if data is None else from_json(RestorePoint, json.loads(data))
     return None
 
 
@@ -179,7 +180,7 @@ def _of_task(
     if part is not None and (found or part.snapshot.task == task):
         chosen = part.snapshot if part.snapshot.job or not job else replace(part.snapshot, job=job)
         with suppress(NotFoundError):
-            files = chosen_snapshot(store, chosen.to_json())
+            files = chosen_snapshot(store, to_json(chosen))
             snapshot = _with_files(store, chosen, files)
             found.insert(0, replace(snapshot, round=FIRST_ROUND))
     if record:

@@ -21,7 +21,8 @@ from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
 from submarine_runtime.coordinator.server import client_context
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.record import Event, event_json
+from submarine_runtime.protocol.record import Event
+from submarine_runtime.protocol.serialization import from_json, to_json
 from submarine_runtime.storage import (
     Store,
     StoreError,
@@ -106,7 +107,7 @@ class EarlierAttempts:
     def add_line(self, line: bytes) -> None:
         """Add an event from a line of an event file."""
         try:
-            event = Event.from_json(json.loads(line))
+            event = from_json(Event, json.loads(line))
             data = event.data or {}
             self.events.append(event)
             self.epoch = max(self.epoch, int(data.get("epoch") or 0))
@@ -123,7 +124,7 @@ class EarlierAttempts:
 
     def save(self, directory: str) -> None:
         """Write a copy to the working directory; errors are ignored."""
-        content = {**vars(self), "events": [event_json(event) for event in self.events]}
+        content = {**vars(self), "events": [to_json(event) for event in self.events]}
         path = os.path.join(directory, EARLIER_FILE)
         with suppress(OSError):
             with open(path + ".new", "w", encoding="utf-8") as file:
@@ -136,7 +137,7 @@ class EarlierAttempts:
         try:
             with open(os.path.join(directory, EARLIER_FILE), encoding="utf-8") as file:
                 content = json.load(file)
-            content["events"] = [Event.from_json(event) for event in content["events"]]
+            content["events"] = [from_json(Event, event) for event in content["events"]]
             return cls(**content)
         except (OSError, ValueError, KeyError, TypeError):
             return None

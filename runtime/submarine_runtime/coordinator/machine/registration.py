@@ -5,6 +5,7 @@ The functions change a ``JobState`` and add to its actions.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.machine import restore_state
@@ -74,7 +75,7 @@ def ports_reserved(job: JobState, event: Event, now: float) -> None:
     task = task_of_seat(job, event)
     if task is not None and task.member is not None:
         task.ports_requested = False
-        task.member = Member(**{**task.member.to_json(), "ports": port_numbers(event)})
+        task.member = replace(task.member, ports=port_numbers(event))
 
 
 def register_agent(job: JobState, event: Event, now: float) -> None:

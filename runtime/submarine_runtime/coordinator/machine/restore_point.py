@@ -9,11 +9,11 @@ snapshot (``chief``), or every task restores its own files of one common step or
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
-from submarine_runtime.protocol.fields import known_fields
+from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.translation import _, ngettext
 
 #: Training progress at which a file was written: one number or several, the most significant first.
@@ -80,8 +80,8 @@ class Snapshot:
     answered: int = 0
     files: tuple[str, ...] = ()
     digests: Mapping[str, int] = field(default_factory=dict)
-    steps: Mapping[str, Step] = field(default_factory=dict)
-    until: Step | None = None
+    steps: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    until: tuple[int, ...] | None = None
 
     @property
     def key(self) -> tuple[str, str, str, int, int, int]:
@@ -101,38 +101,6 @@ class Snapshot:
             number=self.number, task=self.task, epoch=self.epoch, attempt=self.attempt
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Snapshot:
-        """Read what ``to_json`` wrote; unknown fields are ignored.
-
-        Raises
-        ------
-        ValueError
-            If a field has the wrong form.
-        """
-        try:
-            values = known_fields(cls, data)
-            values["task"] = str(data["task"])
-            for name in ("epoch", "attempt", "number", "round", "answered"):
-                values[name] = int(data.get(name) or 0)
-            values["files"] = tuple(str(name) for name in data.get("files") or ())
-            values["digests"] = {str(k): int(v) for k, v in dict(data.get("digests") or {}).items()}
-            steps = dict(data.get("steps") or {})
-            values["steps"] = {str(name): _step(step) for name, step in steps.items()}
-            until = data.get("until")
-            values["until"] = None if until is None else _step(until)
-            return cls(**values)
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise ValueError(f"a snapshot has the wrong form: {exc}") from exc
-
-
-def _step(value: Any) -> Step:
-    return tuple(int(number) for number in value)
-
 
 @dataclass(frozen=True)
 class TaskRestore:
@@ -141,16 +109,9 @@ class TaskRestore:
     snapshot: Snapshot
     left_out: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON values; the names of the files are not part of it."""
-        plain = replace(self.snapshot, files=(), digests={}, steps={}).to_json()
-        return {"snapshot": plain, "left_out": list(self.left_out)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> TaskRestore:
-        """Read what ``to_json`` wrote; raises ValueError where it has the wrong form."""
-        left_out = tuple(str(name) for name in data.get("left_out") or ())
-        return cls(Snapshot.from_json(data["snapshot"]), left_out)
+    def without_files(self) -> TaskRestore:
+        """Return it without the names of the files."""
+        return replace(self, snapshot=replace(self.snapshot, files=(), digests={}, steps={}))
 
 
 @dataclass(frozen=True)
@@ -178,7 +139,7 @@ class RestorePoint:
     """
 
     rule: str = "none"
-    step: Step | None = None
+    step: tuple[int, ...] | None = None
     round: int | None = None
     source: str = ""
     parts: Mapping[str, TaskRestore] = field(default_factory=dict)
@@ -208,33 +169,10 @@ class RestorePoint:
         return _("Each task restores its own files{at} (rule own).").format(at=at)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON values."""
-        parts = {task: part.to_json() for task, part in self.parts.items()}
-        return {**asdict(replace(self, parts={})), "parts": parts}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> RestorePoint:
-        """Read what ``to_json`` wrote; unknown fields are ignored.
-
-        Raises
-        ------
-        ValueError
-            If a field has the wrong form.
-        """
-        try:
-            values = known_fields(cls, data)
-            step = data.get("step")
-            values["step"] = None if step is None else _step(step)
-            parts = dict(data.get("parts") or {})
-            values["parts"] = {
-                str(task): TaskRestore.from_json(part) for task, part in parts.items()
-            }
-            values["warnings"] = tuple(str(sentence) for sentence in data.get("warnings") or ())
-            changing = dict(data.get("changing") or {})
-            values["changing"] = {str(shape): _step(found) for shape, found in changing.items()}
-            return cls(**values)
-        except (KeyError, TypeError, AttributeError) as exc:
-            raise ValueError(f"a restore point has the wrong form: {exc}") from exc
+        """Return plain JSON values; the names of the files are not part of it."""
+        parts = {task: part.without_files() for task, part in self.parts.items()}
+        plain: dict[str, Any] = to_json(replace(self, parts=parts))
+        return plain
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ from submarine_runtime.coordinator.machine.state import (
 )
 from submarine_runtime.frameworks import EVALUATOR
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol.serialization import from_json, to_json
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
@@ -90,7 +91,7 @@ def restore_point_chosen(job: JobState, event: Event, now: float) -> None:
     restore = job.restore
     if event.get("epoch") != job.epoch or restore.epoch == job.epoch:
         return
-    choice = RestorePoint.from_json(event["choice"])
+    choice = from_json(RestorePoint, event["choice"])
     job.restore = RestoreState(job.epoch, choice, damaged=restore.damaged)
     if job.verdict is not None:
         return
@@ -125,7 +126,7 @@ def restore_order(job: JobState, task: Task) -> dict[str, Any] | None:
     part = None
     if restore.epoch == task.epoch:
         own_part = restore.choice.parts.get(task.name)
-        part = own_part.to_json() if own_part is not None else None
+        part = to_json(own_part.without_files()) if own_part is not None else None
     first = task.epoch == 1 and restore.epoch != 1
     if task.attempt > 1 or not takes_part(task):
         if first and task.attempt == 1:
@@ -171,14 +172,15 @@ def snapshot_reported(job: JobState, task: Task, event: Event, now: float) -> No
     snapshots = restore.reports.setdefault(task.name, [])
     if "number" in event:
         digests = dict(event.get("digests") or {})
-        snapshot = Snapshot.from_json(
+        snapshot = from_json(
+            Snapshot,
             {
                 "task": task.name,
                 "epoch": task.epoch,
                 "attempt": task.attempt,
                 "files": list(digests),
                 **{key: event[key] for key in ("number", "round", "digests", "steps")},
-            }
+            },
         )
         snapshots.append(snapshot)
         answers = restore.completed.get(task.name, FIRST_ROUND) < restore.round

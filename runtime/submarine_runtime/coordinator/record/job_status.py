@@ -12,7 +12,6 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.coordinator.record.journal import Journal
 from submarine_runtime.coordinator.record.resource_hints import job_hints
-from submarine_runtime.protocol.fields import known_fields
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
@@ -22,8 +21,8 @@ from submarine_runtime.protocol.record import (
     JobRecord,
     Output,
     TaskRecord,
-    event_json,
 )
+from submarine_runtime.protocol.serialization import from_json, to_json
 from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_UNSAVED, Status, unsaved_sentences
 from submarine_runtime.translation import _
@@ -87,9 +86,9 @@ class JobStatus(Status):
             self._restore_events(shipped)
 
     def _restore_events(self, shipped: Sequence[Event]) -> None:
-        events = [Event.from_json(entry) for entry in self._event_file.entries()]
+        events = [from_json(Event, entry) for entry in self._event_file.entries()]
         for event in shipped[len(events) :]:
-            self._event_file.append(event_json(event))
+            self._event_file.append(to_json(event))
             events.append(event)
         self.restored_events = len(events)
         for event in events:
@@ -151,7 +150,7 @@ class JobStatus(Status):
                 dict(data or {}),
             )
             record.events.append(event)
-            self._event_file.append(event_json(event))
+            self._event_file.append(to_json(event))
             self.unpublished = True
         self._update_phases(state, now, kind)
 
@@ -176,8 +175,7 @@ class JobStatus(Status):
     def task_json(self, name: str) -> dict[str, Any]:
         """Return a task's record as JSON values."""
         with self._lock:
-            record = JobRecord("x-20200101-0000", "x", State.PENDING, tasks=[self._by_name[name]])
-            plain: dict[str, Any] = record.to_json()["tasks"][0]
+            plain: dict[str, Any] = to_json(self._by_name[name])
             return plain
 
     def log_lengths(self, name: str, message: Mapping[str, Any]) -> dict[str, int]:
@@ -196,7 +194,7 @@ class JobStatus(Status):
             self._record.logs.update(self.log_lengths(name, message))
             for raw in _list(message.get("outputs")):
                 if isinstance(raw, Mapping) and len(self._record.outputs) < MAX_OUTPUTS:
-                    output = Output(**known_fields(Output, raw))
+                    output = from_json(Output, raw)
                     same = [o for o in self._record.outputs if o.path == output.path]
                     for old in same:
                         self._record.outputs.remove(old)
@@ -229,7 +227,7 @@ class JobStatus(Status):
         parsed = None
         if failure:
             try:
-                parsed = Failure.from_json(failure)
+                parsed = from_json(Failure, failure)
             except (TypeError, KeyError, ValueError, AttributeError):
                 parsed = None
         self.set_record(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -10,6 +11,7 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs import display
 from submarine_jobs.model import JobView
 from submarine_jobs.text import escape_html, one_line, printable, web_link
+from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import (
     Event,
@@ -107,45 +109,36 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-FIELDS = {
-    name: JSON
-    for name in JobRecord.__dataclass_fields__
-    if name not in ("state", "version", "reason", "events", "phases", "tasks", "outputs", "failure")
-}
-OBJECTS = {
-    "phases": st.fixed_dictionaries({"name": JSON, "start": JSON, "end": JSON}),
-    "tasks": st.fixed_dictionaries(
-        {name: JSON for name in TaskRecord.__dataclass_fields__ if name not in ("state", "reason")}
-    ),
-    "outputs": st.fixed_dictionaries({"path": JSON, "size": JSON}),
-}
-FAILURE = st.fixed_dictionaries(
-    {
-        "type": JSON,
-        "message": JSON,
-        "frames": st.lists(
-            st.fixed_dictionaries(
-                {"file": JSON, "line": JSON, "code": JSON, "cell": JSON, "cell_line": JSON}
-            ),
-            max_size=3,
-        ),
-    }
-)
+
+
+def _any(cls: type[Any], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Instances of a dataclass whose fields have any values of their types."""
+    inferred: dict[str, Any] = dict.fromkeys(cls.__dataclass_fields__, ...)
+    return st.builds(cls, **{**inferred, **fields})
+
+
+OBJECTS = st.dictionaries(st.text(max_size=5), JSON, max_size=3)
+RECORDS = _any(
+    JobRecord,
+    version=st.just(PROTOCOL_VERSION),
+    phases=st.lists(_any(Phase), max_size=3),
+    tasks=st.lists(_any(TaskRecord), max_size=3),
+    events=st.lists(_any(Event, data=OBJECTS), max_size=3),
+    resources=OBJECTS | st.fixed_dictionaries({"requested": JSON, "used": JSON}),
+).map(JobRecord.to_json)
 
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.fixed_dictionaries(
-        {
-            **FIELDS,
-            **{name: st.lists(item, max_size=3) for name, item in OBJECTS.items()},
-            "failure": FAILURE,
-            "state": st.sampled_from([state.value for state in State]),
-        }
-    )
+    RECORDS, st.dictionaries(st.sampled_from([*JobRecord.__dataclass_fields__]), JSON, max_size=2)
 )
-def test_any_types_in_a_record_can_be_shown(sent: dict[str, object]) -> None:
+def test_any_record_is_shown_or_refused(sent: dict[str, object], wrong: dict[str, object]) -> None:
     check_all(JobView(JobRecord.from_json(sent)))
+    try:
+        record = JobRecord.from_json({**sent, **wrong})
+    except ValueError:
+        return
+    check_all(JobView(record))
 
 
 @given(st.text(max_size=200), st.integers(0, 50))
