@@ -15,6 +15,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
@@ -1069,6 +1070,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             if name.startswith(("SUBMARINE_", "HADOOP_", "JUPYTER_", "YARN_")):
                 patch.delenv(name)
         patch.chdir(here)
+        patch.setattr(sys, "prefix", str(here / "prefix"))  # `kernel install` writes below it.
         patch.setenv("HOME", str(here / "home"))
         patch.setenv("XDG_CONFIG_HOME", str(here / "config"))
         patch.setenv("XDG_DATA_HOME", str(here / "data"))
