@@ -115,7 +115,7 @@ class SubmarineMagics:
         return self._command(line, None)
 
     def collect_tagged(self, execution: Execution) -> None:
-        """Collect a cell with a tag of Submarine or with ``%%writefile``; the cell runs anyway."""
+        """Collect a cell with a tag of Submarine or with ``%%writefile``. It also runs as usual."""
         marked = parse_cell(execution.source)
         if marked is not None and marked.write_mode:
             self._collect_written(execution)

@@ -1,4 +1,4 @@
-"""Run a real Hadoop cluster on this machine, for trying things out and for tests.
+"""Run a real Hadoop cluster on this machine, for experiments and tests.
 
 Hadoop's own daemons (NameNode, DataNode, ResourceManager, NodeManager, JobHistoryServer) run as
 processes of the current user on free loopback ports. They form a named cluster that continues to

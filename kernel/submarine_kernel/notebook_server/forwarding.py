@@ -1,4 +1,4 @@
-"""``--forward``: a port of this machine that is connected to the application by the job's port.
+"""``--forward``: forward a port of this machine to the application through the job's port.
 
 It is for browsers that cannot reach the node, or that do not accept a self-signed certificate.
 """

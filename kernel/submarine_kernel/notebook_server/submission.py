@@ -45,7 +45,7 @@ class NotebookRequest:
     idle
         Seconds without use after which the application ends; 0 for no limit.
     previous
-        A job whose notebooks are available at the start.
+        Job id of an earlier notebook server. Its notebooks are available at the start.
     """
 
     app: str

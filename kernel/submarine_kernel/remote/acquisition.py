@@ -41,8 +41,8 @@ async def get_kernel(
     Parameters
     ----------
     before
-        Connection of the previous kernel, whose clients continue with the same sockets and key. If
-        it is empty, an orphan may be taken over.
+        Connection of the previous kernel. Its clients continue with the same sockets and key. If it
+        is empty, an orphaned kernel may be taken over.
     progress
         Reports the steps and the reason of a wait.
 
@@ -65,7 +65,7 @@ async def get_kernel(
         return await _connect(job, request, before, progress.report_wait)
     except BaseException:
         # In the background: a cancelled start must not wait for the cluster.
-        cancel_in_background(job, _("its start was given up"))
+        cancel_in_background(job, _("its start was cancelled"))
         raise
 
 

@@ -35,7 +35,7 @@ class LossNotice:
     sentence
         Why the kernel is lost.
     connection
-        Connection of the kernel, whose own sockets are closed.
+        Connection of the kernel. The kernel's own sockets are closed.
     running
         Headers of the requests that were running.
     waiting

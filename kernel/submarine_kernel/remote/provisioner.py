@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 #: Additional seconds for a shutdown, compared with a process on this machine.
 SHUTDOWN_SECONDS = 5.0
-#: The exit code of a kernel whose container is gone.
+#: Exit code that is reported for a kernel that has lost its container.
 GONE = 1
 #: Seconds in which a poll of Jupyter that waits for the notice sees the loss.
 POLL_SECONDS = 0.05
@@ -69,7 +69,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         return self._has_process
 
     async def pre_launch(self, **kwargs: Any) -> dict[str, Any]:
-        """Read the request from the kernelspec, whose command is not used."""
+        """Read the request from the kernelspec; its command is not used."""
         kwargs.pop("extra_arguments", None)
         kwargs = await super().pre_launch(cmd=list(self.kernel_spec.argv), **kwargs)
         variables = kwargs["env"]
@@ -91,7 +91,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
 
     @contextlib.contextmanager
     def _start_errors(self) -> Iterator[None]:
-        """Handle the errors of a start."""
+        """Remove a failed start from the pending kernels; raise its error for a dialog."""
         try:
             yield
         except BaseException as error:
@@ -212,7 +212,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
             return
         if self._notified is not None:
             await asyncio.shield(asyncio.wrap_future(self._notified))
-        # The restart has stopped the polls, so Jupyter must be notified in another way.
+        # The restart has stopped the polls, so Jupyter does not notice the exit code.
         notify = getattr(getattr(self.parent, "_restarter", None), "_fire_callbacks", None)
         if notify is not None:
             notify("dead")
@@ -262,7 +262,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
                 await _in_tunnels(remote.close())
 
     async def _release(self) -> None:
-        """Release a kernel whose container is gone, or cannot be reached any more."""
+        """Release a kernel after its container was lost or became unreachable."""
         remote, self._remote = self._remote, None
         if remote is None:
             return

@@ -191,7 +191,7 @@ class RemoteKernel:
             await in_thread(self._directory.remove)
 
     async def _listen_for_clients(self) -> None:
-        """Open the sockets on this machine, or those whose files Jupyter has deleted."""
+        """Open the missing sockets on this machine; Jupyter may have deleted their files."""
         if self._directory is not None:
             paths = self._directory.paths
             await self._ports.start_at({f"kernel-{name}": path for name, path in paths.items()})
@@ -277,8 +277,8 @@ class RemoteKernel:
 def loss_reason(job: Job) -> str:
     """Return why the container of a kernel is lost; empty if it is not known to be. Blocks.
 
-    If the container was replaced, the job is cancelled: a coordinator restarts a task whose node
-    was lost or that was preempted, but the variables of the kernel are lost.
+    If the container was replaced, the job is cancelled: a coordinator restarts a task after the
+    loss of its node or a preemption, but the variables of the kernel are lost.
     """
     try:
         view = job.view()

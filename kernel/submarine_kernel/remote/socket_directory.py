@@ -34,8 +34,8 @@ class SocketDirectory:
         Parent of the directory. If it is None or too long for a socket's path, the directory for
         temporary files is used.
     connection
-        Connection of the previous kernel, whose clients use its sockets. The new sockets get the
-        same paths if possible.
+        Connection of the previous kernel. Its clients use the sockets. The new sockets get the same
+        paths if possible.
 
     Raises
     ------

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
-#: Packages whose frames are between the cell and the command.
+#: Packages with frames between the cell and the command.
 _BETWEEN = ("IPython", "submarine_magics", "contextlib")
 #: Instructions between a call and the assignment of its value, as in ``a = b = f()``.
 _SKIPPED = ("COPY", "NOP")

@@ -30,7 +30,7 @@ _QUESTION = re.compile(r"\A\s*(%%?submarine(?![\w.])[^\n?]*?)\s*\?{1,2}\s*\Z")
 
 
 def rewrite_first_line(lines: list[str]) -> list[str]:
-    """Replace the line ``%%submarine`` of a cell whose body runs in the kernel."""
+    """Replace the line ``%%submarine`` of a cell if its body runs in the kernel."""
     for number, line in enumerate(lines):
         if not line.strip():
             continue

@@ -238,7 +238,7 @@ class JobDisplays:
                 self.finish(job)
 
     def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
-        """Return a function that sends updates whose parent is the current cell."""
+        """Return a function that sends updates with the current cell as their parent."""
         publisher: Any = self._shell.display_pub
         home = publisher.parent_header
         main = threading.get_ident()

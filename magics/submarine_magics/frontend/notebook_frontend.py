@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_runtime.protocol.record import JobRecord
 
-#: Bytes of a log that one command writes into an output; front ends freeze on much more.
+#: Maximum bytes of a log in one output: front ends freeze on much more.
 MAX_LOG_BYTES = 1 << 20
 
 
@@ -123,7 +123,7 @@ class NotebookFrontend(Frontend):
 
     @property
     def launching_cell(self) -> str | None:
-        """Id of the current cell, whose output shows a job's card."""
+        """Id of the current cell; its output shows the job's card."""
         executions = Executions.of(self.shell)
         current = executions.current if executions is not None else None
         return current.cell_id if current is not None else None

@@ -67,7 +67,7 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
             if headless_settings(frontend.shell) is not None or outcome.job.final:
                 # A headless executor accepts no updates after the end of the cell.
                 frontend.displays.finish(outcome.job)
-        raise WaitInterrupted(_("stopped waiting, as said above."), outcome.job)
+        raise WaitInterrupted(_("stopped waiting; see the output above."), outcome.job)
     if outcome.as_json:
         return _json(outcome.value)
     job = outcome.job
@@ -87,8 +87,8 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
     if job is not None:
         raise job_failed(job, frontend.shell, cells)
     if frontend.watched:
-        raise JobFailedError(_("A job did not succeed."), _("Its card says why."))
-    raise SubmarineError(_("This command did not succeed."), _("Its output above says why."))
+        raise JobFailedError(_("A job did not succeed."), _("Its card shows the reason."))
+    raise SubmarineError(_("This command did not succeed."), _("See the output above."))
 
 
 def _waited_for(outcome: Outcome) -> list[str]:

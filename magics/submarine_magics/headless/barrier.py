@@ -90,7 +90,7 @@ class _ThreadReport:
         self._displayed = False
 
     def update(self, threads: list[threading.Thread]) -> None:
-        """Take the threads that run while no job does; empty: a job was running."""
+        """Update with the threads that run while no job does; empty: a job was running."""
         now = time.monotonic()
         if not threads or self._since is None:
             self._since = now

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from submarine_magics.execution import Execution
 
 INTERRUPTED = _("its notebook was interrupted")
-#: Seconds for cancelling all jobs: a scheduler kills a run half a minute after it has asked it to
-#: end. The guard cancels the jobs that are left.
+#: Seconds for cancelling all jobs: a scheduler kills a run half a minute after the request to end.
+#: The guard cancels the jobs that are left.
 _CANCEL_SECONDS = 12.0
 _POLL_SECONDS = 0.2
 

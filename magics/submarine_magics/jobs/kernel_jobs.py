@@ -83,7 +83,7 @@ class KernelJobs:
         self._release(job_id)
 
     def job_settled(self, job_id: str) -> None:
-        """Mark a job whose end was reported or requested here; the guard watches it until then."""
+        """Mark a job after its end was reported or requested; the guard then releases it."""
         with self._lock:
             if job_id in self._jobs:
                 self._jobs[job_id].handled = True

@@ -96,7 +96,7 @@ def port_names(nodes: int) -> list[str]:
 
 
 def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
-    """Properties common to all daemons and clients."""
+    """Return the properties common to all daemons and clients."""
     return {
         "fs.defaultFS": f"hdfs://{HOST}:{ports['namenode']}",
         "hadoop.tmp.dir": str(layout.tmp),
@@ -114,7 +114,7 @@ def core_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
 
 
 def hadoop_policy(users: Iterable[str]) -> Properties:
-    """Restrict calls to the given users and Hadoop's service users.
+    """Return the properties that restrict calls to `users` and Hadoop's service users.
 
     A client can claim any of these names; other names are rejected.
     """
@@ -129,7 +129,7 @@ def hadoop_policy(users: Iterable[str]) -> Properties:
 
 
 def with_daemon_retries(core: Properties) -> Properties:
-    """Raise the number of connection attempts for daemons, which start in parallel.
+    """Return `core` with more connection attempts, for daemons that start in parallel.
 
     After a failed connection a DataNode sleeps for 5 s.
     """
@@ -137,7 +137,7 @@ def with_daemon_retries(core: Properties) -> Properties:
 
 
 def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
-    """HDFS with one NameNode, one DataNode and permission checks."""
+    """Return the properties of HDFS: one NameNode, one DataNode, permission checks."""
     return {
         "dfs.replication": "1",
         "dfs.permissions.enabled": "true",
@@ -163,7 +163,7 @@ def hdfs_site(layout: Layout, ports: Mapping[str, int]) -> Properties:
 
 
 def yarn_client(layout: Layout, saved: SavedCluster, lib: Path) -> Properties:
-    """YARN properties of clients and application masters."""
+    """Return the YARN properties of clients and application masters."""
     ports = saved.ports
     return {
         "yarn.resourcemanager.hostname": HOST,
@@ -193,7 +193,7 @@ def yarn_client(layout: Layout, saved: SavedCluster, lib: Path) -> Properties:
 
 
 def resourcemanager(layout: Layout, settings: Settings) -> Properties:
-    """Properties of the ResourceManager only."""
+    """Return the properties of the ResourceManager only."""
     return {
         **(PREEMPTION if settings.preemption else {}),
         **(node_labels(layout) if settings.labels else {}),
@@ -219,7 +219,7 @@ def resourcemanager(layout: Layout, settings: Settings) -> Properties:
 
 
 def node_labels(layout: Layout) -> Properties:
-    """Enable node labels, which are set through REST and kept from start to start."""
+    """Return the properties that enable node labels. Labels are set by REST and persist."""
     return {
         "yarn.node-labels.enabled": "true",
         "yarn.node-labels.fs-store.root-dir": f"file://{layout.data('resourcemanager')}/labels",
@@ -227,7 +227,7 @@ def node_labels(layout: Layout) -> Properties:
 
 
 def nodemanager(layout: Layout, saved: SavedCluster, node: str) -> Properties:
-    """Properties of one NodeManager only."""
+    """Return the properties of one NodeManager only."""
     ports, data = saved.ports, layout.data(node)
     return {
         "yarn.nodemanager.hostname": HOST,
@@ -256,19 +256,19 @@ def nodemanager(layout: Layout, saved: SavedCluster, node: str) -> Properties:
 
 
 def mapred_site(ports: Mapping[str, int]) -> Properties:
-    """Properties of the history server, which serves the logs of finished applications."""
+    """Return the properties of the history server, which serves logs of ended applications."""
     return {
         "mapreduce.jobhistory.address": f"{HOST}:{ports['history']}",
         "mapreduce.jobhistory.webapp.address": f"{HOST}:{ports['history-http']}",
         "mapreduce.jobhistory.admin.address": f"{HOST}:{ports['history-admin']}",
-        # For MapReduce's own history, of which there is none.
+        # MapReduce's own history; it stays empty.
         "mapreduce.jobhistory.done-dir": "/mr-history/done",
         "mapreduce.jobhistory.intermediate-done-dir": "/mr-history/intermediate",
     }
 
 
 def capacity_scheduler(settings: Settings) -> Properties:
-    """Three queues. Each may use all of an idle cluster, labelled nodes included."""
+    """Return three queues. Each may use all of an idle cluster, with labelled nodes."""
     prefix = "yarn.scheduler.capacity"
     values = {
         f"{prefix}.resource-calculator": (

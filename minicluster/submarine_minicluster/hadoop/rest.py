@@ -51,7 +51,7 @@ def get_json(url: str) -> Any:
     Raises
     ------
     RestError
-        If there is none.
+        If the response is not JSON or there is no response.
     """
     status, body, _unused = http_request("GET", url)
     if status != 200:

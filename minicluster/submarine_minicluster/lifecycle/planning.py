@@ -24,7 +24,7 @@ def choose_settings(
     name
         Name of the cluster, for messages.
     old
-        SavedCluster settings of the cluster.
+        Saved settings and ports of the cluster; None before its first start.
     settings
         Requested settings. None means the saved ones, or the defaults.
     running

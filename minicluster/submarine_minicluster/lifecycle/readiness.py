@@ -67,7 +67,7 @@ def wait_until(
         time.sleep(0.1)
     raise runner.failure(
         daemons[0],
-        _("did not get ready in {timeout:.0f} s: {what}{last}").format(
+        _("was not ready after {timeout:.0f} s: {what}{last}").format(
             timeout=TIMEOUT, what=what, last=last
         ),
     )

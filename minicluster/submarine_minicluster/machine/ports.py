@@ -35,7 +35,7 @@ def check_host_name() -> None:
 def is_free_port(port: int) -> bool:
     """Whether a server can listen on the loopback port."""
     with socket.socket() as probe:
-        # As Hadoop's servers do: a port in TIME_WAIT counts as free.
+        # Like Hadoop's servers: a port in TIME_WAIT counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))

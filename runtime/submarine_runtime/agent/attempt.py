@@ -1,7 +1,7 @@
 """One run of a task's program with its checkpoints, helpers, samples and end.
 
-Used for single tasks and for tasks of a gang. The callers report to the coordinator (``task``) or
-write the record (``supervisor``).
+Used for single tasks and for tasks of a gang. The callers report to the coordinator (``gang_task``)
+or write the record (``single_task``).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Attempt:
     config
         Configuration with the ``index``, ``epoch`` and ``attempt`` of this attempt.
     members
-        The gang, including this task.
+        Members of the gang, this task included.
     logs
         Stream -> file.
     devices
@@ -66,7 +66,7 @@ class Attempt:
     shippers
         Shippers of its logs and samples.
     meeting
-        Whether the program uses the port of its gang's rendezvous; None: not checked.
+        Detects whether the program uses its rendezvous port; None: not checked.
     """
 
     def __init__(
@@ -242,7 +242,7 @@ class Attempt:
         end_request
             Returns a request to end the program, or None; called after every event.
         alone
-            There is no gang: a port that is taken is not an error of the gang's setup.
+            The task has no gang, so a taken port is not an error of the gang's setup.
         """
         # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.program import monitor_program
@@ -273,7 +273,7 @@ class Attempt:
         return ending
 
     def sync(self, ending: Ending, seconds: float, *, outputs_follow: bool) -> None:
-        """Synchronize what the program has left, after its end.
+        """Synchronize the program's files after its end.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
 """The verb ``agent``: read the configuration and run one task to its end.
 
-In a container of a distributed job the environment names a coordinator, and ``task`` runs the task.
-Otherwise it is the job's only task, and ``supervisor`` runs it.
+In a container of a distributed job the environment names a coordinator, and ``gang_task`` runs the
+task. Otherwise it is the job's only task, and ``single_task`` runs it.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ class ActionExecutor:
         Parameters
         ----------
         sender
-            Connection whose message is being handled; refusals are sent there.
+            Connection of the message that is being handled; refusals are sent there.
         """
         self._handlers[type(action)](action, sender)
 

@@ -55,7 +55,7 @@ class AgentLinks:
         self._server.send_bytes(connection, data)
 
     def refuse_all(self, why: str) -> None:
-        """Tell all agents that this coordinator does not accept them."""
+        """Refuse all agents."""
         for connection in list(self._connections.values()):
             self._server.send(connection, {"type": "refused", "why": why})
 
@@ -67,7 +67,7 @@ class AgentLinks:
             self._server.close(connection)
 
     def endpoints(self) -> dict[str, AgentEndpoint]:
-        """Return task -> port of its agent, for the tasks whose agent is connected."""
+        """Return task -> port of its agent, for tasks with a connected agent."""
         found = {}
         for task in list(self._job.tasks.values()):
             address = self._addresses.get(task.seat)
@@ -171,7 +171,7 @@ class AgentLinks:
             self._status.set_measurements(task.name, line)
 
     def _record_task(self, seat: str, line: Mapping[str, Any]) -> None:
-        """Add an event with the record of a task whose program has started or ended."""
+        """Add an event with the record of a task after its program has started or ended."""
         task = self._job.seats.get(seat)
         if task is None:
             return

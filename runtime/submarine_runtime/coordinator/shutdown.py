@@ -182,7 +182,7 @@ class Shutdown:
     def _delete_snapshots(self) -> None:
         """Delete snapshots and TensorBoard pieces that the saved outputs make superfluous.
 
-        Kept are those of a task whose outputs were not saved, and the common point of the gang
+        Those of a task without saved outputs are kept, and the common restore point of the gang
         while the final checkpoints of its tasks have none.
         """
         job = self._loop.job

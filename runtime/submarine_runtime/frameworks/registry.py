@@ -1,13 +1,13 @@
 """The frameworks, and the environment that each of them expects: one module for each framework.
 
-A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the
-names of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables
-of each process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) ->
-str`` (if ``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that
-cannot work), ``training(members) -> list[Member]`` (the tasks that read training data, if these
-are not all collective tasks) and ``base(env) -> str`` (another framework whose setup comes first).
-Standard library only, because the notebook's side imports it too. See docs/frameworks.md for how
-to add a framework.
+A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the names
+of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables of each
+process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) -> str`` (if
+``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that cannot
+work), ``training(members) -> list[Member]`` (the tasks that read training data, if these are not
+all collective tasks) and ``base(env) -> str`` (another framework that is set up first). Standard
+library only, because the notebook's side imports it too. See docs/frameworks.md for how to add a
+framework.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.translation import _
 
-#: Words of ``--framework`` whose module has another name. ``auto`` is resolved before the agent
+#: Words of ``--framework`` with a module of another name. ``auto`` is resolved before the agent
 #: starts for a program, whose imports are known, and remains for a command.
 _OTHER_NAMES = {"auto": "shell", "any": "generic"}
 _NOT_FRAMEWORKS = (*_OTHER_NAMES.values(), "interfaces", "ranks", "registry")
@@ -37,22 +37,40 @@ KNOWN = (
     ),
 )
 
-#: Defaults of the names in capitals.
-#: IMPORTS: top-level modules whose import chooses the framework, the more specific first.
-#: LATE_IMPORTS: modules that choose it if no framework is chosen by its IMPORTS. PRECEDENCE: the
-#: highest is chosen if a program imports several frameworks: a program may use TensorFlow or
-#: PyTorch only to read its data, Keras on top of any of them, and XGBoost beside anything.
-#: PORTS: ports that each task reserves. HOLD_PORTS: whether the reservation may stay bound while
-#: the program binds the same port (SO_REUSEPORT). RESTART_IN_PLACE: whether one task may be
-#: restarted while the others continue. UNTRACKED: roles that serve and never end. EXTRA_ROLES:
-#: roles that a job needs besides the requested ones. POLICY: the success policy. SHIMS: files of
-#: this package that the launcher applies once the program imports the framework. ADDRESS_IN_USE:
-#: texts in stderr that mean a taken port. PROCESSES: processes of the program in one container:
-#: ``one`` always, ``requested`` (one unless more are requested) or ``gpu`` (in a gang, one for each
-#: device unless requested otherwise). RENDEZVOUS: what opens the first port of a task when tasks
-#: connect: the ``program``, or a ``helper`` that the program connects to; empty: nothing. MEETS:
-#: the call or argument by which a program joins its gang, with ``{tasks}`` for the number of tasks;
-#: empty: programs of this framework need not join.
+#: Defaults of the names in capitals:
+#:
+#: IMPORTS
+#:     Top-level modules that choose the framework when imported, the more specific first.
+#: LATE_IMPORTS
+#:     Modules that choose it if no framework is chosen by its IMPORTS.
+#: PRECEDENCE
+#:     The highest is chosen if a program imports several frameworks: one may use TensorFlow or
+#:     PyTorch only to read its data, Keras on top of any of them, and XGBoost beside anything.
+#: PORTS
+#:     Number of ports that each task reserves.
+#: HOLD_PORTS
+#:     Whether the reservation may stay bound while the program binds the same port (SO_REUSEPORT).
+#: RESTART_IN_PLACE
+#:     Whether one task may be restarted while the others continue.
+#: UNTRACKED
+#:     Roles that serve and never end.
+#: EXTRA_ROLES
+#:     Roles that a job needs besides the requested ones.
+#: POLICY
+#:     The success policy.
+#: SHIMS
+#:     Files of this package that the launcher applies once the program imports the framework.
+#: ADDRESS_IN_USE
+#:     Texts in stderr that mean a taken port.
+#: PROCESSES
+#:     Processes of the program in one container: ``one`` always, ``requested`` (one unless more are
+#:     requested) or ``gpu`` (in a gang, one for each device unless requested otherwise).
+#: RENDEZVOUS
+#:     What opens the first port of a task when tasks connect: the ``program``, or a ``helper`` that
+#:     the program connects to; empty: nothing.
+#: MEETS
+#:     The call or argument by which a program joins its gang, with ``{tasks}`` for the number of
+#:     tasks; empty: programs of this framework need not join.
 DEFAULTS: dict[str, Any] = {
     "IMPORTS": (),
     "LATE_IMPORTS": (),
@@ -132,7 +150,7 @@ def module_of(framework: str) -> ModuleType:
     if framework not in KNOWN:
         known = ", ".join(sorted(KNOWN))
         raise ValueError(
-            _("framework {framework!r} is unknown; this agent knows {known}").format(
+            _("framework {framework!r} is unknown; this agent supports {known}").format(
                 framework=framework, known=known
             )
         )
@@ -202,7 +220,8 @@ def sharing_tasks(
     """Return the tasks among which the files of a ``:shard`` input are divided, in order.
 
     These are the tasks that train, including the chief, but not parameter servers, schedulers,
-    sidecars and evaluators. A framework whose chief only coordinates leaves it out (``training``).
+    sidecars and evaluators. A framework with a chief that only coordinates leaves it out
+    (``training``).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A shell command whose program is unknown: like ``generic``, without its assumptions.
+"""A shell command with an unknown program: like ``generic``, without its assumptions.
 
 The command may start a framework with collective operations, so the gang restarts as a whole.
 """

@@ -51,7 +51,7 @@ def training(members: Sequence[Member]) -> list[Member]:
 
 
 def tensorflow_members(members: Sequence[Member]) -> list[Member]:
-    """Return the members whose roles TensorFlow has, with TensorFlow's role and index."""
+    """Return the members with roles of TensorFlow, each with TensorFlow's role and index."""
     known = [
         replace(one, role="chief") if one.role == "master" else one
         for one in members

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 PATIENCE = 60.0
 #: Maximum number of counted devices on a node without a driver.
 MAX_COUNTED = 1024
-#: Warning for a claim whose locks another user could remove.
+#: Warning for a claim with locks that another user could remove.
 WEAK = _(
     "The GPUs are locked by files in /tmp/submarine-devices only, which another user may be "
     "able to remove: neither device files nor a directory of root with mode 1777 (/run/lock, "

@@ -1,6 +1,6 @@
 """Detect the GPUs that a container sees, by the driver or by the device files.
 
-``gpus`` chooses and claims devices.
+``claims`` chooses and claims devices.
 """
 
 from __future__ import annotations

@@ -127,8 +127,8 @@ class PortUse:
 def port_states(address: str, port: int, tables: Sequence[str] = _TABLES) -> set[str]:
     """Return the kernel's codes for the states of all TCP sockets at a port of this machine.
 
-    A connection that its client closes first stays in the table only as the client's: sockets
-    whose remote port is the port of ``address`` or of the loopback device count as well.
+    A connection that its client closes first stays in the table only as the client's: sockets with
+    that remote port at ``address`` or the loopback device count as well.
     """
     ending = f":{port:04X}"
     remotes = tuple(f"{_hexadecimal(one)}{ending}" for one in (address, "127.0.0.1", "::1"))

@@ -1,7 +1,7 @@
 """Forward raw bytes between a client of the job's port and a target that the program declares.
 
 One tunnel is one TLS connection and one thread. The thread holds at most ``MAX_HELD`` bytes for a
-slow side, so that a slow side slows down the other, as without a tunnel. ``answers`` and
+slow side, so that a slow side slows down the other, as without a tunnel. ``agent.live`` and
 ``protocol.tunnels`` check requests.
 """
 

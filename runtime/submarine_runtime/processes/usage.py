@@ -16,7 +16,8 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 SCAN_SHARE = 0.002
 #: Maximum number of seconds between YARN's check of a container's memory and its signal.
 RECENT = 3.0
-#: Number of processes, the largest ones, that a glance reads, and of those whose children it reads.
+#: Number of the largest processes that a quick measurement reads, and of those it reads the
+#: children of.
 GLANCE_AT = 16
 GLANCE_BELOW = 4
 
@@ -175,9 +176,9 @@ class ProcessTree:
     def surge(self) -> float:
         """Return MiB that the processes use now, or their peak in the last ``RECENT`` seconds.
 
-        For a program that allocates much memory at once: each process's own peak (VmHWM) is newer
-        than any sample. A peak in an earlier sample is not counted, because it did not end the
-        program.
+        Includes each process's own peak (VmHWM), which is newer than any sample if a program
+        allocates much memory at once. A peak in an earlier sample is not counted, because it did
+        not end the program.
         """
         if not self.known:
             self.sample()

@@ -94,7 +94,7 @@ class AgentConfig:
     sync_interval
         Seconds between two scans of the directories that are synced while the program runs.
     restore_from
-        Job directory (path in the same store) whose newest checkpoint is restored before the first
+        Job directory (path in the same store); its newest checkpoint is restored before the first
         start: ``rerun --resume``.
     resourcemanagers
         Base URLs of the ResourceManagers' REST interface, for a single task with localized

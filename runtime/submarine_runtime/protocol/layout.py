@@ -157,7 +157,7 @@ def claim_name(application_attempt: int) -> str:
 
 
 def parse_claim(name: str) -> int | None:
-    """Return the attempt whose claim has this file name; None for any other name."""
+    """Return the attempt in the file name of a claim; None for any other name."""
     match = _CLAIM.match(name)
     return int(match.group(1) or 1) if match else None
 
@@ -181,7 +181,7 @@ def coordinator_writer(application_attempt: int) -> str:
 
 
 def segment_name(stream: str, offset: int) -> str:
-    """Return the file name of the segment of ``stream`` whose first byte has ``offset``."""
+    """Return the file name of the segment of ``stream`` that begins at byte ``offset``."""
     return f"{stream}.{offset:012d}"
 
 

@@ -53,7 +53,7 @@ class Role:
     least
         ``--min-workers``: the number of instances that suffices for a start; None: all.
     after
-        Roles whose tasks must have started their programs before this role's are started.
+        Roles with programs that must run before this role's programs are started.
     node_label, nodes, racks
         Constraints on the nodes of its containers; empty: none. With ``relax``, YARN uses other
         nodes when these nodes or racks are full.
@@ -129,7 +129,7 @@ class JobSpec:
     program, args
         Entry file in the bundle and its arguments; None: the roles have commands.
     python_env
-        Value of ``--python-env``; see ``python_environment``.
+        Value of ``--python-env``; see ``submarine_jobs.environments``.
     python
         Interpreter in the container, resolved from ``python_env``.
     input_path, checkpoint_path, saved_model_path
@@ -159,7 +159,7 @@ class JobSpec:
     docker_image
         Image of all containers except the application master's; None: no Docker.
     resume_from
-        Id of the job whose newest checkpoint is restored before the first start.
+        Id of a job; its newest checkpoint is restored before the first start.
     with_names, return_names
         Names of the values that are sent to the program and returned from it.
     bundle_digest

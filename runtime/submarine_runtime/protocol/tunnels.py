@@ -3,7 +3,7 @@
 A program writes the file that ``SUBMARINE_TUNNELS`` names, in the scratch directory of its job:
 ``{"shell": {"unix": "sockets/k-1"}, "app": {"port": 8888}}``. A Unix socket is below the scratch
 directory; a port is one of this container's loopback interface. There is no third kind, so the file
-cannot name another host. ``agent.tunnel`` forwards the bytes.
+cannot name another host. ``network.tunnel`` forwards the bytes.
 """
 
 from __future__ import annotations

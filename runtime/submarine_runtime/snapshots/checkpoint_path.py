@@ -1,8 +1,8 @@
 """Keep ``--checkpoint_path`` equal to the checkpoint directory, in the program's own names.
 
 New files are uploaded under temporary names, then the manifest that lists them is published, and
-then they are renamed. A reader of the manifest finds every byte, even if the writer dies at any
-point. Only files that an earlier manifest lists are deleted.
+then they are renamed. A reader of the manifest finds every byte, even if the writer dies. Only
+files that an earlier manifest lists are deleted.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class CheckpointPathWriter:
         return sent
 
     def _complete_manifest(self) -> None:
-        """Complete the newest manifest, whose writer may have died before the renames."""
+        """Complete the newest manifest: its writer may have died before the renames."""
         self._newest = None
         now: set[str] = set()
         for name, manifest in manifests(self._store, self._base):

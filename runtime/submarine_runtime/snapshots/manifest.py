@@ -1,6 +1,6 @@
 """The list of files of a snapshot: written last, so that a snapshot with a list is complete.
 
-``snapshots`` and ``mirror`` write it, ``restore`` reads it.
+``writer`` and ``checkpoint_path`` write it, ``restoration`` reads it.
 """
 
 from __future__ import annotations

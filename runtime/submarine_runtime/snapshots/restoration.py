@@ -1,8 +1,8 @@
 """Restore checkpoints before a program starts: the newest ones, or a chosen snapshot.
 
 A task without a coordinator restores its newest complete snapshot; incomplete and damaged ones are
-skipped. A task of a gang restores what the coordinator has chosen (``coordinator.restore_point``).
-``snapshots`` and ``mirror`` write snapshots.
+skipped. A task of a gang restores what the coordinator has chosen
+(``coordinator.machine.restore_point``). ``writer`` and ``checkpoint_path`` write snapshots.
 """
 
 from __future__ import annotations
@@ -133,9 +133,9 @@ def restore_chosen(
     Parameters
     ----------
     order
-        ``part``: the snapshot to restore, as ``restore_point.Part`` in JSON; None: the checkpoint
-        directory is emptied. ``own``: the task restarts alone, and restores its own newest snapshot
-        of this epoch or a later one; ``part`` only if there is none.
+        ``part``: the snapshot to restore, as ``restore_point.TaskRestore`` in JSON; None: the
+        checkpoint directory is emptied. ``own``: the task restarts alone, and restores its own
+        newest snapshot of this epoch or a later one; ``part`` only if there is none.
 
     Raises
     ------

@@ -139,8 +139,8 @@ def _has_end(descriptor: int, size: int) -> bool:
 def step_in_file(path: str, name: str, seen: FileState) -> list[int] | None:
     """Return the step in a metadata file of a library; empty: there is none.
 
-    Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files whose names
-    do not change.
+    Keras' BackupAndRestore, transformers' Trainer and Megatron write one beside files with constant
+    names.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@
 
 A snapshot is a manifest; the files with its bytes never change and are beside it, in the directory
 of this attempt. The two newest snapshots are kept, and those that the coordinator names.
-``settling`` decides when to take one.
+``agent.sync`` decides when to take one.
 """
 
 from __future__ import annotations

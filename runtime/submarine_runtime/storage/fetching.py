@@ -1,6 +1,6 @@
 """Copy many files from a store to the local disk: several at once, resumed after errors.
 
-``inputs`` and ``restore`` choose the files.
+``agent.preparation.inputs`` and ``snapshots.restoration`` choose the files.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""End a job whose lease is not renewed.
+"""End a job if its lease is not renewed.
 
 The client that started the job renews the lease on the job's port (``wire.RENEW``), or by a new
 ``lease.json`` in the job directory, which is checked only if the port is not used.

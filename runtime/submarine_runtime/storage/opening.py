@@ -22,4 +22,4 @@ def open_store(store: JobStore, timeout: float = 20.0) -> Store:
         from submarine_runtime.storage.webhdfs import WebHdfsStore
 
         return WebHdfsStore(store.webhdfs, store.path, store.user, timeout)
-    raise ValueError(f"job store {store.kind!r} is unknown; this agent knows local and webhdfs")
+    raise ValueError(f"job store {store.kind!r} is unknown; this agent supports local and webhdfs")

@@ -1,6 +1,6 @@
 """The agent's interface to the job directory, and retries of its operations.
 
-``store_local`` and ``store_webhdfs`` implement the interface.
+``local`` and ``webhdfs`` implement the interface.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Store(ABC):
     publish_cost
         NameNode operations of an exclusive publish.
     gate
-        Called before each change. A StoreError that it raises prevents the change (``suspend``).
+        Called before each change. A StoreError that it raises prevents the change (``write_gate``).
     on_wait
         Called by ``retry`` with the text that the job displays during the wait, and with an
         empty text at its end; in any thread.

@@ -1,8 +1,8 @@
 """The job directory on HDFS through WebHDFS, without retries.
 
-Redirects are followed by this module: only CREATE and OPEN have one, and it must carry the body to
-the DataNode. A plain RENAME returns ``false`` if the target exists: that is the exclusive publish.
-Absolute paths name any file of the same HDFS.
+This module follows redirects: only CREATE and OPEN have one, and the body is sent to the DataNode.
+A plain RENAME returns ``false`` if the target exists: that is the exclusive publish. Absolute paths
+name any file of the same HDFS.
 """
 
 from __future__ import annotations
@@ -404,7 +404,7 @@ def _parts_of(url: str) -> SplitResult:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise StoreError(
-            _("WebHDFS sent us to {url!r}, which is not an http address").format(url=url[:200])
+            _("WebHDFS redirected to {url!r}, which is not an http address").format(url=url[:200])
         )
     return parts
 

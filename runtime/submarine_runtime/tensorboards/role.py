@@ -1,8 +1,8 @@
 """``runtime.zip tensorboard``: TensorBoard in a container, for one job or all jobs of a user.
 
 Copies new event files from the job directories to a local directory every few seconds and runs
-TensorBoard of the job's Python on that directory (``tensorboard_server``). An ended job is copied
-once. TensorBoard does not authenticate clients: every client that can connect to the port sees the
+TensorBoard of the job's Python on that directory (``server``). An ended job is copied once.
+TensorBoard does not authenticate clients: every client that can connect to the port can read the
 curves.
 """
 

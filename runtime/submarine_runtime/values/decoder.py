@@ -1,4 +1,4 @@
-"""Decode the nodes of ``values.json`` to Python values; see ``values`` for the form.
+"""Decode the nodes of ``values.json`` to Python values; see ``archive`` for the format.
 
 The input is untrusted. Only data objects are created, and no more of them than the file holds.
 """
@@ -16,7 +16,7 @@ from typing import IO, Any
 from submarine_runtime.values.encoder import EXTENSION_DTYPE, PLAIN_KINDS, SCALAR_KINDS, ValuesError
 
 _CHUNK = 1 << 20
-#: Maximum number of elements of an array whose elements have no bytes (empty texts).
+#: Maximum number of elements of an array with elements of no bytes (empty strings).
 _MAX_EMPTY = 1_000_000
 #: Kinds of ``_decode_object``.
 _OBJECT_KINDS = frozenset(
@@ -109,7 +109,7 @@ class Decoder:
                 count *= length
             left = info.file_size - stream.tell()
             if count * dtype.itemsize != left or any(length < 0 for length in shape):
-                raise ValueError("an array whose size is not what its header says")
+                raise ValueError("an array with another size than its header states")
             if not dtype.itemsize and count > _MAX_EMPTY:
                 raise ValueError("an array of elements without size")
             data = bytearray(left)

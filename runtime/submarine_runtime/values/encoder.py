@@ -1,4 +1,4 @@
-"""Encode Python values as nodes of ``values.json``; see ``values`` for the form.
+"""Encode Python values as nodes of ``values.json``; see ``archive`` for the format.
 
 A value of a type that is not supported is rejected with a sentence that names an alternative. This
 module writes no file; it returns the functions that write them.

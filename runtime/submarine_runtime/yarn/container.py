@@ -1,4 +1,4 @@
-"""Properties of the container before the program starts; the initial record."""
+"""Properties of this container, and its own log."""
 
 from __future__ import annotations
 

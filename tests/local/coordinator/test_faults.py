@@ -242,7 +242,7 @@ def test_orders_that_make_no_sense(rig: Rig) -> None:
     assert "cannot read the configuration" in rig.errors
     other = rig.prepare("print(1)", store=JobStore("tape", "/x"), name="other")
     assert rig.finish(rig.launch(other)) == 1
-    assert "this agent knows local and webhdfs" in rig.errors
+    assert "this agent supports local and webhdfs" in rig.errors
 
 
 def test_no_secret_is_in_any_process_list_or_file_for_others(rig: Rig) -> None:

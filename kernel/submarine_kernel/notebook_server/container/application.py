@@ -1,4 +1,4 @@
-"""Base class of the applications: a server process on the loopback interface."""
+"""Base class of applications: a server process on the loopback interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StartError(Exception):
 
 
 class Application(ABC):
-    """One application. The process starts with ``start``."""
+    """One application; ``start`` starts its process."""
 
     label = ""
     #: Path that needs no login.

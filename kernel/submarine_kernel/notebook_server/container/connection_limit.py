@@ -1,4 +1,4 @@
-"""Stands for the runtime's module: ``submission.program`` ships that one under this name."""
+"""Replaced in the container by the runtime's module (``submission.program``)."""
 
 from submarine_runtime.network import ConnectionLimit
 

@@ -31,7 +31,7 @@ class ContainerEnvironment:
     root
         Scratch directory, accessible to this user only.
     notebooks
-        Directory whose files the agent copies to the job directory.
+        Directory of the notebooks. The agent copies its files to the job directory.
     listen
         Address of the TLS listener.
     port

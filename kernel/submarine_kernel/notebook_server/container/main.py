@@ -1,4 +1,4 @@
-"""Program of a notebook server's job: start the application, listen, end when it is idle.
+"""Program of a notebook server's job: start the application, listen, stop it when idle.
 
 The exit code is 0 if the application was stopped, ended by itself without an error, or was idle.
 """

@@ -8,9 +8,9 @@ Each message is a JSON object on one line:
                                        ``orphan``: become the owner if there is none; ``look``:
                                        do not become the owner. The answer is ``hello`` with
                                        ``connection``, ``owned``, ``run``, ``code``
-``{"type": "ping"}``                   sign of life of the owner; the answer is ``pong``
-``{"type": "signal", "number": N}``    send a signal to the kernel's process group
-``{"type": "start", "key": KEY}``      start a kernel if none with this key runs; the answer is
+``{"type": "ping"}``                   heartbeat of the owner; the answer is ``pong`` ``{"type":
+"signal", "number": N}``    send a signal to the kernel's process group ``{"type": "start", "key":
+KEY}``      start a kernel if none with this key runs; the answer is
                                        ``started``. ``key`` is optional
 ``{"type": "leave"}``                  end the kernel and the job; the answer is ``bye``
 =====================================  ========================================================
@@ -32,7 +32,7 @@ from typing import Any
 
 from .kernel_process import CHANNELS, SCHEME, KernelProcess, kernel_module, log
 
-#: Seconds to wait for the first owner, at least and at most. A start that was given up has none.
+#: Seconds to wait for the first owner, at least and at most. A cancelled start has none.
 FIRST, UNMET = 60.0, 300.0
 #: Seconds without a ping after which another owner may take the kernel as an orphan.
 OWNED = 15.0

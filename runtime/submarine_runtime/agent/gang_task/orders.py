@@ -1,6 +1,6 @@
 """Queue of the coordinator's orders that are not executed yet.
 
-The queue also knows whether there will be further orders.
+The queue is closed when the coordinator will send no further orders.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Callable
 
-#: A coordinator sends few orders; more are an error of the coordinator.
+#: Limit of the queue: a coordinator sends few orders; more are an error.
 MAX_ORDERS = 256
 #: Orders that end a program that runs.
 ENDING = frozenset({"stop", "leave"})

@@ -46,7 +46,7 @@ def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -
 def link_lost(context: TaskContext, run: TaskRun | None) -> int:
     """Handle a rejection by, or the loss of, the coordinator; return the agent's exit code."""
     link, task = context.link, context.status.first_task.task
-    say(f"{task}: {link.refused or link.given_up}; nothing is run here any more")
+    say(f"{task}: {link.refused or link.given_up}; this container runs nothing more")
     if run is not None:
         _ship_logs(context, REFUSED_GRACE)
     return 0 if link.refused is not None else 1
@@ -56,7 +56,7 @@ def terminate(context: TaskContext, run: TaskRun | None) -> int:
     """Handle SIGTERM: end the program at once, ship its log, send the last messages.
 
     The log is first, because YARN's grace is short and the coordinator may be dead. The coordinator
-    queries the cluster for the reason. Only memory use above the limit is measured better here.
+    queries the cluster for the reason; only memory use above the limit is detected here.
     """
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     if run is not None and run.phase != "ended":

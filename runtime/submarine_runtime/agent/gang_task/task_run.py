@@ -1,7 +1,7 @@
 """Execute one ``start`` order of a task: run the program and report its end.
 
-Orders are handled during the run. ``task`` does what comes before the first program and after the
-last one.
+Orders are handled during the run. ``task_agent`` implements the steps before the first program and
+after the last one.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class TaskRun:
         return self._syncing is None or not self._syncing.is_alive()
 
     def give_up_saving(self) -> None:
-        """Stop saving: a later attempt, here or elsewhere, provides the job's outputs."""
+        """Stop saving: a later attempt, in any container, provides the job's outputs."""
         if self._saving is not None:
             self._saving.cancel()
 

@@ -1,6 +1,6 @@
 """The agent's side of the link: a thread that connects, reconnects and sends heartbeats.
 
-See ``protocol.link``. The thread passes orders to ``task``, which executes them.
+See ``protocol.link``. The thread passes orders to ``gang_task``, which executes them.
 """
 
 from __future__ import annotations

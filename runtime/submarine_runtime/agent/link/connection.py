@@ -1,6 +1,6 @@
 """One connection to the coordinator: TLS with the job's certificate, upgrade, lines of JSON.
 
-Only the connection attempt blocks. ``link`` interprets the lines.
+Only the connection attempt blocks. ``client`` interprets the lines.
 """
 
 from __future__ import annotations

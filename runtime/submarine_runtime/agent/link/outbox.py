@@ -1,7 +1,7 @@
 """Lines for the coordinator that must not be lost: kept until it has read them.
 
 A line counts as read when a heartbeat that was sent after it is acknowledged. After a reconnection
-all kept lines are sent again, and the last ``state`` line in any case. ``link`` sends the lines.
+all kept lines are sent again, and the last ``state`` line in any case. ``client`` sends the lines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Show the job on its own YARN page through a helper process (``coordinator.page``).
+"""Show the job on its own YARN page through a helper process (``yarn.page``).
 
 Only if skein started this container. The helper is a separate process, because skein needs grpc,
 which the agent does not load. The job continues if the helper fails.

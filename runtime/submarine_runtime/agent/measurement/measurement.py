@@ -1,6 +1,6 @@
 """Measure the running program: processes, devices, progress; for the record and as samples.
 
-``watching`` acts on the measurements.
+``program.monitor`` acts on the measurements.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Measurement:
     tree
         The program's processes.
     logs
-        Files that it prints to.
+        Log files of the program.
     samples
         Log of the samples; its devices are measured.
     tensorboard
@@ -34,7 +34,7 @@ class Measurement:
     Attributes
     ----------
     tree
-        As given.
+        See the parameter.
     """
 
     def __init__(
@@ -69,9 +69,9 @@ class Measurement:
         return used
 
     def end(self) -> None:
-        """Finish after the program has ended and was waited for."""
+        """Take the last measurement, after the program has ended and was reaped."""
         self._update_progress()
-        # getrusage has the exact CPU time of a program that was waited for, even a short one.
+        # getrusage has the exact CPU time of a reaped program, even a short one.
         used = _children_seconds() - self._used_before
         self.tree.cpu_seconds = max(self.tree.cpu_seconds, used)
         self._note(self._memory, last=True)

@@ -5,8 +5,8 @@ measurements: ``{"t": 12.0, "c": 98, "m": 512, "g": [[97, 1024]], "p": 0.42, "s"
 is CPU percent and MiB over the interval, percent and MiB of each device, progress, and training
 scalars; the last two only if they have changed. In the first hour there is a line every two
 seconds; later the interval grows with the job's age, and the samples in it are combined (mean of
-percentages, maximum of memory). So a week of training takes less than two megabytes. ``watching``
-measures; ``submarine_jobs.outputs`` reads the file.
+percentages, maximum of memory). So a week of training takes less than two megabytes.
+``measurement`` measures; ``submarine_jobs.outputs`` reads the file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SampleLog:
     path
         The local file.
     devices
-        As given.
+        See the parameter.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Save the program's outputs to the job directory, file by file, without reading files whole.
 
-Only regular files are saved: a link could name any file that the agent may read. Logs are shipped
-by ``publisher``.
+Only regular files are saved: a link could name any file that the agent may read. ``agent.shipping``
+ships logs.
 """
 
 from __future__ import annotations

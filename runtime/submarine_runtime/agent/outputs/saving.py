@@ -20,7 +20,7 @@ from submarine_runtime.translation import _
 
 MAX_LISTED = 500
 MAX_MISSING = 50
-#: Maximum number of processes of one container whose values are saved.
+#: Maximum number of processes of one container for which values are saved.
 MAX_PROCESSES = 1024
 
 
@@ -30,7 +30,7 @@ class OutputSaver:
     Parameters
     ----------
     prefix
-        Path in the job directory; empty for the chief, whose returned values are saved too.
+        Path in the job directory; empty for the chief. The chief's returned values are saved too.
     seconds
         Time limit while the job directory is not available.
     before, on_end
@@ -122,7 +122,7 @@ class OutputSaver:
 
     def _upload(self, path: str, source: str) -> int:
         if self._cancelled.is_set():
-            raise StoreError(_("the task was told to end"), transient=True)
+            raise StoreError(_("the task is ending"), transient=True)
         return retry(
             lambda: self._store.upload(path, source),
             lambda: self._deadline,

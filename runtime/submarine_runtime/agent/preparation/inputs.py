@@ -152,8 +152,8 @@ def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
 def divide(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
     """Return the files of each of ``count`` tasks.
 
-    The sizes of the parts are about equal, and every task computes the same parts. Files whose
-    name begins with ``_`` or ``.`` describe the others (``_metadata``): every task gets them.
+    The sizes of the parts are about equal, and every task computes the same parts. Files with a
+    name that begins with ``_`` or ``.`` describe the others (``_metadata``): every task gets them.
     """
     loads = [(0, 0, task) for task in range(count)]
     found: list[list[SourceFile]] = [[] for _ in range(count)]

@@ -27,7 +27,7 @@ class _Interrupted(Exception):  # noqa: N818 - not an error: it was requested
 
 
 class Preparation:
-    """The steps; each returns how the task ended if it failed.
+    """Steps before the program; each returns the ending if it fails, else None.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """Prepare the files of the program and start it; return the ending if that fails.
 
-``watching`` monitors it.
+``monitor`` monitors it.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
 
 
 def helper_ending(sentence: str, framework: str) -> Ending:
-    """Return the ending of a task whose helpers could not be started."""
+    """Return the ending of a task if its helpers could not be started."""
     taken = any(word in sentence for word in trait(framework, "ADDRESS_IN_USE"))
     reason = EndReason.ADDRESS_IN_USE if taken else EndReason.LAUNCH_FAILED
     return Ending(reason, sentence[:500])

@@ -1,6 +1,6 @@
 """A thread that ships live address, events and log segments to the job directory.
 
-Outputs and the record are saved by ``closing``.
+``single_task.finalization`` saves outputs and the record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CANCEL_CHECK = 10.0
 
 
 class Publisher(ShippingThread):
-    """The thread.
+    """Thread that ships the logs and events of a single-task job.
 
     Parameters
     ----------

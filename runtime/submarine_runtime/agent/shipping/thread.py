@@ -113,7 +113,7 @@ class LogShippingThread(ShippingThread):
         self._wake.set()
 
     def rest(self) -> list[LogShipper]:
-        """Return the logs whose end has not been shipped; the caller ships it after ``stop``."""
+        """Return the logs that are not shipped to their end; the caller does it after ``stop``."""
         return [*self._ended, *self._growing]
 
     def _round(self) -> None:

@@ -1,6 +1,6 @@
 """Components of the agent of a job with one task, and its gang of one member.
 
-``supervisor`` runs the task.
+``single_task_agent`` runs the task.
 """
 
 from __future__ import annotations

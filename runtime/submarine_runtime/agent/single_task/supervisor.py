@@ -1,7 +1,7 @@
 """Run the task of a single-task job from claim to record, and handle interruptions.
 
-Its parts: ``claim``, ``starting``, ``watching``, ``views``, ``ending``, ``closing``; ``alone``
-creates the components. ``task`` runs a task with a coordinator.
+``context`` creates the components, ``attempt`` runs the program, ``finalization`` saves outputs and
+record. ``gang_task`` runs a task of a distributed job.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ class SingleTaskAgent:
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
 
     def _trained_together(self, ending: Ending) -> Ending:
-        """Warn, or fail the job, if it succeeded and its processes never used the rendezvous."""
+        """Warn or fail the job if it succeeded and its processes never used the rendezvous port."""
         meeting = self._attempt.meeting if self._attempt is not None else None
         if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
             return ending
@@ -315,7 +315,7 @@ def note_beginning(
     ----------
     resourcemanagers
         Queried, in a thread, for the time when this container was allocated: YARN unpacks an
-        archive before or after it localizes the small files whose times are visible here.
+        archive before or after it localizes the small files with times that are visible here.
     """
     localized = localized_from(scratch, began)
     launched = max(localized, master_launched(scratch, began))

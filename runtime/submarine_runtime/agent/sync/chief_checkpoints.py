@@ -52,7 +52,7 @@ class ChiefCheckpoints:
     root
         Checkpoint directory of the evaluator.
     chief
-        Task whose snapshots are copied.
+        Name of the chief's task.
     interval
         Seconds between two snapshots of the chief; copies of deleted files are kept for this time.
     on_event

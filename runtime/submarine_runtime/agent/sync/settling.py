@@ -1,7 +1,8 @@
 """Decide when to take a snapshot of a directory that a program writes, and take it.
 
 When nothing has changed for two scans; in a directory that always changes, when no process writes
-except to logs that stay open. ``snapshots`` and ``mirror`` write the snapshots.
+except to logs that stay open. ``snapshots.writer`` and ``snapshots.checkpoint_path`` write the
+snapshots.
 """
 
 from __future__ import annotations

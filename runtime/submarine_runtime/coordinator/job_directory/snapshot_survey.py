@@ -116,8 +116,8 @@ def _training_run(
     Parameters
     ----------
     before
-        The epoch whose restore point is chosen; None: the job has ended, and its final checkpoints
-        are the newest snapshots.
+        The epoch for which a restore point is chosen; None: the job has ended, and its final
+        checkpoints are the newest snapshots.
     """
     place = f"{job}/{layout.SNAPSHOTS}" if job else layout.SNAPSHOTS
     names = {entry.name for entry in store.entries(place)}
@@ -126,7 +126,7 @@ def _training_run(
     for epoch in sorted((e for e in epochs if before is None or e < before), reverse=True):
         choice = _published(store, job, epoch)
         parts = choice.parts.values() if choice is not None else ()
-        # An epoch whose restore point is damaged has not run.
+        # An epoch with a damaged restore point has not run.
         if choice is not None and not any(p.snapshot.key in query.damaged for p in parts):
             started, previous = epoch, choice
             break
@@ -224,7 +224,7 @@ def delete_superfluous_snapshots(
     job
         Path of the job directory.
     unsaved
-        Tasks whose outputs are not in the job directory: their newest attempt is kept.
+        Tasks without outputs in the job directory: their newest attempt is kept.
 
     Raises
     ------

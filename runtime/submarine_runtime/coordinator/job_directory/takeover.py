@@ -163,7 +163,7 @@ def read_earlier_attempts(store: Store, attempt: int) -> EarlierAttempts:
 
 
 def _run_under_way(task: Mapping[str, Any]) -> str:
-    """Return ``worker:0/e1-a1`` of a task whose last event says that it runs, else nothing."""
+    """Return ``worker:0/e1-a1`` of a task that runs according to its last event, else nothing."""
     if task.get("state") not in _RUNNING:
         return ""
     try:

@@ -42,7 +42,7 @@ Failures = Sequence["tuple[str, Outcome]"]
 
 
 def is_abort(outcome: Outcome) -> bool:
-    """Whether SIGABRT ended the program: libraries abort a process whose peer has failed."""
+    """Whether SIGABRT ended the program: libraries abort a process after the failure of a peer."""
     return outcome.reason is EndReason.KILLED_BY_SIGNAL and outcome.signal == signal.SIGABRT
 
 

@@ -286,7 +286,7 @@ def _release_gang(job: JobState, now: float) -> None:
 
 
 def dismiss_agent(job: JobState, task: Task, now: float) -> None:
-    """Tell an agent to leave whose task will continue in another container."""
+    """Dismiss an agent because its task will continue in another container."""
     seat, grace = task.seat, job.config.kill_grace
     if task.stage in ACTIVE:
         job.actions.append(

@@ -29,7 +29,7 @@ REGISTRATION_TIMEOUT = 900.0
 
 
 def check_deadlines(job: JobState, task: Task, now: float) -> None:
-    """Handle a task whose program did not stop, or whose agent did not register, in time."""
+    """Handle a task if its program did not stop, or its agent did not register, in time."""
     if (
         task.stage is Stage.STOPPING
         and task.stop_deadline is not None

@@ -30,7 +30,7 @@ MAX_PORTS = 64
 
 
 def task_of_seat(job: JobState, event: Event) -> Task | None:
-    """Return the task whose current seat the event comes from; None for any other seat."""
+    """Return the task that the event's seat belongs to now; None for any other seat."""
     task = job.seats.get(str(event.get("seat")))
     return task if task is not None and task.seat == event.get("seat") else None
 
@@ -41,7 +41,7 @@ def is_current(task: Task, event: Event) -> bool:
 
 
 def outcome_of(event: Event) -> Outcome:
-    """How a program ended, as its agent reports it; an unknown reason is ``program_error``."""
+    """Return how a program ended; an unknown reason counts as ``program_error``."""
     try:
         reason = EndReason(event.get("reason"))
     except ValueError:

@@ -126,7 +126,7 @@ class RestorePoint:
     step, round
         The common step or round; None: there is none.
     source
-        The task whose files are restored by tasks without files of their own; empty: none.
+        The task that provides the files for tasks without files of their own; empty: none.
     parts
         Task -> what it restores; a task that is not named restores nothing.
     warnings

@@ -81,7 +81,7 @@ def restore_query(job: JobState) -> RestoreQuery:
 
 
 def _participants(job: JobState) -> list[Task]:
-    """The tasks of the gang that take part, the chief first, then by rank."""
+    """Return the tasks of the gang that take part, the chief first, then by rank."""
     tasks = [task for task in job.gang if takes_part(task)]
     return sorted(tasks, key=lambda task: task is not job.chief)
 
@@ -286,7 +286,7 @@ def _available(job: JobState, choice: RestorePoint) -> bool:
 
 
 def _writers(job: JobState, choice: RestorePoint) -> set[str]:
-    """The tasks with snapshots in ``choice`` whose agents can confirm that they keep them."""
+    """Return the tasks with snapshots in ``choice`` and agents that can confirm to keep them."""
     tasks = (job.tasks[part.snapshot.task] for part in choice.parts.values())
     return {task.name for task in tasks if task.linked and task.stage in ACTIVE}
 

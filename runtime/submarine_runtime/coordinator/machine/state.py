@@ -168,7 +168,7 @@ class Task:
 
 @dataclass
 class PendingDecision:
-    """Failures of an epoch whose cause is not known yet.
+    """Failures of an epoch without a known cause.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class RestoreState:
     epoch, choice
         An epoch and its restore point; epoch 0: no restore point was chosen yet.
     surveying
-        The epoch whose restore point is being chosen.
+        The epoch for which a restore point is being chosen.
     damaged
         Keys of snapshots that could not be restored.
     reports
@@ -309,7 +309,7 @@ class JobState:
 
     @property
     def chief(self) -> Task:
-        """The task whose outputs are the job's."""
+        """The task that provides the job's outputs."""
         for role in CHIEF_ROLES:
             if f"{role}:0" in self.tasks:
                 return self.tasks[f"{role}:0"]

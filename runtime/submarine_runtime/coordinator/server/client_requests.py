@@ -51,7 +51,7 @@ class ClientRequests:
     Parameters
     ----------
     endpoints
-        Returns task -> address of its agent, for the tasks whose agent is connected.
+        Returns task -> address of its agent, for tasks with a connected agent.
     post
         Posts a message to the event loop.
     renew
