@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import Any
 
 from nbformat.v4 import new_output
@@ -14,6 +13,7 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.states import State
 from tests.browser.lab import PATIENCE, Lab
+from tests.waiting import until
 
 
 class Jobs:
@@ -54,11 +54,11 @@ class Jobs:
     def wait(self, job_id: str, done: Any, timeout: float = PATIENCE) -> State:
         """Wait until ``done(state)``."""
         job = self.session.job(job_id)
-        deadline = time.monotonic() + timeout
-        while not done(state := job.record().state):
-            assert time.monotonic() < deadline, f"{job_id} is still {state}"
-            time.sleep(0.2)
-        return state
+        return until(
+            lambda: state if done(state := job.record().state) else None,
+            lambda: f"{job_id} is still {job.record().state}",
+            timeout,
+        )
 
     def output(self, job: str, /, **changes: Any) -> Any:
         """What a cell's outputs hold of a job now, as the magics store it.

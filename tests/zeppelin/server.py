@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_minicluster.machine import Identity, find_java, find_marked, free_port, terminate
+from tests.waiting import until
 from tests.zeppelin.server_jars import ensure_jars
 
 GROUPS = ("submarine", "echo")
@@ -205,10 +206,7 @@ class Zeppelin:
 
     def await_(self, condition: Callable[[], Any], timeout: float = 90) -> None:
         """Wait until something has become true."""
-        deadline = time.monotonic() + timeout
-        while not condition():
-            assert time.monotonic() < deadline, self.log()
-            time.sleep(0.05)
+        until(condition, self.log, timeout)
 
     def log(self) -> str:
         """The ends of all its logs."""
@@ -314,11 +312,11 @@ class Note:
 
     def awaited(self, paragraph: str, condition: Any, timeout: float = 180) -> dict[str, Any]:
         """The paragraph as soon as a condition holds for it."""
-        deadline = time.monotonic() + timeout
-        while not condition(now := self.get(paragraph)):
-            assert time.monotonic() < deadline, f"{now}\n{self.server.log()}"
-            time.sleep(0.1)
-        return now
+        return until(
+            lambda: now if condition(now := self.get(paragraph)) else None,
+            lambda: f"{self.get(paragraph)}\n{self.server.log()}",
+            timeout,
+        )
 
     def cancel(self, paragraph: str) -> None:
         self.server.call("DELETE", f"notebook/job/{self.id}/{paragraph}")

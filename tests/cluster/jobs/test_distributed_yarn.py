@@ -73,10 +73,7 @@ def program(out: Path, more: str = "pass", agent: str = "pass") -> str:
 
 
 def report(path: Path, seconds: float = 120.0) -> Any:
-    deadline = time.monotonic() + seconds
-    while not path.exists():
-        assert time.monotonic() < deadline, f"{path.name} never reported"
-        time.sleep(0.1)
+    until(path.exists, lambda: f"{path.name} never reported", seconds)
     return json.loads(path.read_text())
 
 

@@ -18,6 +18,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Submit, make_spec
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 no_devices = pytest.mark.skipif(bool(device_numbers()), reason="this machine has GPUs: tests/gpu")
@@ -142,10 +143,7 @@ def test_memory_at_a_stroke_is_told_with_advice(submit: Submit) -> None:
 
 def test_metrics_of_a_job_on_the_cluster(measured: Job, go: Path) -> None:
     job = measured
-    deadline = time.monotonic() + LIMIT
-    while len(job.metrics()) < 3:  # while it runs
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
+    until(lambda: len(job.metrics()) >= 3, "metrics of a running job", LIMIT)
     assert not job.record().state.ended
     go.touch()
     record = job.wait(LIMIT)

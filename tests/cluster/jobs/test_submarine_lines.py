@@ -21,6 +21,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 #: The tests' own Python has TensorBoard.
@@ -115,10 +116,11 @@ def test_tensorboard_alone_shows_all_of_a_users_jobs(shell: Shell, jobs: list[Jo
         shell, jobs, "--name", "tensorboard-service-001", "--tensorboard", *python
     )
     url = link(service, "TensorBoard")
-    deadline = time.monotonic() + 120
-    while trained.id not in json.loads(page(f"{url}data/runs")):
-        assert time.monotonic() < deadline, "the job's curves are not shown"
-        time.sleep(1)
+    until(
+        lambda: trained.id in json.loads(page(f"{url}data/runs")),
+        "the job's curves are not shown",
+        120,
+    )
     points = json.loads(page(f"{url}data/plugin/scalars/scalars?run={trained.id}&tag=loss"))
     assert [point[1:] for point in points] == [[1, 0.5]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -15,6 +14,7 @@ from submarine_jobs.commands import execute
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -55,15 +55,14 @@ def start(shell: Shell) -> Iterator[Callable[..., Job]]:
         job.wait(timeout=120)
 
 
-def until(found: Callable[[], str], *parts: str, seconds: float = 240.0) -> str:
-    """Wait for words that have all of ``parts``: they change bit by bit."""
-    deadline = time.monotonic() + seconds
-    while True:
-        said = found()
-        if all(part in said for part in parts):
-            return said
-        assert time.monotonic() < deadline, f"{parts!r} are not in {said!r}"
-        time.sleep(0.2)
+def until_text(found: Callable[[], str], *parts: str, seconds: float = 240.0) -> str:
+    """Wait for a text that contains all of ``parts``."""
+
+    def complete() -> str | None:
+        text = found()
+        return text if all(part in text for part in parts) else None
+
+    return until(complete, lambda: f"{parts!r} are not in {found()!r}", seconds)
 
 
 def test_who_holds_the_gpus(shell: Shell, start: Callable[..., Job]) -> None:
@@ -71,20 +70,20 @@ def test_who_holds_the_gpus(shell: Shell, start: Callable[..., Job]) -> None:
     nodes = session.backend().rm.get("/nodes")["nodes"]["node"]  # type: ignore[attr-defined]
     count = len([node for node in nodes if node["state"] == "RUNNING"])
     holder = start("holder", "--worker", str(count), "--gpu", "3")
-    until(lambda: f"{holder.state} {holder.view().pending}", State.RUNNING.value)
+    until_text(lambda: f"{holder.state} {holder.view().pending}", State.RUNNING.value)
     held = f"job {holder.id} holds {3 * count}"
 
     # A gang that has some of its containers: the coordinator knows, and so does the cluster.
     gang = start("gang", "--worker", str(count + 1), "--gpu", "1", "--gang-timeout", "never")
     has = f"{count} of {count + 1} containers"
     free = f"queue default has 0 of {4 * count} GPUs free"
-    until(lambda: gang.view().record.pending, f"{has}, waiting", f"with 1 GPU: {free}", held)
+    until_text(lambda: gang.view().record.pending, f"{has}, waiting", f"with 1 GPU: {free}", held)
     waits = f"{gang.id} waits: {has}: queue default has 0 of"
-    until(lambda: execute(["list"], shell).text, waits, held)
+    until_text(lambda: execute(["list"], shell).text, waits, held)
 
     # A job whose master is not there yet: only the cluster knows.
     single = start("single", "--gpu", "1")
-    said = until(lambda: single.view().pending, free, held)
+    said = until_text(lambda: single.view().pending, free, held)
     assert said.startswith(free)
 
     checks = {check["name"]: check for check in _doctor(shell, "--gpu", "1")}
@@ -127,7 +126,7 @@ def both_held_a_part(start: Callable[..., Job], total: int) -> bool:
     one that uses less comes first. So each holds what the other needs, until a time-out.
     """
     wall = start("wall", "--worker", str(total - 1), "--gpu", "1", "--queue", "narrow")
-    until(lambda: f"{wall.state} {wall.view().pending}", State.RUNNING.value)
+    until_text(lambda: f"{wall.state} {wall.view().pending}", State.RUNNING.value)
     # They start side by side, so that neither's time is nearly up when the other is there.
     patience = ("--gang-timeout", "30s", "--gang-retries", "50")
 
@@ -137,7 +136,7 @@ def both_held_a_part(start: Callable[..., Job], total: int) -> bool:
 
     gangs = [gang("default"), gang("gpu")]
     for job in gangs:
-        until(partial(lambda job: job.view().record.pending, job), f" of {total} containers")
+        until_text(partial(lambda job: job.view().record.pending, job), f" of {total} containers")
     wall.cancel("both wait")
 
     def held() -> str:
@@ -147,7 +146,7 @@ def both_held_a_part(start: Callable[..., Job], total: int) -> bool:
             return "settled: one has ended"
         return "settled: both" if all(word.isdigit() and int(word) for word in said) else str(said)
 
-    seen = until(held, "settled")
+    seen = until_text(held, "settled")
     for job in gangs:
         assert job.wait(timeout=300).state is State.SUCCEEDED
     details = [event.detail for job in gangs for event in job.record().events]

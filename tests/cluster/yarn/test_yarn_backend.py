@@ -26,6 +26,7 @@ from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import Localization, Profile, Resources
 from submarine_runtime.protocol.reasons import EndReason
 from tests.cluster.yarn_jobs import look, make_submission, until_stage
+from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
 
@@ -40,14 +41,6 @@ def backend(yarn_profile: Profile) -> YarnBackend:
 @pytest.fixture(scope="module")
 def make(backend: YarnBackend) -> Make:
     return lambda agent, **fields: make_submission(backend, agent, **fields)
-
-
-def wait_for_file(path: Path, seconds: float = 120.0) -> str:
-    deadline = time.monotonic() + seconds
-    while not path.exists() or not path.read_text():
-        assert time.monotonic() < deadline, f"{path} never came"
-        time.sleep(0.1)
-    return path.read_text()
 
 
 def applications(backend: YarnBackend, submission: Submission) -> list[Any]:
@@ -96,7 +89,8 @@ def test_a_job_in_the_masters_container_with_gpus(
     assert sorted(app["applicationTags"].split(",")) == sorted(
         ["submarine", tag_of(submission.agent.record.job_id)]
     )
-    facts = json.loads(wait_for_file(out))
+    until(lambda: out.exists() and out.read_text(), f"the file {out}")
+    facts = json.loads(out.read_text())
     running = until_stage(backend, handle, Stage.RUNNING)
     assert running.links["YARN application"].endswith(handle["application_id"])
     assert running.links["YARN log"].startswith("http")
@@ -104,10 +98,11 @@ def test_a_job_in_the_masters_container_with_gpus(
     assert app["runningContainers"] == 1
     assert app["allocatedVCores"] == 2
     # YARN counts whole seconds: of two cores, two seconds' worth at least.
-    deadline = time.monotonic() + 60
-    while backend.rm.get(f"/apps/{handle['application_id']}")["app"]["vcoreSeconds"] < 4:
-        assert time.monotonic() < deadline, "YARN counts no seconds of a running container"
-        time.sleep(0.2)
+    until(
+        lambda: backend.rm.get(f"/apps/{handle['application_id']}")["app"]["vcoreSeconds"] >= 4,
+        "YARN counts no seconds of a running container",
+        60,
+    )
     (tmp_path / "go").touch()
     ended = until_stage(backend, handle, Stage.ENDED)
     assert ended.reason is EndReason.SUCCEEDED
@@ -193,11 +188,11 @@ def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Ma
     first = backend.submit(make("import time; time.sleep(600)", resources=resources))
     until_stage(backend, first, Stage.RUNNING)
     second = backend.submit(make("pass", resources=resources))
-    deadline = time.monotonic() + 120
-    # At first the ResourceManager's own words are told.
-    while " holds " not in (waiting := look(backend, second)).pending:
-        assert time.monotonic() < deadline, waiting
-        time.sleep(0.1)
+    # The first explanation is the ResourceManager's diagnostics.
+    waiting = until(
+        lambda: seen if " holds " in (seen := look(backend, second)).pending else None,
+        lambda: look(backend, second),
+    )
     assert re.match(r"queue default has \d+ of \d+ MiB free, .* holds \d+ MiB", waiting.pending)
     assert waiting.stage is Stage.WAITING
     backend.stop(second)
@@ -440,10 +435,8 @@ def test_the_class_archive_is_used_by_the_master(
     assert archive is not None
     until_stage(mine, mine.submit(make("pass")), Stage.ENDED)
     archive.wait()
-    deadline = time.monotonic() + 120  # another test's backend may be at it
-    while archive.path() is None:
-        assert time.monotonic() < deadline, "nobody has built the class archive"
-        time.sleep(0.2)
+    # The backend of another test may be building it.
+    until(lambda: archive.path() is not None, "the class archive", 120)
     log.unlink()
     ended = until_stage(mine, mine.submit(make("pass")), Stage.ENDED)
     assert ended.reason is EndReason.SUCCEEDED

@@ -23,7 +23,7 @@ from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM
 from tests.local.coordinator.gang_rig import GangRig
-from tests.waiting import PATIENCE, until
+from tests.waiting import until
 
 WORKERS = [make_role("worker", 2)]
 #: How the programs below meet. A worker that begins with other weights than its peer ends with 5.
@@ -303,15 +303,9 @@ class Run:
 
     def wait_for_snapshots(self, tasks: tuple[str, ...], more_than: int) -> None:
         """Until the journal has more than so many snapshots of each of these tasks."""
-        deadline = time.monotonic() + PATIENCE
-        while any(self._reported(task) <= more_than for task in tasks):
-            assert time.monotonic() < deadline, self.rig.story()
-            time.sleep(0.1)
+        until(lambda: all(self.reported(task) > more_than for task in tasks), self.rig.story)
 
     def reported(self, task: str) -> int:
-        return self._reported(task)
-
-    def _reported(self, task: str) -> int:
         count = 0
         seat = task.replace(":", "-") + "."
         for line in (self.rig.scratch / "journal.jsonl").read_text().splitlines():

@@ -17,6 +17,7 @@ from submarine_jobs.errors import JobFailedError, JobNotFoundError, SubmarineErr
 from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
 from tests.local.jobs.submitting import Submit, submitting
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -105,9 +106,7 @@ def test_every_subscriber_hears_the_end_once(
         assert any(view.source == "live" for view in views)
     late: list[JobView] = []
     session.watcher.subscribe(job, late.append)
-    deadline = time.monotonic() + 60
-    while not late and time.monotonic() < deadline:
-        time.sleep(0.05)
+    until(lambda: late)
     assert late[-1].record.state is State.SUCCEEDED
 
 
@@ -125,9 +124,7 @@ def test_out_of_the_agents_reach_the_shipped_log_serves(
     job = submit("import time\nfor i in range(3000):\n    print(i)\n    time.sleep(0.1)\n")
     views: list[JobView] = []
     session.watcher.subscribe(job, views.append)
-    deadline = time.monotonic() + 120
-    while not (views and views[-1].tail.count("\n") > 1) and time.monotonic() < deadline:
-        time.sleep(0.2)
+    until(lambda: views and views[-1].tail.count("\n") > 1)
     view = views[-1]
     assert view.source == "shipped"
     assert view.tail.startswith("0\n1\n")

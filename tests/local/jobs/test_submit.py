@@ -29,6 +29,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.jobs.slow_submission import check_slow_submission
+from tests.waiting import until
 
 
 def spec() -> JobSpec:
@@ -134,10 +135,7 @@ def test_a_job_that_has_ended_is_known_while_its_cluster_is_away(
     job = session.submit(spec(), None)
     monkeypatch.setattr(LocalBackend, "observe", away)
     monkeypatch.setattr(job, "agent", lambda: None)
-    deadline = time.monotonic() + 60
-    while job.directory.record() is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    until(lambda: job.directory.record() is not None, seconds=60)
     assert job.record().state is State.SUCCEEDED
 
 

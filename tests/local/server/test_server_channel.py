@@ -27,7 +27,7 @@ from submarine_runtime.protocol.states import State
 from tests.local.jobs.submitting import Submit
 from tests.local.server.channel_page import Page, Proxy, connect
 from tests.local.server.server_rig import API, TOKEN, Server
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, until
 
 NOWHERE = "nothing-20261120-7f3a"
 #: Goes on until somebody makes the file.
@@ -101,10 +101,7 @@ def test_a_job_from_a_kernel_to_its_end(channel: Page, submit: Submit, tmp_path:
 
 def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> None:
     job = submit("import time\ntime.sleep(600)")
-    deadline = time.monotonic() + PATIENCE
-    while job.agent() is None or job.record().state is not State.RUNNING:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    until(lambda: job.agent() is not None and job.record().state is State.RUNNING)
     known = job.index_entry()
     assert known is not None
     assert known.record is not None

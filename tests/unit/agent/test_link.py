@@ -193,10 +193,7 @@ def test_what_is_guarded_dies_with_the_agent(tmp_path: Path) -> None:
     pids = [int(word) for word in agent.stdout.readline().split()]
     agent.kill()
     agent.communicate()
-    deadline = time.monotonic() + 60
-    while any(_alive(pid) for pid in pids):
-        assert time.monotonic() < deadline, "they outlive the agent"
-        time.sleep(0.01)
+    until(lambda: not any(_alive(pid) for pid in pids), "they outlive the agent", 60)
     Guard().release()
 
 

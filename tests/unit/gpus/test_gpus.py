@@ -21,6 +21,7 @@ from submarine_runtime.gpus.nvml import Nvml, within
 from submarine_runtime.protocol.agent_config import AgentConfig
 from tests.configurations import make_agent_config
 from tests.unit.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
+from tests.waiting import until
 
 Node = Callable[..., Path]
 no_devices = pytest.mark.skipif(bool(gpu_view.device_numbers()), reason="this machine has GPUs")
@@ -122,10 +123,7 @@ def test_a_driver_that_hangs_is_none() -> None:
 def test_the_meter_measures_and_averages(devices: Node) -> None:
     driver = devices(device_line("GPU-a", 2, 1000), device_line("GPU-b", 98, 3000))
     meter = GpuMeter(["GPU-b", "GPU-a", "GPU-gone"], str(driver), every=0.02)
-    deadline = time.monotonic() + 60
-    while len(meter.idleness()) < 2 or meter.idleness()[0].seconds < 0.1:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    until(lambda: len(meter.idleness()) >= 2 and meter.idleness()[0].seconds >= 0.1, seconds=60)
     meter.stop()
     assert meter.latest()[:2] == [Reading(98.0, 3000.0, 143771.0), Reading(2.0, 1000.0, 143771.0)]
     assert meter.latest()[2] == Reading(None, None, None)

@@ -14,6 +14,7 @@ import pytest
 
 from submarine_minicluster import MiniclusterError
 from submarine_minicluster.machine import Identity, file_lock, find_marked, launch, terminate
+from tests.waiting import until
 
 
 def start_sleeper(tmp_path: Path, **env: str) -> Identity:
@@ -67,10 +68,8 @@ def test_find_marked_finds_other_sessions_and_empty_environments(tmp_path):
         log=tmp_path / "log", env={"PATH": os.environ["PATH"], "MARK_OF_TEST": value}, cwd=tmp_path,
     )  # fmt: skip
     assert root is not None
-    deadline = time.monotonic() + 60
-    while len(found := find_marked("MARK_OF_TEST", value)) < 4:
-        assert time.monotonic() < deadline, found
-        time.sleep(0.02)
+    until(lambda: len(find_marked("MARK_OF_TEST", value)) >= 4)
+    found = find_marked("MARK_OF_TEST", value)
     assert find_marked("MARK_OF_TEST", str(tmp_path)) == []
     assert len(find_marked("MARK_OF_TEST", str(tmp_path), below=True)) == 4
     terminate(found, grace=5)

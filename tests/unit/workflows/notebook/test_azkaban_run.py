@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.notebook import azkaban_run
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
+from tests.waiting import until
 
 FLOW = """\
 nodes:
@@ -64,10 +64,11 @@ def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
     assert [node["dependsOn"] for node in first[MIME_TYPE]["nodes"]] == [[], ["one"]]
     assert f'href="{azkaban.url}/executor?execid=' in first["text/html"]
     go.touch()
-    deadline = time.monotonic() + 60
-    while frontend.pictures[-1][MIME_TYPE]["status"] != "FAILED":
-        assert time.monotonic() < deadline, frontend.pictures[-1]["text/plain"]
-        time.sleep(0.05)
+    until(
+        lambda: frontend.pictures[-1][MIME_TYPE]["status"] == "FAILED",
+        lambda: frontend.pictures[-1]["text/plain"],
+        60,
+    )
     last = frontend.pictures[-1][MIME_TYPE]
     assert [node["status"] for node in last["nodes"]] == ["SUCCEEDED", "FAILED"]
     count = len(frontend.pictures)
