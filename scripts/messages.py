@@ -1,8 +1,9 @@
 """Write docs/messages.md: all sentences for users, extracted from the code with Babel.
 
 Usage: python scripts/messages.py. `tests/unit/project/test_messages.py` checks that the page is
-current. Sentences are the arguments of ``_()`` and ``ngettext()``, help texts of commands and
-options in Python, and the arguments of JupyterLab's ``trans.__()`` and ``trans._n()``.
+current. Sentences are the arguments of ``_()``, ``gettext_noop()`` and ``ngettext()``, help texts
+of commands and options in Python, and the arguments of JupyterLab's ``trans.__()`` and
+``trans._n()``.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ All sentences that the project shows to users, by package and file. This page is
 `python scripts/messages.py`; edit a sentence in its file. A name in braces, or `%1`, stands for a
 value.
 """
-_PYTHON = {"_": 1, "ngettext": 2}
+_PYTHON = {"_": 1, "gettext_noop": 1, "ngettext": 2}
 _TYPESCRIPT = {"__": 1, "_n": 2}
 _COMMANDS = ("command", "group", "verb_group")
 

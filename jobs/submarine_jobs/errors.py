@@ -8,6 +8,8 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
+from submarine_runtime.translation import gettext_noop
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 #: How a cluster is named; the beginning of a fix.
-NAME_CLUSTER = (
+NAME_CLUSTER = gettext_noop(
     "Set HADOOP_CONF_DIR, or hadoop_conf_dir in submarine.toml, to the directory of the cluster's "
     "Hadoop configuration"
 )

@@ -27,6 +27,11 @@ def ngettext(one: str, many: str, number: int, /) -> str:
     return one if number == 1 else many
 
 
+def gettext_noop(message: str, /) -> str:
+    """Mark a sentence in a constant; ``_()`` translates it where it is used."""
+    return message
+
+
 if os.path.isdir(_LOCALE):
     # Only here: the import takes milliseconds.
     import gettext

@@ -9,7 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
-from submarine_runtime.translation import _, ngettext
+from submarine_runtime.translation import _, gettext_noop, ngettext
 from submarine_zeppelin import notes
 from submarine_zeppelin.installation import (
     find_installation,
@@ -20,12 +20,14 @@ from submarine_zeppelin.installation import (
 
 @verb_group(
     {
-        "Zeppelin installations": {
-            "install": _("Install or update the interpreter group."),
-            "check": _("Check the installation and start the interpreter process."),
-            "uninstall": _("Remove the interpreter group."),
+        gettext_noop("Zeppelin installations"): {
+            "install": gettext_noop("Install or update the interpreter group."),
+            "check": gettext_noop("Check the installation and start the interpreter process."),
+            "uninstall": gettext_noop("Remove the interpreter group."),
         },
-        "Notes": {"export-note": _("Export a note as a Jupyter notebook.")},
+        gettext_noop("Notes"): {
+            "export-note": gettext_noop("Export a note as a Jupyter notebook.")
+        },
     }
 )
 def zeppelin() -> None:

@@ -20,6 +20,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
@@ -30,8 +31,10 @@ PATIENCE = 30.0
 STORAGE_SECONDS = 5.0
 #: Seconds between polls of the cluster.
 PAUSE = 0.5
-_NO_ANSWER = "The job directory does not answer, so the cancel request was not written there."
-_LATER = "its record follows when the file system answers again."
+_NO_ANSWER = gettext_noop(
+    "The job directory does not answer, so the cancel request was not written there."
+)
+_LATER = gettext_noop("its record follows when the file system answers again.")
 
 
 def cancel(job: Job, why: str) -> JobRecord:
@@ -59,7 +62,10 @@ def cancel(job: Job, why: str) -> JobRecord:
     if _cancel_by_agent(job, by, why):
         if no_answer is not None:
             return _with_note(
-                job.record(), f"{_NO_ANSWER} The agent is stopping its program; {_LATER}"
+                job.record(),
+                _("{no_answer} The agent is stopping its program; {later}").format(
+                    no_answer=_(_NO_ANSWER), later=_(_LATER)
+                ),
             )
         with contextlib.suppress(TimeoutError):
             record = job.wait(PATIENCE)
@@ -69,7 +75,8 @@ def cancel(job: Job, why: str) -> JobRecord:
     if handle is None:
         if write_error is not None:
             raise ClusterError(
-                f"{job.id} was not cancelled: {write_error.message}", write_error.fix
+                _("{job} was not cancelled: {error}").format(job=job.id, error=write_error.message),
+                write_error.fix,
             )
         # The request prevents a start. Without a claim nothing runs, so the job is closed here.
         never = Observation(Stage.ENDED, EndReason.CANCELLED)
@@ -81,8 +88,8 @@ def cancel(job: Job, why: str) -> JobRecord:
         job.handle = handle
         _stop(job, handle, write_error)
         if no_answer is not None:
-            words = (
-                f"{_NO_ANSWER} It was ended through {job.backend.name}, without saving; {_LATER}"
+            words = _("{no_answer} It was ended through {backend}, without saving; {later}").format(
+                no_answer=_(_NO_ANSWER), backend=job.backend.name, later=_(_LATER)
             )
             return _with_note(_ended_on_cluster(job, handle, no_answer), words)
     with contextlib.suppress(TimeoutError):
@@ -96,7 +103,9 @@ def _stop(job: Job, handle: Handle, write_error: StorageError | None) -> None:
     except ClusterError as error:
         if write_error is None:
             raise
-        words = f"{job.id} was not cancelled: {write_error.message} {error.message}"
+        words = _("{job} was not cancelled: {error} {cluster_error}").format(
+            job=job.id, error=write_error.message, cluster_error=error.message
+        )
         raise ClusterError(words, error.fix) from error
 
 

@@ -39,6 +39,7 @@ from submarine_jobs.tracking import (
 )
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Backend
@@ -122,21 +123,25 @@ def find_job(session: Session, text: str) -> Job:
     if row is None:
         if session.profile.backend is None:
             raise JobNotFoundError(
-                f"There is no job {text[:80]!r} in the local index, and no cluster is configured.",
-                f"{NAME_CLUSTER}, or choose one with --profile.",
+                _(
+                    "There is no job {text!r} in the local index, and no cluster is configured."
+                ).format(text=text[:80]),
+                _("{advice}, or choose one with --profile.").format(advice=_(NAME_CLUSTER)),
             )
         raise JobNotFoundError(
-            f"There is no job {text[:80]!r} here or in the job root.",
-            "`submarine list` shows the jobs that there are.",
+            _("There is no job {text!r} here or in the job root.").format(text=text[:80]),
+            _("`submarine list` shows the jobs that there are."),
         )
     target = target_of(session, row)
     if target is None:
         raise JobNotFoundError(
-            f"Job {row.job_id} belongs to the backend {row.backend!r} of the profile "
-            f"{row.profile!r}, which is not configured now.",
-            f"{NAME_CLUSTER}."
+            _(
+                "Job {job} belongs to the backend {backend!r} of the profile {profile!r}, which "
+                "is not configured now."
+            ).format(job=row.job_id, backend=row.backend, profile=row.profile),
+            f"{_(NAME_CLUSTER)}."
             if session.profile.name == row.profile
-            else f"Choose it with --profile {row.profile}.",
+            else _("Choose it with --profile {profile}.").format(profile=row.profile),
         )
     return Job(session, row.job_id, row.name, target.backend, target.directory, row.handle)
 
@@ -158,7 +163,12 @@ def _row(session: Session, text: str) -> IndexEntry | None:
         candidates = candidates or _candidates(store, text, None)
     if len(candidates) > 1:
         names = ", ".join(row.job_id for row in candidates[:5])
-        raise UsageError(f"{text!r} is the beginning of several job ids: {names}.", "Give more.")
+        raise UsageError(
+            _("{text!r} is the beginning of several job ids: {names}.").format(
+                text=text, names=names
+            ),
+            _("Give more."),
+        )
     return candidates[0] if candidates else None
 
 
@@ -173,8 +183,8 @@ def _last_of(session: Session, notebook: Sequence[str]) -> IndexEntry:
     found = session.store.newest_of(notebook)
     if found is None:
         raise JobNotFoundError(
-            "There is no job `last`: this notebook has not submitted a job from this machine.",
-            "`list` shows the jobs of other notebooks; name one of them by its id.",
+            _("There is no job `last`: this notebook has not submitted a job from this machine."),
+            _("`list` shows the jobs of other notebooks; name one of them by its id."),
         )
     return found
 
@@ -183,7 +193,7 @@ def target_of(session: Session, row: IndexEntry) -> Target | None:
     """Return directory and backend of a job; None if the backend is not configured."""
     try:
         backend = session.backend(row.backend)
-        storage, _ = backend.job_root()
+        storage, _root = backend.job_root()
     except (NoClusterError, UsageError):
         return None
     path = storage.path_of(row.job_dir)
@@ -205,11 +215,12 @@ def discover(session: Session, limit: int, patience: float) -> ClusterError | No
     except NoClusterError:
         return None
     except TimeoutError:
-        storage, _ = session.backend().job_root()
+        storage, _root = session.backend().job_root()
         return NoAnswerError(
-            f"The job directories at {storage.prefix} cannot be read: no answer within "
-            f"{patience:g} s.",
-            "Run `submarine doctor` for details.",
+            _(
+                "The job directories at {prefix} cannot be read: no answer within {patience:g} s."
+            ).format(prefix=storage.prefix, patience=patience),
+            _("Run `submarine doctor` for details."),
         )
     except ClusterError as error:
         return error
@@ -303,7 +314,7 @@ def newest_months() -> list[str]:
     now = time.gmtime()
     months = []
     year, month = now.tm_year, now.tm_mon
-    for _ in range(MONTHS):
+    for _month in range(MONTHS):
         months.append(f"{year:04d}{month:02d}")
         year, month = (year - 1, 12) if month == 1 else (year, month - 1)
     return months

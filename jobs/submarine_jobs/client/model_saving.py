@@ -17,6 +17,7 @@ from submarine_runtime.snapshots import (
     snapshots_of,
 )
 from submarine_runtime.storage import Store, StoreError, open_store
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
@@ -43,17 +44,21 @@ def save_model(job: Job, name: str = "") -> ModelVersion:
         agent = job.agent()
         if agent is None or record.state not in (State.RUNNING, State.FINISHING):
             raise UsageError(
-                f"{job.id} is {record.state}: its program is not running, so there is no model.",
-                "Save it while the job runs or after it has ended.",
+                _("{job} is {state}: its program is not running, so there is no model.").format(
+                    job=job.id, state=record.state
+                ),
+                _("Save it while the job runs or after it has ended."),
             )
         try:
             return ModelVersion.from_json(agent.save(name))
         except ValueError as exc:
-            raise ClusterError(f"The response of the job is invalid: {exc}.") from exc
+            raise ClusterError(
+                _("The response of the job is invalid: {error}.").format(error=exc)
+            ) from exc
     except VersionError as exc:
         raise UsageError(str(exc)) from exc
     except StoreError as exc:
-        raise StorageError(f"No version was saved: {exc}.") from exc
+        raise StorageError(_("No version was saved: {error}.").format(error=exc)) from exc
 
 
 def _after_the_end(job: Job, name: str) -> ModelVersion:
@@ -65,7 +70,7 @@ def _after_the_end(job: Job, name: str) -> ModelVersion:
         found = snapshots_of(store, "", job.chief, layout.MODEL)
         files = found[0].files if found else []
     if not files:
-        raise VersionError(f"{job.id} left no model.")
+        raise VersionError(_("{job} left no model.").format(job=job.id))
     draft = VersionDraft(store)
 
     def add(file: StoredFile) -> dict[str, Any]:

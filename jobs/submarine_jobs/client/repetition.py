@@ -13,6 +13,7 @@ from submarine_jobs.model import WorkflowOrigin
 from submarine_jobs.submit import submit
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -34,9 +35,10 @@ def rerun(job: Job, *, resume: bool = False, yes: bool = False) -> Job:
     """
     if not yes and (owner := foreign_owner(job)):
         raise RefusedError(
-            f"{job.id} is a job of {one_line(owner, 80)}, and running it again runs their code "
-            "as you.",
-            "Give yes=True, or --yes in a command, if that is what you want.",
+            _("{job} is a job of {owner}, and running it again runs their code as you.").format(
+                job=job.id, owner=one_line(owner, 80)
+            ),
+            _("Give yes=True, or --yes in a command, if that is what you want."),
         )
     origin = WorkflowOrigin.from_environment()
     spec = replace(
@@ -64,8 +66,10 @@ def _read(job: Job, name: str) -> bytes | None:
         return None
     if len(data) > limit:
         raise SubmarineError(
-            f"{name} of {job.id} has more than {limit >> 20} MiB, so it is not the one that was "
-            "submitted.",
-            "Submit the job anew from its notebook or program.",
+            _(
+                "{name} of {job} has more than {limit} MiB, so it is not the one that was "
+                "submitted."
+            ).format(name=name, job=job.id, limit=limit >> 20),
+            _("Submit the job anew from its notebook or program."),
         )
     return data

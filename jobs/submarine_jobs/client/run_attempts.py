@@ -29,6 +29,7 @@ from submarine_jobs.text import one_line
 from submarine_jobs.tracking import renew_while_alive
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
@@ -113,7 +114,11 @@ def start_or_join(
         number, job_id = where.newest()
         job = _joinable_job(session, where, job_id, say) if number else None
         if job is not None:
-            say(f"{job.id} of an earlier attempt of this run is joined; nothing new was started.")
+            say(
+                _(
+                    "{job} of an earlier attempt of this run is joined; nothing new was started."
+                ).format(job=job.id)
+            )
             session.store.put_launch(job.id, session.notebook)
             started.job_started(job)
             if spec.lease and not job.record().state.ended:
@@ -165,9 +170,11 @@ def _joinable_job(
             return None
         if owner := foreign_owner(job):
             raise RefusedError(
-                f"{job_id}, which another attempt of this run has started, is a job of "
-                f"{one_line(owner, 80)}: its results are not taken for yours.",
-                "Give this run another --run-id.",
+                _(
+                    "{job}, which another attempt of this run has started, is a job of {owner}: "
+                    "its results are not taken for yours."
+                ).format(job=job_id, owner=one_line(owner, 80)),
+                _("Give this run another --run-id."),
             )
         state = job.record().state
         if state is State.SUCCEEDED:
@@ -182,11 +189,24 @@ def _joinable_job(
             deadline = began + max(SETTLE_SECONDS, job.backend.submit_grace + SUBMIT_SECONDS)
         if time.monotonic() > deadline:
             raise ClusterError(
-                f"{job_id} of an earlier attempt of this run is still {state.value}"
-                f"{' although it was cancelled' if ending else ''}.",
-                f"Nothing was started; `submarine cancel {job_id}` ends it.",
+                (
+                    _(
+                        "{job} of an earlier attempt of this run is still {state} although it was "
+                        "cancelled."
+                    )
+                    if ending
+                    else _("{job} of an earlier attempt of this run is still {state}.")
+                ).format(
+                    job=job_id,
+                    state=state.value,
+                ),
+                _("Nothing was started; `submarine cancel {job}` ends it.").format(job=job_id),
             )
-        say(f"{job_id} of an earlier attempt is {state.value}; waiting for the next state.")
+        say(
+            _("{job} of an earlier attempt is {state}; waiting for the next state.").format(
+                job=job_id, state=state.value
+            )
+        )
         time.sleep(_PAUSE)
         _wait_for_record(directory, deadline)
 
@@ -219,7 +239,7 @@ def _was_submitted(directory: JobDirectory, say: Callable[[str], None]) -> bool:
             directory.publish_json_exclusive(layout.CANCEL, request)
             return False
         if not reported:
-            say("Another attempt of this run is just starting this job; waiting for it.")
+            say(_("Another attempt of this run is just starting this job; waiting for it."))
             reported = True
         time.sleep(_PAUSE)
     return False

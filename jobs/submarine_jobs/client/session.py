@@ -12,6 +12,7 @@ from submarine_jobs.config import BACKENDS
 from submarine_jobs.errors import ClusterError, UsageError, no_cluster
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import JobStore
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
@@ -125,6 +126,9 @@ class Session:
 
 def _make_backend(name: str, profile: Profile) -> Backend:
     if name not in BACKENDS:
-        raise UsageError(f"There is no backend {name!r}.", f"Choose one of {', '.join(BACKENDS)}.")
+        raise UsageError(
+            _("There is no backend {name!r}.").format(name=name),
+            _("Choose one of {backends}.").format(backends=", ".join(BACKENDS)),
+        )
     backend: Backend = pkgutil.resolve_name(BACKENDS[name])(profile)
     return backend

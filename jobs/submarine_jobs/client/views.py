@@ -27,6 +27,7 @@ from submarine_jobs.tracking import (
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import AgentClient
@@ -47,7 +48,7 @@ def index_entry_of(job: Job) -> IndexEntry:
         job.session.job(job.id)
         entry = job.index_entry()
     if entry is None:
-        raise ClusterError(f"The index has no entry of {job.id} any more.")
+        raise ClusterError(_("The index has no entry of {job} any more.").format(job=job.id))
     return entry
 
 
@@ -102,7 +103,7 @@ def _view(job: Job, entry: IndexEntry) -> JobView:
 
 def _with_note(record: JobRecord, error: ClusterError) -> JobRecord:
     """Return the record with a note that the job directory could not be read."""
-    words = f"The job directory cannot be read now: {error.message}"
+    words = _("The job directory cannot be read now: {error}").format(error=error.message)
     return replace(record, missing=[words, *record.missing])
 
 

@@ -15,6 +15,7 @@ from submarine_jobs.text import one_line
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
@@ -37,7 +38,11 @@ def wait_for_end(job: Job, timeout: float | None, on_interrupt: str) -> JobRecor
         # Waiting in slices lets an interrupt through on every platform.
         while not ended.wait(0.5):
             if deadline is not None and time.monotonic() > deadline:
-                raise TimeoutError(f"Job {job.id} has not ended within {timeout:g} s.")
+                raise TimeoutError(
+                    _("Job {job} has not ended within {timeout:g} s.").format(
+                        job=job.id, timeout=timeout
+                    )
+                )
     except KeyboardInterrupt:
         if on_interrupt == "cancel":
             job.cancel("interrupted")
@@ -59,7 +64,7 @@ def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
 
 def ending_words(record: JobRecord) -> str:
     """Return one line about a job that did not succeed: id, state, and exception or reason."""
-    words = f"Job {record.job_id} {record.state.value}"
+    words = _("Job {job} {state}").format(job=record.job_id, state=record.state.value)
     if record.failure is not None:
         kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)
         return one_line(f"{words}: {kind}: {message}", 1000)

@@ -43,6 +43,7 @@ from submarine_jobs.tracking import (
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client.job import Job
@@ -158,7 +159,7 @@ class Watcher:
             views = await in_thread(lambda: poll_jobs(self._session, waiting, self._observe))
         except SubmarineError as error:
             for item in waiting:
-                item.pending = f"The cluster does not answer: {error.message}"
+                item.pending = _("The cluster does not answer: {error}").format(error=error.message)
                 self._publish(item)
             return False
         except Exception:
@@ -356,8 +357,10 @@ class WatchedJob:
         if chunk is None or (self.many and chunk.task != self.task):
             return False
         if last is not None and order(key.attempt) > order(last):
-            words = f"--- {key.task} was restarted: attempt {key.attempt} ---\n"
-            self.tail.add(LogChunk("stdout", 0, words.encode()))
+            words = _("--- {task} was restarted: attempt {attempt} ---").format(
+                task=key.task, attempt=key.attempt
+            )
+            self.tail.add(LogChunk("stdout", 0, f"{words}\n".encode()))
         self.tail.add(chunk)
         return True
 

@@ -16,6 +16,7 @@ from submarine_jobs.commands.grammar import (
 from submarine_jobs.display import lost_if_cancelled
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.translation import _
 
 
 @click.command("cancel", cls=Verb, example=("cancel last", "cancel digits-20261120-7f3a --yes"))
@@ -38,24 +39,41 @@ def cancel(
     record = found.record()
     if record.state.ended:
         return Outcome(
-            f"{found.id} has ended already: {record.state}.", value=record.to_json(), job=found
+            _("{job} has ended already: {state}.").format(job=found.id, state=record.state),
+            value=record.to_json(),
+            job=found,
         )
     own = not known_owner(found)
     lost = lost_if_cancelled(record)
-    act = f"{lost} Cancel".strip()
-    if not confirm_foreign(found, frontend, act, "cancelling it ends their work", yes=yes):
-        return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
+    act = _("{lost} Cancel").format(lost=lost).strip()
+    if not confirm_foreign(found, frontend, act, _("cancelling it ends their work"), yes=yes):
+        return Outcome(
+            _("{job} goes on.").format(job=found.id), value=record.to_json(), exit_code=JOB_FAILED
+        )
     if lost and not yes and not frontend.interactive:
-        raise UsageError(f"{found.id} was not cancelled. {lost}", "Add --yes to cancel it.")
+        raise UsageError(
+            _("{job} was not cancelled. {lost}").format(job=found.id, lost=lost),
+            _("Add --yes to cancel it."),
+        )
     if own and not yes and frontend.interactive and (lost or frontend.kind == "cli"):
-        question = f"{lost} Cancel {found.id}, which is {record.state}?".strip()
+        question = (
+            _("{lost} Cancel {job}, which is {state}?")
+            .format(lost=lost, job=found.id, state=record.state)
+            .strip()
+        )
         if not frontend.confirm(question):
-            return Outcome(f"{found.id} goes on.", value=record.to_json(), exit_code=JOB_FAILED)
+            return Outcome(
+                _("{job} goes on.").format(job=found.id),
+                value=record.to_json(),
+                exit_code=JOB_FAILED,
+            )
     after = found.cancel(why[:500])
     if after.state.ended:
-        text = f"{found.id} has ended: {after.state}."
+        text = _("{job} has ended: {state}.").format(job=found.id, state=after.state)
     else:
-        text = f"{found.id} will be cancelled; it is still {after.state}."
+        text = _("{job} will be cancelled; it is still {state}.").format(
+            job=found.id, state=after.state
+        )
     if after.last_known or not after.state.ended:
         text = " ".join([text, *after.missing[:1]])
     return Outcome(text, value=after.to_json(), job=found)

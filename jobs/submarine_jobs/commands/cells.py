@@ -12,11 +12,18 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import join_labels
 from submarine_jobs.text import escape_html, one_line
+from submarine_runtime.translation import _, gettext_noop, ngettext
 
 if TYPE_CHECKING:
     from submarine_jobs.program import CellCollection, ListedCell
 
-_COLUMNS = ("CELL", "FILE", "LINES", "STATE", "FIRST LINE")
+_COLUMNS = (
+    gettext_noop("CELL"),
+    gettext_noop("FILE"),
+    gettext_noop("LINES"),
+    gettext_noop("STATE"),
+    gettext_noop("FIRST LINE"),
+)
 _LIMITS = (12, 40, 8, 24, 60)
 
 
@@ -30,8 +37,10 @@ def collection_of(frontend: Frontend, verb: str) -> CellCollection:
     """
     if frontend.collection is None:
         raise UsageError(
-            f"{verb} is about the cells of a notebook, and there is none here.",
-            f"Type %submarine {verb} in a notebook; `submarine run FILE.ipynb` runs a saved one.",
+            _("{verb} is about the cells of a notebook, and there is none here.").format(verb=verb),
+            _(
+                "Type %submarine {verb} in a notebook; `submarine run FILE.ipynb` runs a saved one."
+            ).format(verb=verb),
         )
     return frontend.collection
 
@@ -45,7 +54,7 @@ def cells(frontend: Frontend, /) -> Outcome:
     not_run = [cell.label for cell in collection.not_run()]
     missing = _missing(not_run)
     if not listing:
-        text = "No cell is collected. Put %%submarine on the first line of a cell and run it."
+        text = _("No cell is collected. Put %%submarine on the first line of a cell and run it.")
         return Outcome("\n".join([text, *missing]), value={"cells": [], "not_run": len(not_run)})
     rows = [_row(item) for item in listing]
     return Outcome(
@@ -60,12 +69,12 @@ def _missing(labels: list[str]) -> list[str]:
     """Return at most one line, on marked cells that did not run."""
     if not labels:
         return []
-    one = len(labels) == 1
-    cell, has, it_is = ("Cell", "has", "it is") if one else ("Cells", "have", "they are")
-    return [
-        f"{cell} {join_labels(labels)} {has} %%submarine and {has} not run yet, "
-        f"so {it_is} not part of the program."
-    ]
+    words = ngettext(
+        "Cell {cells} has %%submarine and has not run yet, so it is not part of the program.",
+        "Cells {cells} have %%submarine and have not run yet, so they are not part of the program.",
+        len(labels),
+    )
+    return [words.format(cells=join_labels(labels))]
 
 
 def _row(item: ListedCell) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import click
 from submarine_jobs.commands.cells import collection_of
 from submarine_jobs.commands.grammar import Verb
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_runtime.translation import ngettext
 
 
 @click.command("clear", cls=Verb, example=("clear",))
@@ -14,5 +15,9 @@ from submarine_jobs.frontends import Frontend, Outcome
 def clear(frontend: Frontend, /) -> Outcome:
     """Forget the collected cells; running one of them collects it again."""
     count = collection_of(frontend, "clear").clear()
-    words = "1 cell is" if count == 1 else f"{count} cells are"
-    return Outcome(f"{words} forgotten; the notebook is unchanged.", value={"forgotten": count})
+    words = ngettext(
+        "{count} cell is forgotten; the notebook is unchanged.",
+        "{count} cells are forgotten; the notebook is unchanged.",
+        count,
+    )
+    return Outcome(words.format(count=count), value={"forgotten": count})

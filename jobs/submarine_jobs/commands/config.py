@@ -20,6 +20,7 @@ from submarine_jobs.config import (
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.translation import _
 
 TRUST = "trust"
 
@@ -56,11 +57,11 @@ def config(
     """
     if act is None:
         if yes or forgotten:
-            raise UsageError("--yes and --forget go with `config trust FILE`.")
+            raise UsageError(_("--yes and --forget go with `config trust FILE`."))
         return _values(frontend, profile, backend)
     if profile or backend:
         raise UsageError(
-            "`config trust FILE` is about a whole file.", "Leave --profile and --backend out."
+            _("`config trust FILE` is about a whole file."), _("Leave --profile and --backend out.")
         )
     return _trust(frontend, file, yes=yes, forgotten=forgotten)
 
@@ -68,31 +69,37 @@ def config(
 def _trust(frontend: Frontend, path: Path | None, *, yes: bool, forgotten: bool) -> Outcome:
     nearest = project_file(Path.cwd()) if path is None else (path, path.parent)
     if nearest is None:
-        raise UsageError("There is no submarine.toml here or above.", "Name the file.")
+        raise UsageError(_("There is no submarine.toml here or above."), _("Name the file."))
     path = nearest[0] / CONFIG_FILE if nearest[0].is_dir() else nearest[0]
     # As a command finds it that runs there: the working directory has no links in its path.
     path = Path(os.path.realpath(path.parent)) / path.name
     if forgotten:
         known = forget(path)
-        text = f"{path} is not trusted any more." if known else f"{path} was not trusted."
+        text = (
+            _("{path} is not trusted any more.").format(path=path)
+            if known
+            else _("{path} was not trusted.").format(path=path)
+        )
         return Outcome(text, value={"file": str(path), "trusted": False})
     file = read_file(path, path.parent)
     keys = confirmed_keys(file)
     facts = {"file": str(path), "keys": keys}
     if not keys or is_trusted(file):
-        text = f"{summary(file)}\n{'It is trusted already.' if keys else 'Nothing was changed.'}"
-        return Outcome(text, value={**facts, "trusted": True})
+        state = _("It is trusted already.") if keys else _("Nothing was changed.")
+        return Outcome(f"{summary(file)}\n{state}", value={**facts, "trusted": True})
     if not yes and not frontend.interactive:
         raise UsageError(
-            f"{' '.join(summary(file).split())} Nobody can be asked here.",
-            "Add --yes if you trust these values.",
+            _("{summary} Nobody can be asked here.").format(
+                summary=" ".join(summary(file).split())
+            ),
+            _("Add --yes if you trust these values."),
         )
     if not yes and not frontend.confirm_file(file):
         return Outcome(
-            "Nothing was changed.", value={**facts, "trusted": False}, exit_code=JOB_FAILED
+            _("Nothing was changed."), value={**facts, "trusted": False}, exit_code=JOB_FAILED
         )
     trust(file)
-    text = f"{path} is trusted until one of these keys changes."
+    text = _("{path} is trusted until one of these keys changes.").format(path=path)
     return Outcome(f"{summary(file)}\n{text}" if yes else text, value={**facts, "trusted": True})
 
 
@@ -108,7 +115,11 @@ def _values(frontend: Frontend, profile: str | None, backend: str | None) -> Out
         for item, value in zip(found.settings, values, strict=True)
     ]
     files = ", ".join(str(path) for path in found.files) or "none"
-    lines += ["", f"Files read: {files}", f"Profiles:   {', '.join(found.profiles)}"]
+    lines += [
+        "",
+        _("Files read: {files}").format(files=files),
+        _("Profiles:   {profiles}").format(profiles=", ".join(found.profiles)),
+    ]
     return Outcome(
         text="\n".join(lines),
         value={

@@ -22,6 +22,7 @@ from submarine_jobs.errors import ConfigError, SubmarineError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.options import RoleOptions, RunOptions
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _, gettext_noop, ngettext
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 @option(
     "--worker",
     "workers",
-    type=count("The number of workers", 1),
+    type=count(gettext_noop("The number of workers"), 1),
     metavar="N",
     default=1,
     heading="Room for a job of",
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 @option("--memory", type=MEMORY, metavar="SIZE", heading="Room for a job of", help="Memory [2G].")
 @option(
     "--vcores",
-    type=count("The number of vcores", 1),
+    type=count(gettext_noop("The number of vcores"), 1),
     metavar="N",
     heading="Room for a job of",
     help="Virtual cores [1].",
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 @option(
     "--gpu",
     "gpus",
-    type=count("The number of GPUs"),
+    type=count(gettext_noop("The number of GPUs")),
     metavar="N",
     heading="Room for a job of",
     help="GPUs [0].",
@@ -110,15 +111,22 @@ def doctor(
         _remember(context, config)
     lines = result_lines(results)
     found = {status: sum(r.status is status for r in results) for status in Status}
+    errors, warnings = found[Status.ERROR], found[Status.WARNING]
     lines += [
         "",
-        f"{_many(found[Status.ERROR], 'error')}, {_many(found[Status.WARNING], 'warning')}, "
-        f"{found[Status.OK]} ok, {found[Status.SKIPPED]} skipped.",
+        _("{errors}, {warnings}, {ok} ok, {skipped} skipped.").format(
+            errors=ngettext("{count} error", "{count} errors", errors).format(count=errors),
+            warnings=ngettext("{count} warning", "{count} warnings", warnings).format(
+                count=warnings
+            ),
+            ok=found[Status.OK],
+            skipped=found[Status.SKIPPED],
+        ),
     ]
     return Outcome(
         text="\n".join(lines),
         value={"profile": config.profile.name, "checks": [r.to_json() for r in results]},
-        exit_code=JOB_FAILED if found[Status.ERROR] else SUCCESS,
+        exit_code=JOB_FAILED if errors else SUCCESS,
     )
 
 
@@ -136,7 +144,7 @@ def result_lines(results: Sequence[Result]) -> list[str]:
             if not (names := unchecked.pop(result.sentence, [])):
                 continue
             if len(names) > 1:
-                name = f"{len(names)} checks"
+                name = _("{count} checks").format(count=len(names))
                 sentence = f"{sentence.removesuffix('.')}: {', '.join(names)}."
         lines.append(f"{result.status:<8} {name:<{width}}  {sentence}")
         if result.fix:
@@ -152,17 +160,17 @@ def _files(config: Config, refused: ConfigError | None) -> Result:
     if refused is not None:
         return Result(name, Status.ERROR, refused.message, refused.fix)
     read = ", ".join(str(path) for path in config.files)
-    return Result(name, Status.OK, f"Read {read}." if read else "There is none.")
-
-
-def _many(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
+    return Result(
+        name, Status.OK, _("Read {read}.").format(read=read) if read else _("There is none.")
+    )
 
 
 def _stop_driver(config: Config) -> Outcome:
     ended = driver.stop_driver(config.profile)
-    drivers = "driver was" if ended == 1 else "drivers were"
-    text = f"{ended} {drivers} ended; jobs go on." if ended else "No driver is running."
+    words = ngettext(
+        "{count} driver was ended; jobs go on.", "{count} drivers were ended; jobs go on.", ended
+    )
+    text = words.format(count=ended) if ended else _("No driver is running.")
     return Outcome(text=text, value={"stopped": ended})
 
 

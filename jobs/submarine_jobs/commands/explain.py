@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import click
 
 from submarine_jobs.commands.grammar import grammar, normal, with_prefix
+from submarine_runtime.translation import _
 
 
 def explain_word(
@@ -75,7 +76,14 @@ def _help_on(option: click.Option, ctx: click.Context, command: str) -> str:
     path = command + ctx.command_path.removeprefix("%%").removeprefix("submarine")
     lines = [names, f"    {text}"]
     if isinstance(option.type, click.Choice) and str(option.type.choices[0]) not in text:
-        lines.append(f"    One of {', '.join(str(choice) for choice in option.type.choices)}.")
+        lines.append(
+            "    "
+            + _("One of {choices}.").format(
+                choices=", ".join(str(choice) for choice in option.type.choices)
+            )
+        )
     if option.multiple:
-        lines.append("    May be given several times.")
-    return "\n".join([*lines, "", f"An option of {path}; `{path} --help` shows all."])
+        lines.append("    " + _("May be given several times."))
+    return "\n".join(
+        [*lines, "", _("An option of {path}; `{path} --help` shows all.").format(path=path)]
+    )

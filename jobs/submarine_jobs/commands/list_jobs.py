@@ -15,6 +15,7 @@ from submarine_jobs.model import parse_count
 from submarine_jobs.text import duration, escape_html_line, one_line
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 DEFAULT_LIMIT = 20
 #: Maximum number of jobs that are read with a filter, and of jobs that `--all` shows.
@@ -30,7 +31,8 @@ def _state(text: str) -> State | str:
     except ValueError:
         words = ", ".join(state.value for state in State)
         raise UsageError(
-            f"{text[:40]!r} is no state.", f"Choose {words}, ACTIVE or ENDED."
+            _("{text!r} is no state.").format(text=text[:40]),
+            _("Choose {words}, ACTIVE or ENDED.").format(words=words),
         ) from None
 
 
@@ -67,7 +69,7 @@ def _state(text: str) -> State | str:
 )
 @option(
     "--limit",
-    type=ParsedType("number", lambda text: parse_count(text, "The limit", 1)),
+    type=ParsedType("number", lambda text: parse_count(text, _("The limit"), 1)),
     metavar="N",
     heading="Which",
     help=f"At most so many [{DEFAULT_LIMIT}].",
@@ -90,7 +92,7 @@ def list_jobs(
 ) -> Outcome:
     """List your jobs, newest first: those that this machine knows and those of the job root."""
     if everything and limit is not None:
-        raise UsageError("--all and --limit exclude each other.", "Give one of them.")
+        raise UsageError(_("--all and --limit exclude each other."), _("Give one of them."))
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     maximum = MAX_LIMIT if everything else min(limit or DEFAULT_LIMIT, MAX_LIMIT)
     filtered = bool(states or name or workflow or workflow_run)
@@ -106,11 +108,14 @@ def list_jobs(
     ][:maximum]
     table = display.table(shown)
     waits = [
-        f"{record.job_id} waits: {one_line(record.pending)}"
+        _("{job} waits: {pending}").format(job=record.job_id, pending=one_line(record.pending))
         for record in shown
         if record.pending and not record.state.ended
     ]
-    missing = [f"There may be more jobs: {one_line(error.message)}" for error in errors]
+    missing = [
+        _("There may be more jobs: {error}").format(error=one_line(error.message))
+        for error in errors
+    ]
     notes = [*waits, *_last_known(shown), *missing]
     text = "\n".join([table.text, "", *notes]) if notes else table.text
     html = table.html + "".join(f"<p>{escape_html_line(line)}</p>" for line in notes)
@@ -125,9 +130,9 @@ def _last_known(shown: Sequence[JobRecord]) -> list[str]:
             causes.setdefault(one_line(record.detail), []).append(record)
     lines = []
     for cause, records in causes.items():
-        more = f" and {len(records) - 1} more" if len(records) > 1 else ""
+        more = _(" and {count} more").format(count=len(records) - 1) if len(records) > 1 else ""
         ages = [record.behind for record in records if record.behind is not None]
-        age = f" Seen {duration(min(ages))} ago." if ages else ""
+        age = _(" Seen {duration} ago.").format(duration=duration(min(ages))) if ages else ""
         lines.append(f"{records[0].job_id}{more}: {cause}{age}")
     return lines
 

@@ -33,6 +33,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.logs import LogKey, merged, read_from
 from submarine_jobs.model import parse_count
 from submarine_runtime.protocol.layout import STREAMS
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
@@ -47,8 +48,8 @@ def _number(text: str) -> int:
     plain = text.strip()
     digits = plain.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 15:
-        hint = "Write a number of bytes; -1000 counts from the end."
-        raise UsageError(f"{text[:40]!r} is no offset.", hint)
+        hint = _("Write a number of bytes; -1000 counts from the end.")
+        raise UsageError(_("{text!r} is no offset.").format(text=text[:40]), hint)
     return int(plain)
 
 
@@ -90,7 +91,7 @@ def _number(text: str) -> int:
 )
 @option(
     "--tail",
-    type=ParsedType("number", lambda text: parse_count(text, "The number of lines", 0)),
+    type=ParsedType("number", lambda text: parse_count(text, _("The number of lines"), 0)),
     metavar="N",
     heading="What",
     help="Only the last N lines of each stream.",
@@ -164,21 +165,23 @@ def logs(
 
 def _check(follow: bool, tail: int | None, offset: int | None, limit: int | None) -> None:
     if tail is not None and (offset is not None or limit is not None):
-        raise UsageError("--tail and --offset or --bytes exclude each other.", "Give one of them.")
+        raise UsageError(
+            _("--tail and --offset or --bytes exclude each other."), _("Give one of them.")
+        )
     if follow and limit is not None:
-        raise UsageError("--follow and --bytes exclude each other.", "Give one of them.")
+        raise UsageError(_("--follow and --bytes exclude each other."), _("Give one of them."))
     if limit is not None and limit < 0:
-        raise UsageError("--bytes must not be negative.", "Write a number of bytes.")
+        raise UsageError(_("--bytes must not be negative."), _("Write a number of bytes."))
 
 
 def _check_attempt(attempt: str | None, chosen: Sequence[str], follow: bool) -> None:
     if attempt is not None and follow:
         raise UsageError(
-            "--attempt and --follow exclude each other: a log goes on in the newest attempt.",
-            "Give one of them.",
+            _("--attempt and --follow exclude each other: a log goes on in the newest attempt."),
+            _("Give one of them."),
         )
     if attempt is not None and len(chosen) > 1:
-        raise UsageError("--attempt belongs to one task.", "Name it with --task.")
+        raise UsageError(_("--attempt belongs to one task."), _("Name it with --task."))
 
 
 def _keys(

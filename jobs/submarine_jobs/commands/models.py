@@ -20,11 +20,18 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.outputs import download_version
 from submarine_jobs.text import one_line, size, timestamp
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import ModelVersion
 
-_COLUMNS = ("VERSION", "SAVED", "SIZE", "FILES", "SHA256")
+_COLUMNS = (
+    gettext_noop("VERSION"),
+    gettext_noop("SAVED"),
+    gettext_noop("SIZE"),
+    gettext_noop("FILES"),
+    gettext_noop("SHA256"),
+)
 
 
 def _complete_folder(
@@ -63,18 +70,27 @@ def models(
     With --download one of them is copied to this machine and checked against its digest.
     """
     if target is not None and download is None:
-        raise UsageError("--to says where to, but not which version.", "Add --download VERSION.")
+        raise UsageError(
+            _("--to says where to, but not which version."), _("Add --download VERSION.")
+        )
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
     show_foreign_owner(found, frontend)
     if download is not None:
         path = download_version(found.directory, download, target or download)
         copied = {"job_id": found.id, "version": download, "path": str(path.resolve())}
-        return Outcome(f"Version {download} of {found.id} is in {path}.", value=copied)
+        return Outcome(
+            _("Version {download} of {job} is in {path}.").format(
+                download=download, job=found.id, path=path
+            ),
+            value=copied,
+        )
     saved = found.models()
     value = {"job_id": found.id, "versions": [version.to_json() for version in saved]}
     if not saved:
-        text = f"{found.id} has no saved versions.\n  {frontend.command} save {found.id}"
+        text = _("{job} has no saved versions.\n  {command} save {job}").format(
+            job=found.id, command=frontend.command
+        )
         return Outcome(text, value=value)
     rows = [_row(version) for version in saved]
     return Outcome(columns.text(_COLUMNS, rows), columns.html(_COLUMNS, rows), value)

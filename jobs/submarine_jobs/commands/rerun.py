@@ -16,6 +16,7 @@ from submarine_jobs.commands.grammar import (
     wait_for,
 )
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.translation import _
 
 
 @click.command(
@@ -58,15 +59,17 @@ def rerun(
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     old = session.job(job)
-    why = "running it again runs their code as you"
-    if not confirm_foreign(old, frontend, "Run", why, yes=yes, runs_code=True):
-        return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
+    why = _("running it again runs their code as you")
+    if not confirm_foreign(old, frontend, _("Run"), why, yes=yes, runs_code=True):
+        return Outcome(_("Nothing was submitted."), value=None, exit_code=JOB_FAILED)
     new = old.rerun(resume=resume, yes=True)  # confirmed above
     facts = {"job_id": new.id, "name": new.name, "job_dir": new.job_dir, "rerun_of": old.id}
     if wait:
         waited = wait_for(new, frontend, on_interrupt=on_interrupt)
         return replace(waited, value={**facts, "record": waited.value})
-    text = f"{new.id} is submitted, as {old.id} was."
+    text = _("{new} is submitted, as {old} was.").format(new=new.id, old=old.id)
     if resume:
-        text = f"{new.id} is submitted; it goes on from the newest checkpoint of {old.id}."
+        text = _("{new} is submitted; it goes on from the newest checkpoint of {old}.").format(
+            new=new.id, old=old.id
+        )
     return Outcome(f"{text}\n  {frontend.command} logs -f {new.id}", value=facts, job=new)

@@ -14,6 +14,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 from submarine_jobs.text import one_line, size
+from submarine_runtime.translation import _, ngettext
 
 
 @click.command("save", cls=Verb, example=("save last", "save digits-20261120-7f3a --name best"))
@@ -33,17 +34,22 @@ def save(
     """
     session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
     found = session.job(job)
-    if not confirm_foreign(found, frontend, "Save", "a version is written to their job", yes=yes):
-        return Outcome("Nothing was saved.", value=None, exit_code=JOB_FAILED)
+    if not confirm_foreign(
+        found, frontend, _("Save"), _("a version is written to their job"), yes=yes
+    ):
+        return Outcome(_("Nothing was saved."), value=None, exit_code=JOB_FAILED)
     version = found.save_model(name)
-    files = "1 file" if version.count == 1 else f"{version.count} files"
-    text = (
-        f"{found.id}: version {version.name} is saved, {files} of {size(version.size)}, "
-        f"sha256 {one_line(version.digest, 12)}."
+    files = ngettext("{count} file", "{count} files", version.count).format(count=version.count)
+    text = _("{job}: version {version} is saved, {files} of {size}, sha256 {digest}.").format(
+        job=found.id,
+        version=version.name,
+        files=files,
+        size=size(version.size),
+        digest=one_line(version.digest, 12),
     )
     if version.left_out:
-        text += (
-            f"\nLeft out, being written at that moment: {one_line(', '.join(version.left_out))}."
+        text += _("\nLeft out, being written at that moment: {left_out}.").format(
+            left_out=one_line(", ".join(version.left_out))
         )
     text += f"\n  {frontend.command} models {found.id}"
     return Outcome(text, value={"job_id": found.id, **version.to_json()})

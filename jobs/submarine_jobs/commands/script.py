@@ -14,6 +14,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import PROGRAM
 from submarine_jobs.text import printable as harmless
+from submarine_runtime.translation import _
 
 _MAX_TEXT = 4 << 20
 
@@ -29,7 +30,10 @@ def script(frontend: Frontend, /, filename: str | None) -> Outcome:
     bundle = frontend.cells_bundle(program)
     if filename is not None and filename not in bundle.files:
         known = ", ".join(sorted(bundle.files))
-        raise UsageError(f"The program has no file {printable(filename)}.", f"It has {known}.")
+        raise UsageError(
+            _("The program has no file {filename}.").format(filename=printable(filename)),
+            _("It has {known}.").format(known=known),
+        )
     shown = [filename] if filename is not None else _in_order(bundle.files, program)
     texts = {name: harmless(bundle.text(name), _MAX_TEXT) for name in shown}
     many = len(texts) > 1

@@ -26,6 +26,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import CLUSTER, SUCCESS, Frontend, Outcome
 from submarine_jobs.tensorboards import TensorBoardInstance
 from submarine_jobs.text import escape_html, escape_html_line
+from submarine_runtime.translation import _
 
 MIME_TYPE = "application/vnd.submarine.tensorboard.v1+json"
 MAX_JOBS = 20
@@ -69,7 +70,10 @@ def tensorboard(
         show_foreign_owner(job, frontend)
     if len(found) > MAX_JOBS:
         raise UsageError(
-            f"A TensorBoard shows at most {MAX_JOBS} jobs, not {len(found)}.", "Name fewer."
+            _("A TensorBoard shows at most {max_jobs} jobs, not {count}.").format(
+                max_jobs=MAX_JOBS, count=len(found)
+            ),
+            _("Name fewer."),
         )
     ids = [job.id for job in found]
     if frontend.kind != "cli" or ctx.meta.get(AS_JSON):
@@ -82,19 +86,24 @@ def _server_outcome(ids: list[str]) -> Outcome:
     path, server = tensorboard_path(ids), server_url()
     url = f"{server}{path}" if server else None
     arguments = " ".join(ids)
-    text = (
-        f"TensorBoard of {', '.join(ids)}: {url or f'{path} below the address of JupyterLab'}. "
-        f"Where the server extension is not enabled, run `submarine tensorboard {arguments}` in a "
-        "terminal."
+    place = "{url}" if url else _("{url} below the address of JupyterLab")
+    words = _(
+        "TensorBoard of {ids}: {place}. Where the server extension is not enabled, run {command} "
+        "in a terminal."
+    )
+    text = words.format(
+        ids=", ".join(ids),
+        place=place.format(url=url or path),
+        command=f"`submarine tensorboard {arguments}`",
     )
     shown = escape_html(url or path, 2000)
     link = f'<a href="{shown}" target="_blank" rel="noopener">{shown}</a>' if url else shown
-    html = (
-        f"<p>TensorBoard of {escape_html_line(', '.join(ids), 2000)}: {link}"
-        f"{'' if url else ' below the address of JupyterLab'}. Where the server extension is not "
-        f"enabled, run <code>submarine tensorboard {escape_html_line(arguments, 2000)}</code> in a "
-        "terminal.</p>"
+    sentence = words.format(
+        ids=escape_html_line(", ".join(ids), 2000),
+        place=place.format(url=link),
+        command=f"<code>submarine tensorboard {escape_html_line(arguments, 2000)}</code>",
     )
+    html = f"<p>{sentence}</p>"
     value: dict[str, Any] = {"job_ids": ids, "path": path, "url": url}
     return Outcome(text, html, value, mime={MIME_TYPE: {"version": 1, "jobs": ids}})
 
@@ -105,16 +114,16 @@ def _serve(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
     said: set[str] = set()
     try:
         board.start()
-        frontend.say(f"TensorBoard: {board.process.url}  (Ctrl-C ends it)")
+        frontend.say(_("TensorBoard: {url}  (Ctrl-C ends it)").format(url=board.process.url))
         while board.process.alive:
             for notice in board.notices():
                 if notice not in said and len(said) < MAX_JOBS * 3:
                     said.add(notice)
                     frontend.say(notice)
             time.sleep(_POLL_SECONDS)
-        why = board.process.last_log_line() or "it said nothing"
-        return Outcome(f"TensorBoard has ended: {why}", exit_code=CLUSTER)
+        why = board.process.last_log_line() or _("it said nothing")
+        return Outcome(_("TensorBoard has ended: {why}").format(why=why), exit_code=CLUSTER)
     except KeyboardInterrupt:
-        return Outcome("TensorBoard has ended.", exit_code=SUCCESS)
+        return Outcome(_("TensorBoard has ended."), exit_code=SUCCESS)
     finally:
         board.close()

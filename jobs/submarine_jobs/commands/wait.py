@@ -17,6 +17,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -51,7 +52,7 @@ def wait(
     if not jobs:
         found = _own_jobs(frontend)
         if not found:
-            return Outcome(text="No job of this notebook is waited for any more.", value=[])
+            return Outcome(text=_("No job of this notebook is waited for any more."), value=[])
     else:
         session = frontend.session(frontend.config({"profile": profile, "backend": backend}))
         found = [session.job(text) for text in dict.fromkeys(jobs)]
@@ -77,7 +78,9 @@ def _own_jobs(frontend: Frontend) -> list[Job]:
     own = frontend.own_jobs
     if own is None:
         raise UsageError(
-            "wait does not say for which job.",
-            f"Name one or more; `{frontend.command} list` shows them, and last is the newest.",
+            _("wait does not say for which job."),
+            _("Name one or more; `{command} list` shows them, and last is the newest.").format(
+                command=frontend.command
+            ),
         )
     return list(own)

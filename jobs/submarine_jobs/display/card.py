@@ -16,6 +16,7 @@ from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import duration, escape_html, escape_html_line, web_link
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 PHASE_COLOURS = {
     "upload": "#8b949e",
@@ -143,7 +144,10 @@ def _phase_bar(view: JobView, now: float | None) -> str:
 def _facts(view: JobView, now: float | None, result: Mapping[str, str]) -> str:
     rows = [(escape_html_line(label), escape_html_line(v)) for label, v in summary.facts(view, now)]
     rows += [
-        (f"Returned {escape_html_line(name, 80)}", f"<code>{escape_html_line(value, 200)}</code>")
+        (
+            _("Returned {name}").format(name=escape_html_line(name, 80)),
+            f"<code>{escape_html_line(value, 200)}</code>",
+        )
         for name, value in list(result.items())[:20]
     ]
     if not rows:
@@ -167,7 +171,8 @@ def _timeline(record: JobRecord) -> str:
     entries, older = timeline.timeline(record)
     if not entries:
         return ""
-    first = f'<div style="{_QUIET}">… {older} earlier</div>' if older else ""
+    words = _("… {older} earlier").format(older=older)
+    first = f'<div style="{_QUIET}">{words}</div>' if older else ""
     lines = "".join(
         f'<div><span style="{_QUIET}">{escape_html_line(m.when, 40)} &nbsp;'
         f"{escape_html_line(m.word, 40)}"
@@ -202,9 +207,15 @@ def _failure(view: JobView) -> str:
     record = view.record
     if record.failure is None:
         return ""
-    task = f" of {escape_html_line(name, 60)}" if (name := summary.failing(view)) else ""
+    task = summary.failing(view)
+    words = (
+        _("Traceback of {task} (most recent call last)")
+        if task
+        else _("Traceback (most recent call last)")
+    )
+    head = words.format(task=escape_html_line(task, 60))
     return (
-        f'<div style="margin-top:6px">Traceback{task} (most recent call last)</div>'
+        f'<div style="margin-top:6px">{head}</div>'
         f'<pre style="{BOX};border-left:3px solid #c62828">{failure_html(record.failure)}</pre>'
     )
 
@@ -213,8 +224,9 @@ def _log(view: JobView) -> str:
     shown = ansi.to_html(view.tail, lines=LOG_LINES)
     if not shown:
         return ""
-    task = f" of {escape_html_line(view.task, 60)}" if view.task else ""
+    words = _("Log of {task}, last lines") if view.task else _("Log, last lines")
+    head = words.format(task=escape_html_line(view.task, 60))
     return (
-        f'<details open><summary style="margin-top:6px;{_QUIET}">Log{task}, last lines</summary>\n'
+        f'<details open><summary style="margin-top:6px;{_QUIET}">{head}</summary>\n'
         f'<pre style="{BOX}">{shown}</pre></details>'
     )

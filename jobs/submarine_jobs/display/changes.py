@@ -11,6 +11,7 @@ from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.display.timeline import timeline
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 
 class EventLines:
@@ -28,5 +29,5 @@ class EventLines:
             return []
         sanitized = sanitize(replace(record, events=fresh))
         entries, older = timeline(sanitized)
-        first = [f"... {older} earlier events"] if older else []
+        first = [_("... {older} earlier events").format(older=older)] if older else []
         return first + [one_line(f"{m.word}: {m.sentence}", 300) for m in entries]

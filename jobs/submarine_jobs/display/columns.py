@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from submarine_jobs.text import escape_html_line
+from submarine_runtime.translation import _
 
 Row = tuple[str, ...]
 _CELL = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
@@ -22,8 +23,8 @@ class Table(NamedTuple):
 
 
 def text(columns: Row, rows: Sequence[Row], note: str = "") -> str:
-    """Return aligned lines, with ``note`` as the last line."""
-    lines_of_cells = [columns, *rows]
+    """Return aligned lines, with ``note`` as the last line; headings are translated."""
+    lines_of_cells = [tuple(map(_, columns)), *rows]
     widths = [max(len(row[place]) for row in lines_of_cells) for place in range(len(columns))]
     lines = [
         "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
@@ -46,7 +47,7 @@ def html(
     dots
         Column -> colours of the dots before the values of its rows.
     """
-    head = "".join(f'<th style="{_CELL}">{name.capitalize()}</th>' for name in columns)
+    head = "".join(f'<th style="{_CELL}">{_(name).capitalize()}</th>' for name in columns)
     colours = [(dots or {}).get(name) for name in columns]
     body = "".join(
         "<tr>"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from submarine_jobs.text import escape_html, escape_html_line, one_line, printable
 from submarine_runtime.protocol.record import Failure, TracebackFrame
+from submarine_runtime.translation import _
 
 _MAX_FRAMES = 20
 _MAX_MESSAGE = 2000
@@ -21,11 +22,15 @@ def frames_shown(failure: Failure) -> list[TracebackFrame | int]:
 def location(frame: TracebackFrame) -> str:
     """Return ``Cell [3] "model.py", line 4, in build`` or ``File "...", line 4, in build``."""
     where = (
-        f'Cell {frame.cell} "{frame.file}", line {frame.cell_line or frame.line}'
+        _('Cell {cell} "{file}", line {line}').format(
+            cell=frame.cell, file=frame.file, line=frame.cell_line or frame.line
+        )
         if frame.cell
-        else f'File "{frame.file}", line {frame.line}'
+        else _('File "{file}", line {line}').format(file=frame.file, line=frame.line)
     )
-    return f"{where}, in {frame.function}" if frame.function else where
+    if not frame.function:
+        return where
+    return _("{where}, in {function}").format(where=where, function=frame.function)
 
 
 def failure_text(failure: Failure) -> str:
@@ -35,7 +40,7 @@ def failure_text(failure: Failure) -> str:
         lines.append("Traceback (most recent call last):")
     for frame in frames_shown(failure):
         if isinstance(frame, int):
-            lines.append(f"  … {frame} more frames …")
+            lines.append(_("  … {count} more frames …").format(count=frame))
             continue
         lines.append(f"  {one_line(location(frame))}")
         if frame.code.strip():
@@ -55,7 +60,7 @@ def failure_html(failure: Failure) -> str:
     lines = []
     for frame in frames_shown(failure):
         if isinstance(frame, int):
-            lines.append(f"  … {frame} more frames …")
+            lines.append(_("  … {count} more frames …").format(count=frame))
             continue
         where = escape_html_line(location(frame))
         code = escape_html_line(frame.code)

@@ -12,18 +12,29 @@ from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.model import JobView
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _, gettext_noop
 
-COLUMNS = ("ID", "NAME", "STATE", "REASON", "SUBMITTED", "TIME", "QUEUE", "USER")
+COLUMNS = (
+    gettext_noop("ID"),
+    gettext_noop("NAME"),
+    gettext_noop("STATE"),
+    gettext_noop("REASON"),
+    gettext_noop("SUBMITTED"),
+    gettext_noop("TIME"),
+    gettext_noop("QUEUE"),
+    gettext_noop("USER"),
+)
 _LIMITS = (80, 24, 11, 18, 23, 12, 20, 16)
 #: Added if one of the jobs comes from a workflow.
-_WORKFLOW, _WORKFLOW_LIMIT = "WORKFLOW", 80
+_WORKFLOW, _WORKFLOW_LIMIT = gettext_noop("WORKFLOW"), 80
 _MAX_ROWS = 1000
 
 
 def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
     """List ``records`` in the given order, at most 1,000, with the number of the others."""
     if not records:
-        return Table("No jobs.", "<p>No jobs.</p>")
+        words = _("No jobs.")
+        return Table(words, f"<p>{words}</p>")
     moment = time.time() if now is None else now
     sanitized = [sanitize(record) for record in records[:_MAX_ROWS]]
     heads: Row = COLUMNS
@@ -32,7 +43,7 @@ def table(records: Sequence[JobRecord], *, now: float | None = None) -> Table:
         heads = (*COLUMNS, _WORKFLOW)
         rows = [(*row, _origin(record)) for row, record in zip(rows, sanitized, strict=True)]
     more = len(records) - len(rows)
-    note = f"… and {more} more" if more else ""
+    note = _("… and {more} more").format(more=more) if more else ""
     dots = {"STATE": [STATE_COLOURS[record.state] for record in sanitized]}
     return Table(columns.text(heads, rows, note), columns.html(heads, rows, note, dots=dots))
 

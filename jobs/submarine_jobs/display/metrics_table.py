@@ -10,6 +10,7 @@ from submarine_jobs.display import columns
 from submarine_jobs.display.columns import Table
 from submarine_jobs.text import duration, memory, one_line
 from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from submarine_jobs.outputs import Row
@@ -20,8 +21,15 @@ WIDTH = 40
 #: Maximum number of attempts, each with a few lines.
 MAX_SHOWN = 64
 MAX_SCALARS = 6
-HEADS = ("TASK", "ATTEMPT", "WHAT", "COURSE", "LAST", "MEAN", "MOST")
-NOTHING = "Nothing has been measured yet: samples are there some seconds after a task has started."
+HEADS = (
+    gettext_noop("TASK"),
+    gettext_noop("ATTEMPT"),
+    gettext_noop("WHAT"),
+    gettext_noop("COURSE"),
+    gettext_noop("LAST"),
+    gettext_noop("MEAN"),
+    gettext_noop("MOST"),
+)
 
 
 class MetricLine(NamedTuple):
@@ -43,11 +51,19 @@ def table(rows: Sequence[Row]) -> Table:
         name = attempt_name(row.epoch, row.attempt)
         attempts.setdefault((row.task, name), []).append(row)
     if not attempts:
-        return Table(NOTHING, f"<p>{NOTHING}</p>")
+        nothing = _(
+            "Nothing has been measured yet: samples are there some seconds after a task has "
+            "started."
+        )
+        return Table(nothing, f"<p>{nothing}</p>")
     shown = list(attempts.items())[:MAX_SHOWN]
     lines = [line for (task, name), found in shown for line in _lines(task, name, found)]
     more = len(attempts) - len(shown)
-    note = f"… and {more} more attempts of tasks; --task NAME chooses" if more else ""
+    note = (
+        _("… and {more} more attempts of tasks; --task NAME chooses").format(more=more)
+        if more
+        else ""
+    )
     words = [tuple(one_line(word, 80) for word in line) for line in lines]
     return Table(columns.text(HEADS, words, note), columns.html(HEADS, words, note))
 
@@ -55,11 +71,15 @@ def table(rows: Sequence[Row]) -> Table:
 def _lines(task: str, attempt: str, rows: Sequence[Row]) -> list[MetricLine]:
     took = duration(rows[-1].seconds)
     measures: list[tuple[str, Iterable[float | None], Callable[[float], str]]] = [
-        ("CPU, cores", ((r.cpu_percent or 0.0) / 100 for r in rows[1:] or rows), "{:.2f}".format),
-        ("memory", (r.memory for r in rows), memory),
-        ("GPU", (r.gpu_percent for r in rows), "{:.0f} %".format),
-        ("GPU memory", (r.gpu_memory for r in rows), memory),
-        ("progress", (r.progress for r in rows), "{:.0%}".format),
+        (
+            _("CPU, cores"),
+            ((r.cpu_percent or 0.0) / 100 for r in rows[1:] or rows),
+            "{:.2f}".format,
+        ),
+        (_("memory"), (r.memory for r in rows), memory),
+        (_("GPU"), (r.gpu_percent for r in rows), "{:.0f} %".format),
+        (_("GPU memory"), (r.gpu_memory for r in rows), memory),
+        (_("progress"), (r.progress for r in rows), "{:.0%}".format),
     ]
     scalars = list(dict.fromkeys(name for row in rows for name in row.scalars))[:MAX_SCALARS]
     measures += [

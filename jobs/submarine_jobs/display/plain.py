@@ -9,6 +9,7 @@ from submarine_jobs.display.failure import failure_text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import duration, one_line, printable
+from submarine_runtime.translation import _
 
 LOG_LINES = 12
 _BAR = 24
@@ -46,9 +47,13 @@ def text(
         lines += [f"  {line}" for line in table]
     lines += [f"  {label}: {one_line(value)}" for label, value in summary.facts(view, now)]
     if times := format_phases(view, now):
-        lines.append(f"  Phases: {times}")
+        lines.append(_("  Phases: {phases}").format(phases=times))
     for name, value in list((result or {}).items())[:20]:
-        lines.append(f"  Returned {one_line(name, 80)}: {one_line(value, 200)}")
+        lines.append(
+            _("  Returned {name}: {value}").format(
+                name=one_line(name, 80), value=one_line(value, 200)
+            )
+        )
     for label, url in list(record.links.items())[:8]:
         lines.append(f"  {one_line(label, 80)}: {one_line(url, 300)}")
     lines += [f"  {label}: {one_line(words)}" for label, words in summary.notes(view)]
@@ -56,13 +61,18 @@ def text(
     lines += [f"  {one_line(line, 300)}" for line in entries]
     if record.failure is not None:
         if task := summary.failing(view):
-            lines.append(f"  In {one_line(task, 60)}:")
+            lines.append(_("  In {task}:").format(task=one_line(task, 60)))
         lines += [f"  {line}" for line in failure_text(record.failure).split("\n")]
     if tail := ansi.to_text(view.tail, lines=LOG_LINES, width=_WIDTH):
-        task = f" of {one_line(view.task, 60)}" if view.task else ""
-        lines += [f"  Log{task}:", *(f"  | {line}" for line in tail.split("\n"))]
+        head = _("Log of {task}:") if view.task else _("Log:")
+        head = head.format(task=one_line(view.task, 60))
+        lines += [f"  {head}", *(f"  | {line}" for line in tail.split("\n"))]
     if not record.state.ended:
-        lines.append(f"  Cancel it with: {command} cancel {printable(record.job_id, 100)}")
+        lines.append(
+            _("  Cancel it with: {command} cancel {job}").format(
+                command=command, job=printable(record.job_id, 100)
+            )
+        )
     return "\n".join(lines)
 
 
@@ -70,7 +80,7 @@ def headline(view: JobView, now: float | None = None) -> str:
     """Return one line: name, id, state and duration."""
     record = view.record
     took = summary.format_elapsed(view, now)
-    after = f" after {took}" if took else ""
+    after = _(" after {took}").format(took=took) if took else ""
     return (
         f"{one_line(record.name, 100)}  {one_line(record.job_id, 100)}  {record.state.value}{after}"
     )
@@ -79,6 +89,9 @@ def headline(view: JobView, now: float | None = None) -> str:
 def format_phases(view: JobView, now: float | None = None) -> str:
     """Return the phases: ``upload 0.4 s, queue 2.1 s, run 31 s so far``."""
     return ", ".join(
-        f"{one_line(phase.name, 40)} {duration(phase.seconds)}{' so far' if phase.open else ''}"
+        f"{one_line(phase.name, 40)} "
+        + (_("{duration} so far") if phase.open else "{duration}").format(
+            duration=duration(phase.seconds)
+        )
         for phase in summary.phases(view, now)
     )

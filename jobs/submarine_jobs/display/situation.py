@@ -11,6 +11,7 @@ from submarine_jobs.display.task_rows import times
 from submarine_jobs.model import JobView
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: Maximum number of tasks that are listed by name.
 _NAMED = 4
@@ -24,30 +25,36 @@ def sentence(view: JobView) -> str:
     waits = _own_sentence(view.pending or record.pending)
     if record.state is State.PENDING:
         return waits or (
-            "It waits until the cluster has free containers for its tasks."
+            _("It waits until the cluster has free containers for its tasks.")
             if several
-            else "It waits until the cluster has a free container for it."
+            else _("It waits until the cluster has a free container for it.")
         )
     if record.state is State.RESTARTING:
-        what = "The tasks are" if several else "The program is"
+        what = _("The tasks are") if several else _("The program is")
         why = waits or record.detail
-        return f"{what} being started again{where}. {why}".strip()
+        return (
+            _("{what} being started again{where}. {why}")
+            .format(what=what, where=where, why=why)
+            .strip()
+        )
     if record.state is State.RUNNING and several:
         return f"{_running(record)} {waits}".strip()
     if record.state is State.STARTING and waits.startswith("localizing"):
         return f"{waits[0].upper()}{waits[1:]}."
     words = {
-        State.SUBMITTING: "Its files are being uploaded and it is handed to the cluster.",
+        State.SUBMITTING: _("Its files are being uploaded and it is handed to the cluster."),
         State.STARTING: (
-            f"{len(record.tasks)} containers are being set up{where}."
+            _("{count} containers are being set up{where}.").format(
+                count=len(record.tasks), where=where
+            )
             if several
-            else f"Its container is being set up{where}."
+            else _("Its container is being set up{where}.").format(where=where)
         ),
-        State.RUNNING: f"The program runs{where}.",
+        State.RUNNING: _("The program runs{where}.").format(where=where),
         State.FINISHING: (
-            "The programs have ended; their output is being saved."
+            _("The programs have ended; their output is being saved.")
             if several
-            else "The program has ended; its output is being saved."
+            else _("The program has ended; its output is being saved.")
         ),
     }[record.state]
     return f"{words} {waits}".strip()
@@ -55,29 +62,37 @@ def sentence(view: JobView) -> str:
 
 def _own_sentence(waits: str) -> str:
     """Return why a job waits as a sentence of its own."""
-    return f"It is {waits}" if waits.startswith("waiting for ") else waits
+    return _("It is {waits}").format(waits=waits) if waits.startswith("waiting for ") else waits
 
 
 def _where(record: JobRecord) -> str:
     nodes = list(dict.fromkeys(task.host for task in record.tasks if task.host))
     if not nodes:
         return ""
-    return f" on {nodes[0]}" if len(nodes) == 1 else f" on {len(nodes)} nodes"
+    return (
+        _(" on {nodes}").format(nodes=nodes[0])
+        if len(nodes) == 1
+        else _(" on {count} nodes").format(count=len(nodes))
+    )
 
 
 def _running(record: JobRecord) -> str:
     tasks = record.tasks
     running = [task for task in tasks if task.state is State.RUNNING]
     if len(running) == len(tasks):
-        every = "Both" if len(tasks) == 2 else f"All {len(tasks)}"
-        return f"{every} tasks run{_where(record)}."
+        every = _("Both") if len(tasks) == 2 else _("All {count}").format(count=len(tasks))
+        return _("{every} tasks run{where}.").format(every=every, where=_where(record))
     rest = [task for task in tasks if task.state is not State.RUNNING]
     if len(rest) <= _NAMED:
-        others = ", ".join(f"{task.task} is {task.state.value}" for task in rest)
+        others = ", ".join(
+            _("{task} is {state}").format(task=task.task, state=task.state.value) for task in rest
+        )
     else:
         counts = Counter(task.state.value for task in rest)
         others = ", ".join(f"{number} {state}" for state, number in counts.items())
-    return f"{len(running)} of {len(tasks)} tasks run{_where(record)}; {others}."
+    return _("{count} of {tasks} tasks run{where}; {others}.").format(
+        count=len(running), tasks=len(tasks), where=_where(record), others=others
+    )
 
 
 def facts(record: JobRecord) -> list[tuple[str, str]]:
@@ -85,9 +100,16 @@ def facts(record: JobRecord) -> list[tuple[str, str]]:
     rows = []
     if record.epoch > 1:
         again = times(record.epoch - 1)
-        rows.append(("Epoch", f"{record.epoch}: all tasks were started again {again}"))
+        rows.append(
+            (
+                _("Epoch"),
+                _("{epoch}: all tasks were started again {again}").format(
+                    epoch=record.epoch, again=again
+                ),
+            )
+        )
     if network := _network([task for task in record.tasks if task.network]):
-        rows.append(("Network", network))
+        rows.append((_("Network"), network))
     return rows
 
 
@@ -95,11 +117,11 @@ def _network(tasks: list[TaskRecord]) -> str:
     """Return ``eth0: worker:0 10.0.0.7, worker:1 10.0.0.8``; of many tasks only the number."""
     found: dict[str, list[str]] = {}
     for task in tasks:
-        interface, _, address = (task.network or "").partition(" ")
+        interface, _space, address = (task.network or "").partition(" ")
         found.setdefault(interface, []).append(f"{task.task} {address}".strip())
     return "; ".join(
         f"{interface}: {', '.join(named)}"
         if len(named) <= _NAMED
-        else f"{interface} on {len(named)} tasks"
+        else _("{interface} on {count} tasks").format(interface=interface, count=len(named))
         for interface, named in list(found.items())[:8]
     )

@@ -15,6 +15,7 @@ from submarine_jobs.text import duration, memory, running_duration, size, timest
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import PHASES, JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _, ngettext
 
 PHASE_WORDS = {name: name.replace("_", " ") for name in PHASES}
 _HOLDS_VARIABLES = (State.RUNNING, State.RESTARTING, State.FINISHING)
@@ -96,7 +97,9 @@ def sentence(view: JobView) -> str:
         if isinstance(record.reason, EndReason):
             words = f"{record.reason.meaning.sentence} {saved(record)}".strip()
         else:
-            words = f"The job ended: {record.reason or 'no reason is known'}."
+            words = _("The job ended: {reason}.").format(
+                reason=record.reason or _("no reason is known")
+            )
         return f"{words} {_ending_detail(record, words)}".strip()
     return situation.sentence(view)
 
@@ -113,7 +116,9 @@ def saved(record: JobRecord) -> str:
     files, total = used.get("saved_files"), used.get("saved_bytes")
     if not isinstance(files, int) or not isinstance(total, int):
         files, total = len(record.outputs), sum(item.size for item in record.outputs)
-    return f"Saved: {files:,} file{'s' if files != 1 else ''}, {size(total)}."
+    return ngettext(
+        "Saved: {files:,} file, {size}.", "Saved: {files:,} files, {size}.", files
+    ).format(files=files, size=size(total))
 
 
 def _ending_detail(record: JobRecord, sentence: str) -> str:
@@ -123,7 +128,11 @@ def _ending_detail(record: JobRecord, sentence: str) -> str:
     if words and words[-1] not in ".!?:":
         words += "."
     if record.failure is None and record.exit_code and "exit code" not in words.lower():
-        words = f"{words} Exit code {record.exit_code}.".strip()
+        words = (
+            _("{words} Exit code {exit_code}.")
+            .format(words=words, exit_code=record.exit_code)
+            .strip()
+        )
     return words
 
 
@@ -149,18 +158,20 @@ def freshness(view: JobView) -> str:
     """Return a sentence on the age of the view; empty if it is live or final."""
     behind = view.record.behind
     if behind and behind > 0 and not view.record.state.ended:
-        return f"This view may be {duration(behind)} behind the program."
+        return _("This view may be {duration} behind the program.").format(
+            duration=duration(behind)
+        )
     return ""
 
 
 def notes(view: JobView) -> list[tuple[str, str]]:
     """Return label and sentence of warnings, notes, missing information and hints."""
     record = view.record
-    found = [("Warning", words) for words in record.warnings[:MAX_WARNINGS]]
-    found += [("Note", words) for words in (*record.notes[:5], *record.missing[:5])]
+    found = [(_("Warning"), words) for words in record.warnings[:MAX_WARNINGS]]
+    found += [(_("Note"), words) for words in (*record.notes[:5], *record.missing[:5])]
     if behind := freshness(view):
-        found.append(("Note", behind))
-    return found + [("Hint", words) for words in view.record.hints[:5]]
+        found.append((_("Note"), behind))
+    return found + [(_("Hint"), words) for words in view.record.hints[:5]]
 
 
 def failing(view: JobView) -> str:
@@ -179,11 +190,11 @@ def lost_if_cancelled(record: JobRecord) -> str:
     if record.state not in _HOLDS_VARIABLES:
         return ""
     if KERNEL_ROLE in roles:
-        return (
+        return _(
             "This job is a kernel: all variables of the notebook or console that uses it are lost."
         )
     if NOTEBOOK_ROLE in roles:
-        return "This job is a notebook server: all variables of its kernels are lost."
+        return _("This job is a notebook server: all variables of its kernels are lost.")
     return ""
 
 
@@ -196,14 +207,18 @@ def resources(record: JobRecord) -> str:
         if isinstance(amounts, dict):
             number = sum(task.role == role for task in record.tasks)
             words = _format_size(amounts)
-            words = f"{number} of {words}" if number > 1 else words
+            words = (
+                _("{number} of {words}").format(number=number, words=words) if number > 1 else words
+            )
             parts.append(words if len(requested) == 1 else f"{role}: {words}")
     used = record.resources.get("used")
     peak = used.get("memory_peak") if isinstance(used, dict) else None
     if peak is None:
         peak = max((task.memory_peak or 0.0 for task in record.tasks), default=0.0) or None
     if isinstance(peak, (int, float)) and peak > 0:
-        parts.append(f"peak {memory(peak)}{' in all' if len(record.tasks) > 1 else ''}")
+        several = len(record.tasks) > 1
+        words = _("peak {memory} in all") if several else _("peak {memory}")
+        parts.append(words.format(memory=memory(peak)))
     return "; ".join(parts)
 
 
@@ -213,9 +228,9 @@ def _format_size(amounts: dict[str, object]) -> str:
     if isinstance(mebibytes, (int, float)) and mebibytes > 0:
         words.append(memory(mebibytes))
     if isinstance(vcores, int) and vcores > 0:
-        words.append(f"{vcores} vcore{'s' if vcores != 1 else ''}")
+        words.append(ngettext("{vcores} vcore", "{vcores} vcores", vcores).format(vcores=vcores))
     if isinstance(gpus, int) and gpus > 0:
-        words.append(f"{gpus} GPU{'s' if gpus != 1 else ''}")
+        words.append(ngettext("{gpus} GPU", "{gpus} GPUs", gpus).format(gpus=gpus))
     return ", ".join(words)
 
 
@@ -228,7 +243,7 @@ def outputs(record: JobRecord, directory: str) -> str:
     if len(found) <= _MAX_OUTPUTS_NAMED:
         names = ", ".join(item.path[len(directory) + 1 :] for item in found)
         return f"{names} ({total})"
-    return f"{len(found)} files ({total})"
+    return _("{count} files ({total})").format(count=len(found), total=total)
 
 
 def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
@@ -237,30 +252,44 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     rows = []
     waited = next((p for p in phases(view, now) if p.name == "queue"), None)
     if record.created is not None:
-        queue = f", {duration(waited.seconds)} in the queue" if waited else ""
+        queue = (
+            _(", {duration} in the queue").format(duration=duration(waited.seconds))
+            if waited
+            else ""
+        )
         # A card may outlive the kernel that updates it, so it shows its time.
-        updated = "" if record.state.ended else f"; as of {timestamp(now_of(view, now)).split()[1]}"
-        rows.append(("Submitted", f"{timestamp(record.created)}{queue}{updated}"))
+        updated = (
+            ""
+            if record.state.ended
+            else _("; as of {timestamp}").format(timestamp=timestamp(now_of(view, now)).split()[1])
+        )
+        rows.append((_("Submitted"), f"{timestamp(record.created)}{queue}{updated}"))
     if record.workflow:
-        rows.append(("Workflow", workflow(record)))
-    location = [word for word in (record.backend, record.queue and f"queue {record.queue}") if word]
+        rows.append((_("Workflow"), workflow(record)))
+    location = [
+        word
+        for word in (record.backend, record.queue and _("queue {queue}").format(queue=record.queue))
+        if word
+    ]
     if record.application_id:
         location.append(record.application_id)
     if location:
-        rows.append(("Where", ", ".join(str(word) for word in location)))
+        rows.append((_("Where"), ", ".join(str(word) for word in location)))
     if size_words := resources(record):
-        rows.append(("Resources", size_words))
+        rows.append((_("Resources"), size_words))
     rows += situation.facts(record)
     if model := outputs(record, "model"):
-        rows.append(("Model", f"{record.job_dir}/model: {model}"))
+        rows.append(
+            (_("Model"), _("{job_dir}/model: {model}").format(job_dir=record.job_dir, model=model))
+        )
     elif record.job_dir:
-        rows.append(("Job directory", record.job_dir))
+        rows.append((_("Job directory"), record.job_dir))
     return rows
 
 
 def workflow(record: JobRecord) -> str:
     """Return ``nightly · run nightly-20261122-023000-1f0a · train``; empty without a workflow."""
-    run = f"run {record.workflow_run}" if record.workflow_run else ""
+    run = _("run {run}").format(run=record.workflow_run) if record.workflow_run else ""
     return " · ".join(word for word in (record.workflow, run, record.workflow_node) if word)
 
 

@@ -15,6 +15,7 @@ from submarine_jobs.text import memory
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _, ngettext
 
 #: Maximum number of tasks that are all shown; of more, a summary and the notable ones.
 FEW = 16
@@ -87,13 +88,19 @@ def _cpu(task: TaskRecord, now: float) -> str:
         return ""
     cores = task.cpu_seconds / took
     if cores < 0.005:
-        return "<0.01 cores"
-    return f"{cores:.1f} cores" if cores >= 0.095 else f"{cores:.2f} cores"
+        return _("<0.01 cores")
+    return (
+        _("{cores:.1f} cores").format(cores=cores)
+        if cores >= 0.095
+        else _("{cores:.2f} cores").format(cores=cores)
+    )
 
 
 def _memory(task: TaskRecord) -> str:
     now = "" if task.memory_now is None or task.state.ended else memory(task.memory_now)
-    peak = "" if not task.memory_peak else f"peak {memory(task.memory_peak)}"
+    peak = (
+        "" if not task.memory_peak else _("peak {memory}").format(memory=memory(task.memory_peak))
+    )
     return ", ".join(part for part in (now, peak) if part)
 
 
@@ -109,7 +116,7 @@ def _gpu_use(task: TaskRecord) -> str:
 def _note(task: TaskRecord) -> str:
     words = []
     if task.restarts:
-        words.append(f"started again {times(task.restarts)}")
+        words.append(_("started again {times}").format(times=times(task.restarts)))
     words += _ending(task) if task.state.ended else []
     if not task.state.ended and task.state is not State.RUNNING and task.detail:
         words.append(task.detail)
@@ -125,15 +132,16 @@ def _ending(task: TaskRecord) -> list[str]:
     if task.state is State.SUCCEEDED:
         detail = ""
     if task.signal and "signal" not in detail.lower():
-        words.append(f"signal {task.signal}")
+        words.append(_("signal {signal}").format(signal=task.signal))
     elif task.exit_code and "exit code" not in detail.lower():
-        words.append(f"exit code {task.exit_code}")
+        words.append(_("exit code {exit_code}").format(exit_code=task.exit_code))
     return [*words, detail] if detail else words
 
 
 def times(number: int) -> str:
     """Return ``once``, ``twice``, ``3 times``."""
-    return {1: "once", 2: "twice"}.get(number, f"{number} times")
+    known = {1: _("once"), 2: _("twice")}
+    return known.get(number) or _("{number} times").format(number=number)
 
 
 class RoleSummary(NamedTuple):
@@ -160,18 +168,27 @@ def _role(role: str, tasks: Sequence[TaskRecord]) -> RoleSummary:
     going = [t.progress for t in tasks if t.progress is not None and not t.state.ended]
     if going:
         low, high = min(going), max(going)
-        words.append(f"progress {low:.0%}" + (f" to {high:.0%}" if high - low >= 0.01 else ""))
+        words.append(
+            _("progress {low:.0%}").format(low=low)
+            + (_(" to {high:.0%}").format(high=high) if high - low >= 0.01 else "")
+        )
     largest = max(tasks, key=lambda task: task.memory_peak or 0.0)
     if largest.memory_peak:
-        words.append(f"memory peak {memory(largest.memory_peak)} ({largest.task})")
+        words.append(
+            _("memory peak {memory} ({task})").format(
+                memory=memory(largest.memory_peak), task=largest.task
+            )
+        )
     busy = [t.gpu_percent for t in tasks if t.gpu_percent is not None and not t.state.ended]
     if busy:
-        words.append(f"GPU {min(busy):.0f} to {max(busy):.0f} %")
+        words.append(_("GPU {low:.0f} to {high:.0f} %").format(low=min(busy), high=max(busy)))
     nodes = {task.host for task in tasks if task.host}
     if nodes:
-        words.append(f"{len(nodes)} node{'s' if len(nodes) != 1 else ''}")
+        words.append(ngettext("{count} node", "{count} nodes", len(nodes)).format(count=len(nodes)))
     if restarts := sum(task.restarts for task in tasks):
-        words.append(f"{restarts} restart{'s' if restarts != 1 else ''}")
+        words.append(
+            ngettext("{count} restart", "{count} restarts", restarts).format(count=restarts)
+        )
     return RoleSummary(role, len(tasks), states, "; ".join(words))
 
 

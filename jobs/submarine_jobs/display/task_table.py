@@ -13,19 +13,20 @@ from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow
 from submarine_jobs.model import JobView
 from submarine_jobs.text import escape_html, escape_html_line, one_line, web_link
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.translation import _, gettext_noop
 
 HEADS = (
-    "Task",
-    "State",
-    "Node",
-    "Container",
-    "Attempt",
-    "Progress",
-    "CPU",
-    "Memory",
-    "GPUs",
-    "GPU use",
-    "Note",
+    gettext_noop("Task"),
+    gettext_noop("State"),
+    gettext_noop("Node"),
+    gettext_noop("Container"),
+    gettext_noop("Attempt"),
+    gettext_noop("Progress"),
+    gettext_noop("CPU"),
+    gettext_noop("Memory"),
+    gettext_noop("GPUs"),
+    gettext_noop("GPU use"),
+    gettext_noop("Note"),
 )
 _LIMITS = (40, 10, 40, 40, 12, 4, 12, 40, 4, 40, 160)
 #: Maximum number of rows, and of tasks of a job.
@@ -48,7 +49,8 @@ def all_tasks(view: JobView, *, now: float | None = None) -> Table:
     """Return a table with one row for each task of a job."""
     record = sanitize_view(view).record
     if not record.tasks:
-        return Table("No tasks yet.", "<p>No tasks yet.</p>")
+        words = _("No tasks yet.")
+        return Table(words, f"<p>{words}</p>")
     when = now_of(view, now)
     lines = text_lines(record, when, every=True)
     return Table("\n".join(lines), html(record, when, every=True))
@@ -66,14 +68,16 @@ def text_lines(record: JobRecord, now: float, *, every: bool = False) -> list[st
             for r in task_rows.roles(record)
         ),
         *_text_table(shown, now),
-        f"({len(shown)} of {len(tasks)} tasks; `show --tasks` has all)",
+        _("({count} of {total} tasks; `show --tasks` has all)").format(
+            count=len(shown), total=len(tasks)
+        ),
     ]
 
 
 def _text_table(tasks: Sequence[TaskRecord], now: float) -> list[str]:
     rows = [_row_fields(task_rows.row(task, now)) for task in tasks]
     used = _used(rows)
-    heads = tuple(HEADS[column].upper() for column in used)
+    heads = tuple(_(HEADS[column]).upper() for column in used)
     shown = [tuple(line[column] for column in used) for line in rows]
     return columns.text(heads, shown).split("\n")
 
@@ -96,10 +100,13 @@ def html(record: JobRecord, now: float, *, every: bool = False) -> str:
         return _html_table(tasks[:MAX_ROWS], now)
     shown = task_rows.notable(record)
     bars = "".join(_role_html(summary) for summary in task_rows.roles(record))
-    note = f"{len(shown)} of {len(tasks)} tasks: failed, restarting, waiting, slowest."
+    note = _("{count} of {total} tasks: failed, restarting, waiting, slowest.").format(
+        count=len(shown), total=len(tasks)
+    )
+    has_all = _("{command} has all.").format(command="<code>show --tasks</code>")
     return (
         f'{bars}{_html_table(shown, now)}<div style="font-size:11px;{_QUIET}">{note} '
-        "<code>show --tasks</code> has all.</div>"
+        f"{has_all}</div>"
     )
 
 
@@ -124,7 +131,7 @@ def _html_table(tasks: Sequence[TaskRecord], now: float) -> str:
     rows = [task_rows.row(task, now) for task in tasks]
     words = [_row_fields(row) for row in rows]
     used = [column for column in _used(words) if column != _NOTE_COLUMN]
-    head = "".join(f'<th style="{_HEAD}">{HEADS[column]}</th>' for column in used)
+    head = "".join(f'<th style="{_HEAD}">{_(HEADS[column])}</th>' for column in used)
     body = "".join(
         f'<tr style="{_PLAIN}">{_cells(task, row, line, used)}</tr>{_note(line, len(used))}'
         for task, row, line in zip(tasks, rows, words, strict=True)

@@ -13,6 +13,7 @@ from submarine_jobs.display.task_rows import many
 from submarine_jobs.text import duration
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: Maximum number of lines; older ones are counted.
 NEWEST = 8
@@ -65,7 +66,7 @@ def timeline(record: JobRecord, limit: int = NEWEST) -> tuple[list[TimelineEntry
 
 
 def _again(number: int) -> str:
-    return "" if number == 1 else f" ({number} times)"
+    return "" if number == 1 else _(" ({number} times)").format(number=number)
 
 
 def _is_shown(event: Event) -> bool:
@@ -87,5 +88,5 @@ def _entry(event: Event, created: float | None) -> TimelineEntry:
 
 def lines(entries: Sequence[TimelineEntry], older: int) -> list[str]:
     """Return the timeline as text."""
-    first = [f"... {older} earlier"] if older else []
+    first = [_("... {older} earlier").format(older=older)] if older else []
     return first + [f"{m.when} {m.word}: {m.sentence}".strip() for m in entries]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.options import RoleOptions, RunOptions, requested_roles, spec_from_options
+from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn import ContainerRequest, Size, amounts
 
 if TYPE_CHECKING:
@@ -26,17 +27,17 @@ def capacity(context: DoctorContext) -> Finding:
         replace(requested, name="doctor", roles=(workers, *others)), context.profile, None
     )
     plan = context.yarn.plan(spec)
-    what = f"A job of {_words(requested)}"
+    what = _("A job of {size}").format(size=_words(requested))
     if plan.errors:
-        return error(f"{what} would be refused.", " ".join(plan.errors))
+        return error(_("{what} would be refused.").format(what=what), " ".join(plan.errors))
     queue = str(plan.extra.get("queue") or "default")
     reason = context.yarn.waits.would_wait(_needs(plan), queue)
     if reason:
         return warning(
-            f"{what} would wait: {reason}.",
-            "`submarine doctor --gpu N --memory SIZE --queue QUEUE` asks about another one.",
+            _("{what} would wait: {reason}.").format(what=what, reason=reason),
+            _("`submarine doctor --gpu N --memory SIZE --queue QUEUE` asks about another one."),
         )
-    return ok(f"{what} could start at once in queue {queue}.")
+    return ok(_("{what} could start at once in queue {queue}.").format(what=what, queue=queue))
 
 
 def _needs(plan: Plan) -> list[ContainerRequest]:
@@ -57,4 +58,6 @@ def _words(requested: RunOptions) -> str:
     count = sum(role.count for role in requested_roles(requested))
     size = Size(requested.memory or 2048, requested.vcores or 1, requested.gpus or 0)
     kinds = ("memory", "vcores", "gpus") if size.gpus else ("memory", "vcores")
-    return f"{count} task{'' if count == 1 else 's'} with {amounts(size, kinds)}"
+    return ngettext("{count} task with {amounts}", "{count} tasks with {amounts}", count).format(
+        count=count, amounts=amounts(size, kinds)
+    )

@@ -14,6 +14,7 @@ from submarine_jobs.backends.yarn.cluster import find, largest_node, queues as a
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
+from submarine_runtime.translation import _
 
 _TIMEOUT = 5.0
 MAX_SKEW = 30.0
@@ -26,34 +27,50 @@ def resourcemanager(context: DoctorContext) -> Finding:
     most, nodes = largest_node(context.rm_response("/nodes"))
     if not nodes:
         return error(
-            f"The ResourceManager {context.yarn.rm.url} has no usable node.",
-            "Start the NodeManagers, or see why they are unhealthy on its nodes page.",
+            _("The ResourceManager {url} has no usable node.").format(url=context.yarn.rm.url),
+            _("Start the NodeManagers, or see why they are unhealthy on its nodes page."),
         )
     return ok(
-        f"{context.yarn.rm.url}, Hadoop {version[:40]}: {nodes} nodes, the largest with "
-        f"{most.memory} MiB, {most.vcores} vcores, {most.gpus} GPUs."
+        _(
+            "{url}, Hadoop {version}: {nodes} nodes, the largest with {memory} MiB, {vcores} "
+            "vcores, {gpus} GPUs."
+        ).format(
+            url=context.yarn.rm.url,
+            version=version[:40],
+            nodes=nodes,
+            memory=most.memory,
+            vcores=most.vcores,
+            gpus=most.gpus,
+        )
     )
 
 
 def clock(context: DoctorContext) -> Finding:
     """Compare the clock of this machine with that of the ResourceManager."""
     before = time.time()
-    headers, _ = _get(context.yarn.rm.url, "/ws/v1/cluster/info")
+    headers, _body = _get(context.yarn.rm.url, "/ws/v1/cluster/info")
     now = (before + time.time()) / 2
     stamp = headers.get("date")
     if not stamp:
-        return skipped("The ResourceManager does not say what time it has.")
+        return skipped(_("The ResourceManager does not say what time it has."))
     try:
         skew = now - parsedate_to_datetime(stamp).timestamp()
     except ValueError:
-        return skipped("The ResourceManager's time cannot be read.")
+        return skipped(_("The ResourceManager's time cannot be read."))
     if abs(skew) > MAX_SKEW:
         return warning(
-            f"This clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} the "
-            "ResourceManager's.",
-            "Let NTP set both; times in job records will disagree, and Kerberos fails at 300 s.",
+            (
+                _("This clock is {skew:.0f} s ahead of the ResourceManager's.")
+                if skew > 0
+                else _("This clock is {skew:.0f} s behind the ResourceManager's.")
+            ).format(skew=abs(skew)),
+            _("Let NTP set both; times in job records will disagree, and Kerberos fails at 300 s."),
         )
-    return ok(f"This clock and the ResourceManager's differ by less than {abs(skew) + 1:.0f} s.")
+    return ok(
+        _("This clock and the ResourceManager's differ by less than {skew:.0f} s.").format(
+            skew=abs(skew) + 1
+        )
+    )
 
 
 def queues(context: DoctorContext) -> Finding:
@@ -63,19 +80,25 @@ def queues(context: DoctorContext) -> Finding:
     listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")
     name = context.profile.queue
     if not leaves:
-        return error("The scheduler has no running queue.", "Ask the operator.")
+        return error(_("The scheduler has no running queue."), _("Ask the operator."))
     if name and (queue := find(found, name)) is None:
-        return error(f"There is no queue {name}; there are {listed}.", "Set queue aright.")
+        return error(
+            _("There is no queue {name}; there are {listed}.").format(name=name, listed=listed),
+            _("Set queue aright."),
+        )
     if name and not (queue and queue.leaf and queue.running):
-        return error(f"The queue {name} takes no jobs now.", f"Choose one of {listed}.")
-    return ok(f"Queues that take jobs: {listed}.")
+        return error(
+            _("The queue {name} takes no jobs now.").format(name=name),
+            _("Choose one of {listed}.").format(listed=listed),
+        )
+    return ok(_("Queues that take jobs: {listed}.").format(listed=listed))
 
 
 def ports(context: DoctorContext) -> Finding:
     """Check that each address that a submission needs accepts a connection."""
     conf = context.conf
     addresses: list[tuple[str, str]] = [
-        *(("ResourceManager web", urlsplit(url).netloc) for url in conf.resourcemanagers),
+        *((_("ResourceManager web"), urlsplit(url).netloc) for url in conf.resourcemanagers),
         *(("WebHDFS", urlsplit(url).netloc) for url in conf.webhdfs),
     ]
     file_system = urlsplit(conf.default_fs).netloc
@@ -91,16 +114,18 @@ def ports(context: DoctorContext) -> Finding:
     closed = [f"{what} {address}: {why}" for what, address in addresses if (why := _dial(address))]
     if len(closed) == len(addresses):
         return error(
-            f"Nothing of the cluster can be reached: {'; '.join(closed)}.",
-            "Check network, VPN and firewall, and that HADOOP_CONF_DIR or hadoop_conf_dir "
-            f"({conf.directory}) is the configuration of this cluster.",
+            _("Nothing of the cluster can be reached: {closed}.").format(closed="; ".join(closed)),
+            _(
+                "Check network, VPN and firewall, and that HADOOP_CONF_DIR or hadoop_conf_dir "
+                "({directory}) is the configuration of this cluster."
+            ).format(directory=conf.directory),
         )
     if closed:
         return warning(
-            f"Cannot be reached: {'; '.join(closed)}.",
-            "With high availability one of a pair may be down; else check the firewall.",
+            _("Cannot be reached: {closed}.").format(closed="; ".join(closed)),
+            _("With high availability one of a pair may be down; else check the firewall."),
         )
-    return ok(f"All {len(addresses)} addresses accept connections.")
+    return ok(_("All {count} addresses accept connections.").format(count=len(addresses)))
 
 
 def hdfs(context: DoctorContext) -> Finding:
@@ -117,16 +142,22 @@ def hdfs(context: DoctorContext) -> Finding:
         storage.delete(path)
     if read != data:
         return error(
-            f"{storage.url(path)} did not give back what was written.", "Ask the operator."
+            _("{url} did not give back what was written.").format(url=storage.url(path)),
+            _("Ask the operator."),
         )
     seconds = time.monotonic() - started
     if seconds > 5:
         return warning(
-            f"Writing, reading and removing a small file in {storage.url(root)} took "
-            f"{seconds:.1f} s.",
-            "The NameNode is slow or far away; submits will be too.",
+            _("Writing, reading and removing a small file in {url} took {seconds:.1f} s.").format(
+                url=storage.url(root), seconds=seconds
+            ),
+            _("The NameNode is slow or far away; submits will be too."),
         )
-    return ok(f"{storage.url(root)} can be written and read ({seconds * 1000:.0f} ms).")
+    return ok(
+        _("{url} can be written and read ({seconds:.0f} ms).").format(
+            url=storage.url(root), seconds=seconds * 1000
+        )
+    )
 
 
 def webhdfs(context: DoctorContext) -> Finding:
@@ -134,23 +165,25 @@ def webhdfs(context: DoctorContext) -> Finding:
     conf = context.conf
     if conf.get("dfs.webhdfs.enabled", "true").lower() == "false":
         return error(
-            "WebHDFS is switched off (dfs.webhdfs.enabled), and containers need it.",
-            "Operators: set dfs.webhdfs.enabled to true on NameNodes and DataNodes.",
+            _("WebHDFS is switched off (dfs.webhdfs.enabled), and containers need it."),
+            _("Operators: set dfs.webhdfs.enabled to true on NameNodes and DataNodes."),
         )
     trouble = ""
     for url in conf.webhdfs:
         try:
             user = quote(context.yarn.user, safe="")
-            _, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
+            _headers, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
             answer = json.loads(body)
             if isinstance(answer, dict) and "FileStatus" in answer:
-                return ok(f"{url} answers.")
-            trouble = f"{url} answers without a file status"
+                return ok(_("{url} answers.").format(url=url))
+            trouble = _("{url} answers without a file status").format(url=url)
         except (ClusterError, ValueError) as exc:
-            trouble = str(exc) or f"{url} answers with something else than JSON"
+            trouble = str(exc) or _("{url} answers with something else than JSON").format(url=url)
     return error(
-        f"WebHDFS does not work: {trouble or 'no address is configured'}",
-        "Check dfs.namenode.http-address, and that nothing in between is a proxy.",
+        _("WebHDFS does not work: {trouble}").format(
+            trouble=trouble or _("no address is configured")
+        ),
+        _("Check dfs.namenode.http-address, and that nothing in between is a proxy."),
     )
 
 
@@ -164,16 +197,19 @@ def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
         with connection.getresponse() as reply:
             return {key.lower(): value for key, value in reply.getheaders()}, reply.read(1 << 20)
     except (OSError, http.client.HTTPException) as exc:
-        raise ClusterError(f"{base} does not answer: {exc}.", "Check that it is up.") from exc
+        raise ClusterError(
+            _("{base} does not answer: {error}.").format(base=base, error=exc),
+            _("Check that it is up."),
+        ) from exc
     finally:
         connection.close()
 
 
 def _dial(address: str) -> str:
     """Return why ``host:port`` cannot be reached; empty if it can."""
-    host, _, port = address.rpartition(":")
+    host, _colon, port = address.rpartition(":")
     if not host or not port.isdigit():
-        return "is no host:port"
+        return _("is no host:port")
     try:
         with socket.create_connection((host, int(port)), timeout=3):
             return ""

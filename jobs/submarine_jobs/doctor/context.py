@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs.errors import ClusterError, ConfigError, no_cluster
 from submarine_jobs.model import Profile
 from submarine_jobs.options import RunOptions
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.backends.yarn import YarnBackend
@@ -56,8 +57,8 @@ class DoctorContext:
         if self.on_yarn:
             return ""
         if self.profile.backend is None:
-            return "no cluster is configured"
-        return f"profile {self.profile.name} runs jobs on this machine"
+            return _("no cluster is configured")
+        return _("profile {profile} runs jobs on this machine").format(profile=self.profile.name)
 
     @property
     def yarn(self) -> YarnBackend:
@@ -121,7 +122,13 @@ def run(command: Sequence[str | Path], seconds: float = 10.0) -> tuple[int, str]
             check=False,
         )
     except subprocess.TimeoutExpired as exc:
-        raise ClusterError(f"`{words[0]}` gave no answer within {seconds:g} s.") from exc
+        raise ClusterError(
+            _("`{words}` gave no answer within {seconds:g} s.").format(
+                words=words[0], seconds=seconds
+            )
+        ) from exc
     except OSError as exc:
-        raise ClusterError(f"`{words[0]}` cannot be run: {exc.strerror}.") from exc
+        raise ClusterError(
+            _("`{words}` cannot be run: {error}.").format(words=words[0], error=exc.strerror)
+        ) from exc
     return done.returncode, done.stdout[:_MAX_OUTPUT].decode("utf-8", "replace")

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_runtime.translation import _
 
 _PROBE = Path(__file__).with_name("cuda_probe.py")
 
@@ -25,8 +26,14 @@ def driver(context: DoctorContext) -> Finding:
     built = {name: cuda for name, cuda in probe.frameworks.items() if cuda}
     cpu_only = sorted(name for name, cuda in probe.frameworks.items() if not cuda)
     if shutil.which("nvidia-smi") is None and probe.driver is None:
-        words = f"; {' and '.join(cpu_only)} at {path} is built without CUDA" if cpu_only else ""
-        return skipped(f"This machine has no NVIDIA driver{words}.")
+        missing = (
+            _("; {frameworks} at {path} is built without CUDA").format(
+                frameworks=" and ".join(cpu_only), path=path
+            )
+            if cpu_only
+            else ""
+        )
+        return skipped(_("This machine has no NVIDIA driver{missing}.").format(missing=missing))
     gpus = _gpus()
     if isinstance(gpus, Finding):
         return gpus
@@ -34,18 +41,30 @@ def driver(context: DoctorContext) -> Finding:
     for name, cuda in built.items():
         if offered is not None and _major(cuda) > _major(offered):
             return error(
-                f"{name} at {path} is built for CUDA {cuda}, and the driver offers {offered}.",
-                f"Install a newer NVIDIA driver, or a {name} that is built for CUDA {offered}.",
+                _(
+                    "{name} at {path} is built for CUDA {cuda}, and the driver offers {offered}."
+                ).format(name=name, path=path, cuda=cuda, offered=offered),
+                _(
+                    "Install a newer NVIDIA driver, or a {name} that is built for CUDA {offered}."
+                ).format(name=name, offered=offered),
             )
     if gpus and cpu_only and not built:
         return warning(
-            f"{' and '.join(cpu_only)} at {path} is built without CUDA: it will not use {gpus[0]}.",
-            "Install the build with CUDA, for example `pip install tensorflow[and-cuda]`.",
+            _("{frameworks} at {path} is built without CUDA: it will not use {gpus}.").format(
+                frameworks=" and ".join(cpu_only), path=path, gpus=gpus[0]
+            ),
+            _("Install the build with CUDA, for example `pip install tensorflow[and-cuda]`."),
         )
-    frameworks = ", ".join(f"{name} for CUDA {cuda}" for name, cuda in built.items())
+    frameworks = ", ".join(
+        _("{name} for CUDA {cuda}").format(name=name, cuda=cuda) for name, cuda in built.items()
+    )
     return ok(
-        f"{len(gpus)} GPU(s), {gpus[0] if gpus else 'none'}; the driver offers CUDA "
-        f"{offered or 'of unknown version'}; {frameworks or 'no framework is installed'}."
+        _("{count} GPU(s), {gpus}; the driver offers CUDA {offered}; {frameworks}.").format(
+            count=len(gpus),
+            gpus=gpus[0] if gpus else _("none"),
+            offered=offered or _("of unknown version"),
+            frameworks=frameworks or _("no framework is installed"),
+        )
     )
 
 
@@ -79,8 +98,8 @@ def _gpus() -> list[str] | Finding:
     code, text = run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], 15.0)
     if code:
         return error(
-            f"nvidia-smi fails: {text.strip()[-200:]}",
-            "Reload the nvidia kernel module, or reboot after a driver update.",
+            _("nvidia-smi fails: {text}").format(text=text.strip()[-200:]),
+            _("Reload the nvidia kernel module, or reboot after a driver update."),
         )
     return [line.strip() for line in text.splitlines() if line.strip()][:64]
 

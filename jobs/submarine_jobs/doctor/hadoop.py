@@ -12,6 +12,7 @@ from submarine_jobs.config import check_file
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, warning
 from submarine_jobs.errors import no_cluster
+from submarine_runtime.translation import _
 
 #: Configuration files that can run commands, classes or scripts.
 _EXECUTED = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "hadoop-env.sh", "yarn-env.sh")
@@ -24,8 +25,16 @@ def configured(context: DoctorContext) -> Finding:
         missing = no_cluster()
         return warning(missing.message, missing.fix)
     if profile.backend == "local":
-        return ok(f"Profile {profile.name}: jobs run as processes of this machine.")
-    return ok(f"Profile {profile.name}: YARN by {profile.hadoop_conf_dir}.")
+        return ok(
+            _("Profile {profile}: jobs run as processes of this machine.").format(
+                profile=profile.name
+            )
+        )
+    return ok(
+        _("Profile {profile}: YARN by {hadoop_conf_dir}.").format(
+            profile=profile.name, hadoop_conf_dir=profile.hadoop_conf_dir
+        )
+    )
 
 
 def configuration(context: DoctorContext) -> Finding:
@@ -37,25 +46,40 @@ def configuration(context: DoctorContext) -> Finding:
     ]
     if missing:
         return error(
-            f"{directory} has no {' and no '.join(missing)}.",
-            "Copy the cluster's client configuration whole.",
+            _("{directory} has no {missing}.").format(
+                directory=directory, missing=" and no ".join(missing)
+            ),
+            _("Copy the cluster's client configuration whole."),
         )
     file_system = conf.default_fs
     unset = [url for url in conf.resourcemanagers if urlsplit(url).hostname in ("0.0.0.0", None)]  # noqa: S104
     if unset:
         return error(
-            f"{directory}/yarn-site.xml does not say where the ResourceManager is.",
-            "Set yarn.resourcemanager.hostname.",
+            _("{directory}/yarn-site.xml does not say where the ResourceManager is.").format(
+                directory=directory
+            ),
+            _("Set yarn.resourcemanager.hostname."),
         )
     if conf.kerberos:
         return error(
-            "The cluster asks for Kerberos (hadoop.security.authentication).",
-            "Kerberos is not in this release; use a cluster with simple authentication.",
+            _("The cluster asks for Kerberos (hadoop.security.authentication)."),
+            _("Kerberos is not in this release; use a cluster with simple authentication."),
         )
     for path in (directory / name for name in _EXECUTED):
         if path.is_file() and (unsafe := check_file(path, path.stat(), foreign=True)):
-            return warning(f"{path} {unsafe.reason}, and what it says runs as you.", unsafe.fix)
-    return ok(f"{directory}: {file_system}, ResourceManager {', '.join(conf.resourcemanagers)}.")
+            return warning(
+                _("{path} {reason}, and what it says runs as you.").format(
+                    path=path, reason=unsafe.reason
+                ),
+                unsafe.fix,
+            )
+    return ok(
+        _("{directory}: {file_system}, ResourceManager {resourcemanagers}.").format(
+            directory=directory,
+            file_system=file_system,
+            resourcemanagers=", ".join(conf.resourcemanagers),
+        )
+    )
 
 
 def client(context: DoctorContext) -> Finding:
@@ -75,14 +99,17 @@ def client(context: DoctorContext) -> Finding:
     missing = [jar for jar in jars if not os.path.exists(jar)]
     if code or not jars:
         return error(
-            f"`{command} classpath --glob` does not name Hadoop's jars.",
-            "Run it by hand; HADOOP_HOME may point at a half-removed Hadoop.",
+            _("`{command} classpath --glob` does not name Hadoop's jars.").format(command=command),
+            _("Run it by hand; HADOOP_HOME may point at a half-removed Hadoop."),
         )
     if missing:
         return error(
-            f"{len(missing)} of its {len(jars)} jars do not exist.", "Install Hadoop again."
+            _("{count} of its {jars} jars do not exist.").format(
+                count=len(missing), jars=len(jars)
+            ),
+            _("Install Hadoop again."),
         )
-    return ok(f"{command} names {len(jars)} jars.")
+    return ok(_("{command} names {count} jars.").format(command=command, count=len(jars)))
 
 
 def resource_types(context: DoctorContext) -> Finding:
@@ -91,13 +118,19 @@ def resource_types(context: DoctorContext) -> Finding:
     largest, nodes = largest_node(context.rm_response("/nodes"))
     if largest.gpus and not known:
         return error(
-            f"Nodes offer up to {largest.gpus} GPUs, but resource-types.xml here does not name "
-            "yarn.io/gpu.",
-            f"Copy the cluster's resource-types.xml to {context.conf.directory}.",
+            _(
+                "Nodes offer up to {gpus} GPUs, but resource-types.xml here does not name "
+                "yarn.io/gpu."
+            ).format(gpus=largest.gpus),
+            _("Copy the cluster's resource-types.xml to {directory}.").format(
+                directory=context.conf.directory
+            ),
         )
     if not largest.gpus:
         return warning(
-            f"None of the {nodes} usable nodes offers yarn.io/gpu, so --gpu will be refused.",
-            "Operators: yarn.nodemanager.resource-plugins = yarn.io/gpu on the nodes.",
+            _(
+                "None of the {nodes} usable nodes offers yarn.io/gpu, so --gpu will be refused."
+            ).format(nodes=nodes),
+            _("Operators: yarn.nodemanager.resource-plugins = yarn.io/gpu on the nodes."),
         )
-    return ok(f"yarn.io/gpu is known; a node offers up to {largest.gpus}.")
+    return ok(_("yarn.io/gpu is known; a node offers up to {gpus}.").format(gpus=largest.gpus))

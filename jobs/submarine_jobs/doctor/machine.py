@@ -11,6 +11,7 @@ from pathlib import Path
 from submarine_jobs.backends.yarn import driver
 from submarine_jobs.doctor.context import DoctorContext, run
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
+from submarine_runtime.translation import _
 
 #: Minimum of free bytes for a job's directory and the driver's jars.
 LEAST_FREE = 1 << 30
@@ -25,10 +26,12 @@ def java(context: DoctorContext) -> Finding:
     version = driver.java_version(home)
     if version not in _TESTED_JAVA and version < 17:
         return warning(
-            f"The Java at {home} is version {version}, which Hadoop is not tested with.",
-            "Install Java 8, 11 or 17 and set java_home.",
+            _("The Java at {home} is version {version}, which Hadoop is not tested with.").format(
+                home=home, version=version
+            ),
+            _("Install Java 8, 11 or 17 and set java_home."),
         )
-    return ok(f"Java {version} at {home}.")
+    return ok(_("Java {version} at {home}.").format(version=version, home=home))
 
 
 def state_directory(context: DoctorContext) -> Finding:
@@ -37,16 +40,22 @@ def state_directory(context: DoctorContext) -> Finding:
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     if not os.access(existing, os.W_OK | os.X_OK):
         return error(
-            f"The state directory {directory} cannot be written.",
-            "Change its owner, or set state_dir to a directory of this machine that is yours.",
+            _("The state directory {directory} cannot be written.").format(directory=directory),
+            _("Change its owner, or set state_dir to a directory of this machine that is yours."),
         )
     free = shutil.disk_usage(existing).free
     if free < LEAST_FREE:
         return warning(
-            f"Only {free >> 20} MiB are free where {directory} lies.",
-            "Free some space, or set state_dir.",
+            _("Only {free} MiB are free where {directory} lies.").format(
+                free=free >> 20, directory=directory
+            ),
+            _("Free some space, or set state_dir."),
         )
-    return ok(f"{directory} is writable; {free >> 30} GiB are free.")
+    return ok(
+        _("{directory} is writable; {free} GiB are free.").format(
+            directory=directory, free=free >> 30
+        )
+    )
 
 
 def proxies(context: DoctorContext) -> Finding:
@@ -55,17 +64,21 @@ def proxies(context: DoctorContext) -> Finding:
         name for word in _PROXIES for name in (word, word.upper()) if context.environ.get(name)
     ]
     if not found:
-        return ok("No proxy variables are set.")
+        return ok(_("No proxy variables are set."))
     exempt = context.environ.get("no_proxy") or context.environ.get("NO_PROXY") or ""
     words = {word.strip() for word in exempt.split(",")}
     if "*" in words or {"127.0.0.1", "localhost"} <= words:
         return ok(
-            f"Proxy variables ({', '.join(found)}) are set, and no_proxy exempts this machine."
+            _("Proxy variables ({found}) are set, and no_proxy exempts this machine.").format(
+                found=", ".join(found)
+            )
         )
     return warning(
-        f"Proxy variables ({', '.join(found)}) are set, and no_proxy does not exempt localhost "
-        "and 127.0.0.1.",
-        "export no_proxy=localhost,127.0.0.1,$(hostname -f) and the cluster's hosts.",
+        _(
+            "Proxy variables ({found}) are set, and no_proxy does not exempt localhost and "
+            "127.0.0.1."
+        ).format(found=", ".join(found)),
+        _("export no_proxy=localhost,127.0.0.1,$(hostname -f) and the cluster's hosts."),
     )
 
 
@@ -76,22 +89,30 @@ def names(context: DoctorContext) -> Finding:
         address = socket.getaddrinfo(own, None, type=socket.SOCK_STREAM)[0][4][0]
     except OSError as exc:
         return error(
-            f"This machine's name {own} has no address: {exc.strerror or exc}.",
-            "Add it to /etc/hosts or to the DNS.",
+            _("This machine's name {own} has no address: {error}.").format(
+                own=own, error=exc.strerror or exc
+            ),
+            _("Add it to /etc/hosts or to the DNS."),
         )
     try:
         back = socket.gethostbyaddr(str(address))[0]
     except OSError:
         return warning(
-            f"{own} is {address}, but {address} has no name.",
-            "Add the reverse entry to the DNS or to /etc/hosts.",
+            _("{own} is {address}, but {address} has no name.").format(own=own, address=address),
+            _("Add the reverse entry to the DNS or to /etc/hosts."),
         )
     if str(address).startswith("127.") and context.cluster_elsewhere:
         return warning(
-            f"{own} is {address}, which no other machine can reach.",
-            "Let /etc/hosts give the machine's real address before the loopback line.",
+            _("{own} is {address}, which no other machine can reach.").format(
+                own=own, address=address
+            ),
+            _("Let /etc/hosts give the machine's real address before the loopback line."),
         )
-    return ok(f"{own} is {address}, and {address} is {back}.")
+    return ok(
+        _("{own} is {address}, and {address} is {back}.").format(
+            own=own, address=address, back=back
+        )
+    )
 
 
 def job_python(context: DoctorContext) -> Finding:
@@ -100,39 +121,57 @@ def job_python(context: DoctorContext) -> Finding:
     if not os.access(path, os.X_OK):
         where = f"{path} ({context.profile.python_env})"
         if context.profile.python_env == "host" or context.profile.backend == "local":
-            return error(f"There is no Python at {where}.", "Choose another with python_env.")
+            return error(
+                _("There is no Python at {where}.").format(where=where),
+                _("Choose another with python_env."),
+            )
         return warning(
-            f"There is no Python at {where} on this machine, so it cannot be asked.",
-            "It must exist on every node: run `submarine doctor --node` there.",
+            _("There is no Python at {where} on this machine, so it cannot be asked.").format(
+                where=where
+            ),
+            _("It must exist on every node: run `submarine doctor --node` there."),
         )
     code, text = run([path, "-c", "import sys; print(sys.version_info[0], sys.version_info[1])"])
     numbers = text.split()
     if code or len(numbers) < 2 or not all(word.isdigit() for word in numbers[:2]):
-        return error(f"{path} does not run: {text.strip()[-200:]}", "Install it again.")
+        return error(
+            _("{path} does not run: {text}").format(path=path, text=text.strip()[-200:]),
+            _("Install it again."),
+        )
     version = (int(numbers[0]), int(numbers[1]))
     shown = f"{version[0]}.{version[1]}"
     if version < _OLDEST_PYTHON:
         return error(
-            f"{path} is Python {shown}, and jobs need 3.8 or newer.", "Choose another python_env."
+            _("{path} is Python {shown}, and jobs need 3.8 or newer.").format(
+                path=path, shown=shown
+            ),
+            _("Choose another python_env."),
         )
     if version != sys.version_info[:2]:
         return warning(
-            f"{path} is Python {shown}, this one is {sys.version_info[0]}.{sys.version_info[1]}.",
-            "Programs run, but what works in the notebook may not work there.",
+            _("{path} is Python {shown}, this one is {major}.{minor}.").format(
+                path=path,
+                shown=shown,
+                major=sys.version_info[0],
+                minor=sys.version_info[1],
+            ),
+            _("Programs run, but what works in the notebook may not work there."),
         )
-    return ok(f"{path} is Python {shown}, as here.")
+    return ok(_("{path} is Python {shown}, as here.").format(path=path, shown=shown))
 
 
 def python_reach(context: DoctorContext) -> Finding:
     """Check that the path of the Python, which ``host`` expects on all nodes, is not in a home."""
     if context.profile.python_env != "host":
-        return skipped("The job's Python is named by its path on the nodes.")
+        return skipped(_("The job's Python is named by its path on the nodes."))
     if context.conf.on_loopback:
-        return ok("The cluster is on this machine, so its nodes have this Python.")
+        return ok(_("The cluster is on this machine, so its nodes have this Python."))
     home = Path.home()
     if Path(context.profile.python).is_relative_to(home):
         return warning(
-            f"{context.profile.python} lies in your home directory, and the nodes may not have it.",
-            'Use python_env = "path:DIR" with an environment that is on every node.',
+            _("{python} lies in your home directory, and the nodes may not have it.").format(
+                python=context.profile.python
+            ),
+            _('Use python_env = "path:DIR" with an environment that is on every node.'),
         )
-    return ok(f"{context.profile.python} does not lie in a home directory.")
+    return ok(_("{python} does not lie in a home directory.").format(python=context.profile.python))

@@ -14,6 +14,7 @@ from submarine_jobs.concurrency import call_with_timeout
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Check, Finding, Result, Status
 from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
 
 #: Number of parallel checks; each has another thread for its timeout.
 MAX_PARALLEL = 8
@@ -43,9 +44,9 @@ def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]
     why_not = context.no_cluster if check.cluster else ""
     for result in (future.result() for future in needed):
         if not why_not and result.status is Status.ERROR:
-            why_not = f"`{result.name}` found an error"
+            why_not = _("`{result}` found an error").format(result=result.name)
     if why_not:
-        sentence = f"Not checked, because {why_not}."
+        sentence = _("Not checked, because {why_not}.").format(why_not=why_not)
         return Result(check.name, Status.SKIPPED, sentence, unchecked=True)
     started = time.monotonic()
     try:
@@ -53,16 +54,18 @@ def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]
     except TimeoutError:
         found = Finding(
             Status.ERROR,
-            f"There was no answer within {check.seconds:g} s.",
-            "Something on the way does not answer: look at the other checks.",
+            _("There was no answer within {seconds:g} s.").format(seconds=check.seconds),
+            _("Something on the way does not answer: look at the other checks."),
         )
     except SubmarineError as exc:
         found = Finding(Status.ERROR, exc.message, exc.fix)
     except Exception as exc:  # a broken check must not hide the others
         found = Finding(
             Status.ERROR,
-            f"The check itself failed: {type(exc).__name__}: {exc}."[:300],
-            "Please report it with this sentence.",
+            _("The check itself failed: {type}: {error}.").format(
+                type=type(exc).__name__, error=exc
+            )[:300],
+            _("Please report it with this sentence."),
         )
     seconds = time.monotonic() - started
     return Result(check.name, found.status, found.sentence, found.fix, seconds)

@@ -33,7 +33,7 @@ from submarine_kernel.kernelspecs.installed import (
 )
 from submarine_kernel.kernelspecs.settings import RESOURCE_DIR, parse_settings
 from submarine_magics.commands import default_words
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
 DISPLAY_NAME = "Python + Submarine"
 _RESOURCES = Path(__file__).parent.parent / "resources"
@@ -130,11 +130,11 @@ def install_kernel(
 
 @verb_group(
     {
-        "Kernels": {
-            "install": _("Install a kernel, so that front ends offer it."),
-            "list": _("List Submarine's kernels that Jupyter offers here."),
-            "check": _("Check whether a kernel could start."),
-            "uninstall": _("Remove a Submarine kernel."),
+        gettext_noop("Kernels"): {
+            "install": gettext_noop("Install a kernel, so that front ends offer it."),
+            "list": gettext_noop("List Submarine's kernels that Jupyter offers here."),
+            "check": gettext_noop("Check whether a kernel could start."),
+            "uninstall": gettext_noop("Remove a Submarine kernel."),
         }
     }
 )

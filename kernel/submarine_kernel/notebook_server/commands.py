@@ -48,7 +48,7 @@ from submarine_kernel.notebook_server.submission import (
     submit_notebook,
 )
 from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
 #: Number of the newest jobs that are searched for notebooks.
 MAX_JOBS = 1000
@@ -222,12 +222,16 @@ def start(
 
 @verb_group(
     {
-        "Notebook servers": {
-            "start": _("Start a notebook server in a container, and show its address."),
-            "list": _("List the running notebook servers."),
-            "url": _("Show the address and the token of one, or serve it on this machine."),
-            "show": _("Show the job of one: state, reason, times, node, end of its log."),
-            "stop": _("Stop one; its notebooks are kept."),
+        gettext_noop("Notebook servers"): {
+            "start": gettext_noop("Start a notebook server in a container, and show its address."),
+            "list": gettext_noop("List the running notebook servers."),
+            "url": gettext_noop(
+                "Show the address and the token of one, or serve it on this machine."
+            ),
+            "show": gettext_noop(
+                "Show the job of one: state, reason, times, node, end of its log."
+            ),
+            "stop": gettext_noop("Stop one; its notebooks are kept."),
         }
     }
 )

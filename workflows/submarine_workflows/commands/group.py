@@ -9,7 +9,7 @@ import click
 from submarine_jobs.commands.grammar import Verb, option, verb_group
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
-from submarine_runtime.translation import _, ngettext
+from submarine_runtime.translation import _, gettext_noop, ngettext
 from submarine_workflows import display, local, model
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
 from submarine_workflows.commands.azkaban import submit, unschedule
@@ -18,26 +18,26 @@ from submarine_workflows.commands.runs import VERBS
 
 #: Commands by section, with one line of help each.
 SECTIONS = {
-    "Files": {
-        "check": _("Check it and show when it runs next."),
-        "graph": _("Show or draw its nodes in order."),
-        "export": _("Write it for Airflow, cron or Azkaban."),
+    gettext_noop("Files"): {
+        "check": gettext_noop("Check it and show when it runs next."),
+        "graph": gettext_noop("Show or draw its nodes in order."),
+        "export": gettext_noop("Write it for Airflow, cron or Azkaban."),
     },
-    "Runs": {
-        "run": _("Run it here, or resume a failed run."),
-        "status": _("Show a run and the status of its nodes."),
-        "logs": _("Print or follow the output of nodes."),
-        "cancel": _("End a run and the jobs of its nodes."),
-        "history": _("List runs and missed runs."),
+    gettext_noop("Runs"): {
+        "run": gettext_noop("Run it here, or resume a failed run."),
+        "status": gettext_noop("Show a run and the status of its nodes."),
+        "logs": gettext_noop("Print or follow the output of nodes."),
+        "cancel": gettext_noop("End a run and the jobs of its nodes."),
+        "history": gettext_noop("List runs and missed runs."),
     },
-    "Azkaban": {
-        "submit": _("Upload it, and start or schedule it there."),
-        "unschedule": _("Remove its schedule."),
+    gettext_noop("Azkaban"): {
+        "submit": gettext_noop("Upload it, and start or schedule it there."),
+        "unschedule": gettext_noop("Remove its schedule."),
     },
-    "Used by nodes": {
-        "await": _("Wait for data: a path, hdfs:// or another URL."),
-        "holds": _("Evaluate a condition on outputs of nodes."),
-        "with-values": _("Run a command with values from the environment."),
+    gettext_noop("Used by nodes"): {
+        "await": gettext_noop("Wait for data: a path, hdfs:// or another URL."),
+        "holds": gettext_noop("Evaluate a condition on outputs of nodes."),
+        "with-values": gettext_noop("Run a command with values from the environment."),
     },
 }
 

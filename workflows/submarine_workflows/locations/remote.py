@@ -72,7 +72,7 @@ class HdfsPlace(Place):
                 ),
                 _(
                     "Write hdfs://namenode:8020/path. {name_cluster}, or choose one with --profile."
-                ).format(name_cluster=NAME_CLUSTER),
+                ).format(name_cluster=_(NAME_CLUSTER)),
             )
         conf_dir = conf.directory if conf else None
         other = storage.hdfs_storage(

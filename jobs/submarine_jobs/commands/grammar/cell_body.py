@@ -12,6 +12,7 @@ import click
 from submarine_jobs.commands.grammar.verb import Verb
 from submarine_jobs.commands.grammar.verbs import grammar
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _, gettext_noop
 
 _META = "submarine.cell_body"
 
@@ -35,7 +36,7 @@ class CellBody:
     text: str
     first_line: int = 2
     label: str = ""
-    what: str = "Cell"
+    what: str = gettext_noop("Cell")
 
     @property
     def in_place(self) -> str:
@@ -46,7 +47,9 @@ class CellBody:
     def cell(self) -> str:
         """``Cell [3]``, for sentences."""
         named = self.label.strip("[ ]")
-        return f"{self.what} {self.label}" if named else f"This {self.what.lower()}"
+        if named:
+            return f"{_(self.what)} {self.label}"
+        return _("This {what}").format(what=_(self.what).lower())
 
     @classmethod
     def of(cls, ctx: click.Context) -> CellBody:
@@ -60,8 +63,12 @@ class CellBody:
         found = ctx.meta.get(_META)
         if not isinstance(found, CellBody):
             raise UsageError(
-                f"{ctx.info_name} takes the lines below it, and there are none.",
-                f"Type %%submarine {ctx.info_name} on the first line of a cell.",
+                _("{info_name} takes the lines below it, and there are none.").format(
+                    info_name=ctx.info_name
+                ),
+                _("Type %%submarine {info_name} on the first line of a cell.").format(
+                    info_name=ctx.info_name
+                ),
             )
         return found
 

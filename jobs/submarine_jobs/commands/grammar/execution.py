@@ -19,6 +19,7 @@ from submarine_jobs.commands.grammar.verb import HelpRequested, with_prefix
 from submarine_jobs.commands.grammar.verbs import grammar
 from submarine_jobs.errors import job_of
 from submarine_jobs.frontends import INTERRUPTED, Frontend, Outcome
+from submarine_runtime.translation import _
 
 MAX_COMPLETIONS = 200
 
@@ -63,7 +64,7 @@ def execute(argv: Sequence[str], frontend: Frontend, body: CellBody | None = Non
     except click.exceptions.Exit as end:
         return Outcome(exit_code=end.exit_code)
     except click.Abort:
-        return Outcome(text="Interrupted.", exit_code=INTERRUPTED)
+        return Outcome(text=_("Interrupted."), exit_code=INTERRUPTED)
     except click.ClickException as error:
         raise convert_error(error) from None
     except BrokenPipeError:

@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
-from submarine_jobs.commands.grammar.verb import CONTEXT, help_option
+from submarine_jobs.commands.grammar.verb import CONTEXT, TranslatedHelp, help_option
+from submarine_runtime.translation import _
 
 #: Section -> verb -> its line of help.
 Sections = Mapping[str, Mapping[str, str]]
 
 
-class VerbGroup(click.Group):
+class VerbGroup(TranslatedHelp, click.Group):
     """A group whose help lists its verbs by section."""
 
     def __init__(self, *args: Any, sections: Sections, **attrs: Any) -> None:
@@ -28,8 +29,8 @@ class VerbGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """See ``click.Group``."""
         for section, verbs in self.sections.items():
-            with formatter.section(section):
-                formatter.write_dl(list(verbs.items()))
+            with formatter.section(_(section)):
+                formatter.write_dl([(verb, _(text)) for verb, text in verbs.items()])
 
 
 def verb_group(sections: Sections) -> Callable[[Callable[..., Any]], VerbGroup]:

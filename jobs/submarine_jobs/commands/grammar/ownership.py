@@ -8,6 +8,7 @@ from submarine_jobs.client import foreign_owner, noted_owner, user_of
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -60,9 +61,19 @@ def confirm_foreign(
         return True
     shown = one_line(owner, 80)
     if not frontend.interactive:
-        fix = f"Add {option} if that is what you want." if option else "A terminal asks instead."
-        raise UsageError(f"{job.id} is a job of {shown}, and {why}.", fix)
-    return frontend.confirm(f"{job.id} is a job of {shown}, and {why}. {act} it?")
+        fix = (
+            _("Add {option} if that is what you want.").format(option=option)
+            if option
+            else _("A terminal asks instead.")
+        )
+        raise UsageError(
+            _("{job} is a job of {owner}, and {why}.").format(job=job.id, owner=shown, why=why), fix
+        )
+    return frontend.confirm(
+        _("{job} is a job of {owner}, and {why}. {act} it?").format(
+            job=job.id, owner=shown, why=why, act=act
+        )
+    )
 
 
 def show_foreign_owner(job: Job, frontend: Frontend) -> None:
@@ -72,4 +83,4 @@ def show_foreign_owner(job: Job, frontend: Frontend) -> None:
     """
     noted = noted_owner(job)
     if noted is not None and (owner := noted.foreign_to(user_of(job))):
-        frontend.say(f"{job.id} is a job of {one_line(owner, 80)}.")
+        frontend.say(_("{job} is a job of {owner}.").format(job=job.id, owner=one_line(owner, 80)))

@@ -14,6 +14,7 @@ import click
 
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.options import normalize_option, unsupported_option
+from submarine_runtime.translation import _
 
 _UNKNOWN = re.compile(r"No such command '(.*?)'", re.DOTALL)
 _EXTRA = re.compile(r"Got unexpected extra arguments? \((.*)\)$", re.DOTALL)
@@ -47,21 +48,39 @@ def convert_error(error: click.ClickException) -> SubmarineError:
     if isinstance(error, click.MissingParameter):
         what = _named(error.param)
         if what == "JOB":
-            return UsageError(f"{command} needs JOB: an id, its beginning, a name, or last.")
-        return UsageError(f"{command} needs {what}.", f"See `submarine {command} --help`.")
+            return UsageError(
+                _("{command} needs JOB: an id, its beginning, a name, or last.").format(
+                    command=command
+                )
+            )
+        return UsageError(
+            _("{command} needs {what}.").format(command=command, what=what),
+            _("See `submarine {command} --help`.").format(command=command),
+        )
     if isinstance(error, click.BadParameter):
         return _bad_value(error, command)
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
-        return UsageError(f"{command} needs a command; it has {', '.join(_commands(error.ctx))}.")
+        return UsageError(
+            _("{command} needs a command; it has {commands}.").format(
+                command=command, commands=", ".join(_commands(error.ctx))
+            )
+        )
     message = error.format_message().split("\n")[0].rstrip(".")
     if unknown := _UNKNOWN.match(message):
         return _no_such_subcommand(unknown[1], command, error.ctx)
     if extra := _EXTRA.match(message):
-        hint = f"See `submarine {command} --help`."
+        hint = _("See `submarine {command} --help`.").format(command=command)
         if command == "run" and error.ctx is not None:
             hint = _after_separator(error.ctx)
-        return UsageError(f"{command} does not take {printable(extra[1])} there.", hint)
-    return UsageError(f"{command}: {message}.", f"See `submarine {command} --help`.")
+        return UsageError(
+            _("{command} does not take {extra} there.").format(
+                command=command, extra=printable(extra[1])
+            ),
+            hint,
+        )
+    return UsageError(
+        f"{command}: {message}.", _("See `submarine {command} --help`.").format(command=command)
+    )
 
 
 def _named(param: click.Parameter | None) -> str:
@@ -79,12 +98,17 @@ def local_error(error: Exception) -> SubmarineError:
         where = f"{error.filename}: " if error.filename else ""
         what = error.strerror or str(error)
         return SubmarineError(
-            f"This machine's files cannot be used: {printable(f'{where}{what}', 300)}.",
-            "Check rights and free space; state_dir names where Submarine keeps its own.",
+            _("This machine's files cannot be used: {error}.").format(
+                error=printable(f"{where}{what}", 300)
+            ),
+            _("Check rights and free space; state_dir names where Submarine keeps its own."),
         )
     return SubmarineError(
-        f"The index of jobs cannot be used: {printable(str(error), 200)}.",
-        "Check rights and free space of state_dir; the index may be removed, `list` makes it anew.",
+        _("The index of jobs cannot be used: {error}.").format(error=printable(str(error), 200)),
+        _(
+            "Check rights and free space of state_dir; the index may be removed, `list` makes "
+            "it anew."
+        ),
     )
 
 
@@ -100,24 +124,40 @@ def no_such_option(option: str, command: str, known: Sequence[str]) -> UsageErro
     )
     by_spelling = {normalize_option(name): name for name in known}
     help_of = command if command == "submarine" else f"submarine {command}"
-    hint = f"did you mean {by_spelling[close[0]]}?" if close else f"`{help_of} --help` lists them."
-    return UsageError(f"No such option {shown} of {command};", hint)
+    hint = (
+        _("did you mean {suggestion}?").format(suggestion=by_spelling[close[0]])
+        if close
+        else _("`{help_of} --help` lists them.").format(help_of=help_of)
+    )
+    return UsageError(
+        _("No such option {shown} of {command};").format(shown=shown, command=command), hint
+    )
 
 
 def no_such_verb(name: str, known: Sequence[str]) -> UsageError:
     """Return the error for an unknown verb, with its synonym or the most similar verb."""
     meant = _SYNONYMS.get(name.lower())
     close = [meant] if meant in known else difflib.get_close_matches(name, known, 1, 0.6)
-    hint = f"did you mean {close[0]}?" if close else "`submarine --help` lists them."
-    return UsageError(f"No such command {printable(name)};", hint)
+    hint = (
+        _("did you mean {suggestion}?").format(suggestion=close[0])
+        if close
+        else _("`submarine --help` lists them.")
+    )
+    return UsageError(_("No such command {name};").format(name=printable(name)), hint)
 
 
 def _no_such_subcommand(name: str, command: str, ctx: click.Context | None) -> UsageError:
     """Return the error for an unknown verb of a plug-in's group."""
     known = _commands(ctx)
     close = difflib.get_close_matches(name, known, 1, 0.5)
-    hint = f"did you mean {close[0]}?" if close else f"it has {', '.join(known)}."
-    return UsageError(f"{command} has no command {printable(name)};", hint)
+    hint = (
+        _("did you mean {suggestion}?").format(suggestion=close[0])
+        if close
+        else _("it has {known}.").format(known=", ".join(known))
+    )
+    return UsageError(
+        _("{command} has no command {name};").format(command=command, name=printable(name)), hint
+    )
 
 
 def _after_separator(ctx: click.Context) -> str:
@@ -133,7 +173,7 @@ def _after_separator(ctx: click.Context) -> str:
     target = False
     while words:
         word = words.pop(0)
-        name, equals, _ = word.partition("=")
+        name, equals, _value = word.partition("=")
         option = options.get(normalize_option(name))
         if option is not None:
             values = 0 if option.is_flag or equals else option.nargs
@@ -152,7 +192,7 @@ def _after_separator(ctx: click.Context) -> str:
             moved.append(word)
     moved += ctx.meta.get("program_args", ())
     line = shlex.join(["submarine", "run", *kept, "--", *moved])
-    return f"Arguments of the program stand after --: `{printable(line, 500)}`."
+    return _("Arguments of the program stand after --: `{line}`.").format(line=printable(line, 500))
 
 
 def _commands(ctx: click.Context | None) -> list[str]:
@@ -193,13 +233,26 @@ def _bad_option(error: click.BadOptionUsage, command: str) -> UsageError:
     if command == "run" and (absent := unsupported_option(name)):
         return UsageError(*absent)
     if "requires an argument" in error.message:
-        return UsageError(f"{name} needs a value.", f"See `submarine {command} --help`.")
+        return UsageError(
+            _("{name} needs a value.").format(name=name),
+            _("See `submarine {command} --help`.").format(command=command),
+        )
     if several := _SEVERAL.search(error.message):
-        words = _metavar(error) or f"{several[1]} words"
-        return UsageError(f"{name} needs {words}.", f"See `submarine {command} --help`.")
+        words = _metavar(error) or _("{count} words").format(count=several[1])
+        return UsageError(
+            _("{name} needs {words}.").format(name=name, words=words),
+            _("See `submarine {command} --help`.").format(command=command),
+        )
     if "does not take a value" in error.message:
-        return UsageError(f"{name} takes no value.", f"Write {name} alone.")
-    return UsageError(f"{name} of {command}: {printable(error.message, 120).rstrip('.')}.")
+        return UsageError(
+            _("{name} takes no value.").format(name=name),
+            _("Write {name} alone.").format(name=name),
+        )
+    return UsageError(
+        _("{name} of {command}: {error}.").format(
+            name=name, command=command, error=printable(error.message, 120).rstrip(".")
+        )
+    )
 
 
 def _metavar(error: click.BadOptionUsage) -> str | None:
@@ -217,12 +270,20 @@ def _bad_value(error: click.BadParameter, command: str) -> UsageError:
     if param is not None and isinstance(param.type, click.Choice):
         return _bad_choice(name, error.message, [str(item) for item in param.type.choices])
     message = printable(error.message, 200).rstrip(".")
-    return UsageError(f"{name}: {message}.", f"See `submarine {command} --help`.")
+    return UsageError(
+        f"{name}: {message}.", _("See `submarine {command} --help`.").format(command=command)
+    )
 
 
 def _bad_choice(name: str, message: str, choices: list[str]) -> UsageError:
     """Return the error for an invalid choice; click's message contains the value in quotes."""
     value = message.split("'")[1] if message.count("'") > 1 else "this"
     close = difflib.get_close_matches(value.lower(), choices, 1, 0.5)
-    hint = f"did you mean {close[0]}?" if close else f"choose one of {', '.join(choices)}."
-    return UsageError(f"{name} cannot be {printable(value)!r};", hint)
+    hint = (
+        _("did you mean {suggestion}?").format(suggestion=close[0])
+        if close
+        else _("choose one of {choices}.").format(choices=", ".join(choices))
+    )
+    return UsageError(
+        _("{name} cannot be {value!r};").format(name=name, value=printable(value)), hint
+    )

@@ -5,6 +5,7 @@ The callback of a verb receives a ``Frontend`` and the options, and returns an `
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,12 +15,15 @@ import click
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Outcome
+from submarine_runtime.translation import _, gettext_noop
 
 Callback = TypeVar("Callback", bound=Callable[..., Any])
 #: Key in the ``meta`` of the context: whether ``--json`` was given.
 AS_JSON = "submarine.as_json"
 #: Key of the words as they were typed; click normalizes options.
 TYPED = "submarine.typed"
+#: Heading of the options without another one.
+OPTIONS = gettext_noop("Options")
 CONTEXT = {"max_content_width": 100, "help_option_names": ["--help", "-h"]}
 
 
@@ -36,7 +40,22 @@ def with_prefix(text: str, command: str) -> str:
     return re.sub(r"(?m)^(Usage: |  )submarine(?= )", lambda found: found[1] + command, text)
 
 
-class GroupedOption(click.Option):
+class TranslatedHelp:
+    """Translate the ``help`` of a command or option when it is read."""
+
+    _source: str | None = None
+
+    @property
+    def help(self) -> str | None:
+        """The help text in the language of the process."""
+        return _(inspect.cleandoc(self._source)) if self._source else self._source
+
+    @help.setter
+    def help(self, text: str | None) -> None:
+        self._source = text
+
+
+class GroupedOption(TranslatedHelp, click.Option):
     """An option with a heading in the help, and aliases.
 
     An option with ``in_help=False`` is omitted in the help, but completed.
@@ -46,7 +65,7 @@ class GroupedOption(click.Option):
         self,
         declarations: Sequence[str],
         *,
-        heading: str = "Options",
+        heading: str = OPTIONS,
         aliases: Sequence[str] = (),
         in_help: bool = True,
         **attrs: Any,
@@ -67,7 +86,9 @@ class GroupedOption(click.Option):
         shown = [part for part in names.split(", ") if normal(part.split(" ")[0]) not in hidden]
         metavar = "" if self.is_flag else f" {self.make_metavar(ctx)}"
         plain = ", ".join(part.split(" ")[0] for part in shown)
-        also = f" (also {', '.join(self.aliases)})" if self.aliases else ""
+        also = (
+            _(" (also {aliases})").format(aliases=", ".join(self.aliases)) if self.aliases else ""
+        )
         return plain + metavar, text + also
 
 
@@ -76,7 +97,7 @@ def normal(word: str) -> str:
     return word.replace("_", "-")
 
 
-class Verb(click.Command):
+class Verb(TranslatedHelp, click.Command):
     """One verb.
 
     Parameters
@@ -104,17 +125,17 @@ class Verb(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
-                sections.setdefault(getattr(param, "heading", "Options"), []).append(record)
-        if plain := sections.pop("Options", None):
-            sections["Options"] = plain
+                sections.setdefault(getattr(param, "heading", OPTIONS), []).append(record)
+        if plain := sections.pop(OPTIONS, None):
+            sections[OPTIONS] = plain
         for heading, records in sections.items():
-            with formatter.section(heading):
+            with formatter.section(_(heading)):
                 formatter.write_dl(records, col_max=34)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, one on each line."""
         if self.example:
-            with formatter.section("Examples"):
+            with formatter.section(_("Examples")):
                 for line in self.example:
                     start = "" if line.startswith(" ") else "submarine "
                     formatter.write(f"{' ' * formatter.current_indent}{start}{line}\n")

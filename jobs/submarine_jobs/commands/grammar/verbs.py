@@ -18,11 +18,13 @@ from submarine_jobs.commands.grammar.verb import (
     CONTEXT,
     GroupedOption,
     HelpRequested,
+    TranslatedHelp,
     help_option,
     normal,
 )
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.program import cell_verbs
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,41 +40,76 @@ class VerbEntry(NamedTuple):
     module: str
 
 
+_JOBS = gettext_noop("Jobs")
+_CELLS = gettext_noop("Notebook cells")
+_SETUP = gettext_noop("Set-up")
 VERBS: dict[str, VerbEntry] = {
-    "run": VerbEntry("Jobs", "Run a program, a notebook or the collected cells as a job.", "run"),
-    "list": VerbEntry("Jobs", "List your jobs, newest first.", "list_jobs"),
+    "run": VerbEntry(
+        _JOBS,
+        gettext_noop("Run a program, a notebook or the collected cells as a job."),
+        "run",
+    ),
+    "list": VerbEntry(_JOBS, gettext_noop("List your jobs, newest first."), "list_jobs"),
     "show": VerbEntry(
-        "Jobs", "Show one job: state, reason, times, result, end of its log.", "show"
+        _JOBS,
+        gettext_noop("Show one job: state, reason, times, result, end of its log."),
+        "show",
     ),
-    "logs": VerbEntry("Jobs", "Print a job's log, or follow it.", "logs"),
-    "metrics": VerbEntry("Jobs", "Show CPU, memory and GPU of a job's tasks.", "metrics"),
-    "tensorboard": VerbEntry("Jobs", "Show TensorBoard of jobs, to compare them.", "tensorboard"),
-    "wait": VerbEntry("Jobs", "Wait until jobs have ended.", "wait"),
-    "cancel": VerbEntry("Jobs", "Cancel a job.", "cancel"),
-    "save": VerbEntry("Jobs", "Save a job's model as it is now, as a named version.", "save"),
+    "logs": VerbEntry(_JOBS, gettext_noop("Print a job's log, or follow it."), "logs"),
+    "metrics": VerbEntry(
+        _JOBS, gettext_noop("Show CPU, memory and GPU of a job's tasks."), "metrics"
+    ),
+    "tensorboard": VerbEntry(
+        _JOBS,
+        gettext_noop("Show TensorBoard of jobs, to compare them."),
+        "tensorboard",
+    ),
+    "wait": VerbEntry(_JOBS, gettext_noop("Wait until jobs have ended."), "wait"),
+    "cancel": VerbEntry(_JOBS, gettext_noop("Cancel a job."), "cancel"),
+    "save": VerbEntry(
+        _JOBS,
+        gettext_noop("Save a job's model as it is now, as a named version."),
+        "save",
+    ),
     "models": VerbEntry(
-        "Jobs", "List the saved versions of a job's model, or copy one here.", "models"
+        _JOBS,
+        gettext_noop("List the saved versions of a job's model, or copy one here."),
+        "models",
     ),
-    "rerun": VerbEntry("Jobs", "Run a job again, from its job directory alone.", "rerun"),
+    "rerun": VerbEntry(
+        _JOBS,
+        gettext_noop("Run a job again, from its job directory alone."),
+        "rerun",
+    ),
     "cells": VerbEntry(
-        "Notebook cells", "Show which cells are collected, and in what order.", "cells"
+        _CELLS,
+        gettext_noop("Show which cells are collected, and in what order."),
+        "cells",
     ),
     "script": VerbEntry(
-        "Notebook cells", "Show the program that the collected cells make.", "script"
+        _CELLS,
+        gettext_noop("Show the program that the collected cells make."),
+        "script",
     ),
-    "clear": VerbEntry("Notebook cells", "Forget the collected cells.", "clear"),
-    "config": VerbEntry("Set-up", "Show each configured value and where it came from.", "config"),
+    "clear": VerbEntry(_CELLS, gettext_noop("Forget the collected cells."), "clear"),
+    "config": VerbEntry(
+        _SETUP,
+        gettext_noop("Show each configured value and where it came from."),
+        "config",
+    ),
     "doctor": VerbEntry(
-        "Set-up", "Check this machine and the cluster, with the fix for each.", "doctor"
+        _SETUP,
+        gettext_noop("Check this machine and the cluster, with the fix for each."),
+        "doctor",
     ),
 }
 #: Lines of help for the project's own plug-ins, so that the help does not import them.
 PLUGIN_SUMMARIES = {
-    "minicluster": "Start and stop a real Hadoop (HDFS, YARN) on this machine.",
-    "kernel": "Install a notebook kernel: of this machine, or in a container.",
-    "notebook": "A whole JupyterLab or Zeppelin in a container of the cluster.",
-    "workflow": "Notebooks that run after each other: check, draw and run them.",
-    "zeppelin": "Put the interpreter group submarine into a Zeppelin.",
+    "minicluster": gettext_noop("Start and stop a real Hadoop (HDFS, YARN) on this machine."),
+    "kernel": gettext_noop("Install a notebook kernel: of this machine, or in a container."),
+    "notebook": gettext_noop("A whole JupyterLab or Zeppelin in a container of the cluster."),
+    "workflow": gettext_noop("Notebooks that run after each other: check, draw and run them."),
+    "zeppelin": gettext_noop("Put the interpreter group submarine into a Zeppelin."),
 }
 
 
@@ -86,7 +123,7 @@ def plugins() -> dict[str, EntryPoint]:
     return {point.name: point for point in found if point.name not in VERBS}
 
 
-class Grammar(click.Group):
+class Grammar(TranslatedHelp, click.Group):
     """The group of all verbs."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -123,9 +160,9 @@ class Grammar(click.Group):
         # cost: click.shell_completion, which only a completion needs.
         from click.shell_completion import CompletionItem
 
-        summaries = {name: entry.summary for name, entry in VERBS.items()}
+        summaries = {name: entry.summary for name, entry in VERBS.items()} | PLUGIN_SUMMARIES
         verbs = [
-            CompletionItem(name, help=summaries.get(name, PLUGIN_SUMMARIES.get(name)))
+            CompletionItem(name, help=_(summaries[name]) if name in summaries else None)
             for name in self.list_commands(ctx)
             if name.startswith(incomplete)
         ]
@@ -139,17 +176,19 @@ class Grammar(click.Group):
         """Write the verbs by section, from the table."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, entry in VERBS.items():
-            sections.setdefault(entry.section, []).append((name, entry.summary))
+            sections.setdefault(entry.section, []).append((name, _(entry.summary)))
         for name, point in sorted(plugins().items()):
-            summary = PLUGIN_SUMMARIES.get(name, f"From {point.module.partition('.')[0]}.")
-            sections.setdefault("Set-up", []).append((name, summary))
+            known = PLUGIN_SUMMARIES.get(name, "")
+            package = point.module.partition(".")[0]
+            summary = _(known) if known else _("From {package}.").format(package=package)
+            sections.setdefault(_SETUP, []).append((name, summary))
         for section, rows in sections.items():
-            with formatter.section(section):
+            with formatter.section(_(section)):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write examples for a first job."""
-        with formatter.section("The first minute"):
+        with formatter.section(_("The first minute")):
             for line in (
                 "submarine minicluster start",
                 "submarine run train.py --profile minicluster --memory 2G --wait",
@@ -173,7 +212,9 @@ class CellGrammar(Grammar):
 
 def _command(found: object, name: str) -> click.Command:
     if not isinstance(found, click.Command):
-        raise SubmarineError(f"The command {name} is broken: it is no click command.")
+        raise SubmarineError(
+            _("The command {name} is broken: it is no click command.").format(name=name)
+        )
     return found
 
 
@@ -183,8 +224,10 @@ def _load(point: EntryPoint) -> object:
     except (ImportError, AttributeError) as exc:
         package = point.module.partition(".")[0]
         raise SubmarineError(
-            f"The command {point.name} cannot be loaded from {package}: {exc}.",
-            "Install the package again.",
+            _("The command {point} cannot be loaded from {package}: {error}.").format(
+                point=point.name, package=package, error=exc
+            ),
+            _("Install the package again."),
         ) from exc
 
 

@@ -10,6 +10,7 @@ from submarine_jobs.errors import ClusterError, with_job
 from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.outputs import result_words
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -26,7 +27,9 @@ def wait_for(
         except KeyboardInterrupt:
             return Outcome(text=_left(job, frontend, on_interrupt), exit_code=INTERRUPTED, job=job)
         except ClusterError as error:
-            again = f"The job goes on: `{frontend.command} wait {job.id}` waits again."
+            again = _("The job goes on: `{command} wait {job}` waits again.").format(
+                command=frontend.command, job=job.id
+            )
             raise ClusterError(error.message, f"{error.fix} {again}".strip()) from error
     if log and frontend.kind == "cli":
         # The log was shown already.
@@ -47,12 +50,15 @@ def _left(job: Job, frontend: Frontend, on_interrupt: str) -> str:
         # Done already where the wait itself was interrupted, not just before or after it.
         state = job.cancel("interrupted").state
         if state is State.CANCELLED:
-            return f"Interrupted: {job.id} was cancelled."
+            return _("Interrupted: {job} was cancelled.").format(job=job.id)
         if state.ended:
-            return f"Interrupted: {job.id} had ended before: {state.value}."
-        return f"Interrupted: {job.id} has been told to end and is still {state.value}."
-    return (
-        f"Stopped waiting; {job.id} goes on.\n"
-        f"  {frontend.command} wait {job.id}      wait again\n"
-        f"  {frontend.command} cancel {job.id}    end it"
-    )
+            return _("Interrupted: {job} had ended before: {state}.").format(
+                job=job.id, state=state.value
+            )
+        return _("Interrupted: {job} has been told to end and is still {state}.").format(
+            job=job.id, state=state.value
+        )
+    return _(
+        "Stopped waiting; {job} goes on.\n  {command} wait {job}      wait again\n  {command} "
+        "cancel {job}    end it"
+    ).format(job=job.id, command=frontend.command)

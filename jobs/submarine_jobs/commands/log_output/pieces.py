@@ -12,6 +12,7 @@ from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.frontends import INTERRUPTED, Outcome
 from submarine_jobs.logs import LogKey, LogPosition, read_from
 from submarine_jobs.text import TerminalFilter
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
@@ -48,7 +49,7 @@ def _tail_offset(job: Job, key: LogKey, lines: int) -> int:
         if lines == 0:
             return end
         place = len(data.removesuffix(b"\n"))
-        for _ in range(lines):
+        for _number in range(lines):
             place = data.rfind(b"\n", 0, place)
             if place < 0:
                 break
@@ -96,7 +97,9 @@ def follow_log(
         stream_log(frontend, pieces, keys, together=together)
     except KeyboardInterrupt:
         return Outcome(
-            text=f"Stopped following; {job.id} goes on.", exit_code=INTERRUPTED, value=None
+            text=_("Stopped following; {job} goes on.").format(job=job.id),
+            exit_code=INTERRUPTED,
+            value=None,
         )
     return Outcome(value={"job_id": job.id})
 

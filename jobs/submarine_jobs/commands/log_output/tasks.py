@@ -18,6 +18,7 @@ from submarine_jobs.logs import (
     unsaved_attempts as unsaved_attempts_,
 )
 from submarine_jobs.model import MAX_MERGED_TASKS, format_task_ranges, select_tasks
+from submarine_runtime.translation import _
 
 #: Attempts without a log that ``logs`` names.
 MAX_UNSAVED = 10
@@ -37,13 +38,15 @@ def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:
         For a task that the job does not have; the message lists the tasks.
     """
     if every and words:
-        raise UsageError("--task and --all exclude each other.", "Give one of them.")
+        raise UsageError(_("--task and --all exclude each other."), _("Give one of them."))
     names = job.task_names
     chosen = names if every else select_tasks(names, words, job.id) if words else [job.chief]
     if len(chosen) > MAX_MERGED_TASKS:
         raise UsageError(
-            f"{len(chosen)} tasks are too many to be shown together.",
-            f"Choose at most {MAX_MERGED_TASKS} with --task NAME, which may be repeated.",
+            _("{count} tasks are too many to be shown together.").format(count=len(chosen)),
+            _("Choose at most {max_merged_tasks} with --task NAME, which may be repeated.").format(
+                max_merged_tasks=MAX_MERGED_TASKS
+            ),
         )
     return chosen
 
@@ -60,25 +63,34 @@ def chosen_attempt(
     """
     if record is None:
         if attempt not in (None, "e1-a1"):
-            raise UsageError(f"Job {job.id} has no attempt {attempt!r}.", "It has only e1-a1.")
+            raise UsageError(
+                _("Job {job} has no attempt {attempt!r}.").format(job=job.id, attempt=attempt),
+                _("It has only e1-a1."),
+            )
         return None
     found = list_attempts(job, task, record)
     if attempt is None:
         return found[-1] if found else None
     if attempt not in found:
-        available = ", ".join(found) or "none with a log yet"
+        available = ", ".join(found) or _("none with a log yet")
         if record.state.ended and attempt in started_attempts(task, record):
-            raise UsageError(not_saved(task, attempt), f"There are logs of: {available}.")
-        raise UsageError(f"{task} has no attempt {attempt[:40]!r}.", f"It has {available}.")
+            raise UsageError(
+                not_saved(task, attempt),
+                _("There are logs of: {available}.").format(available=available),
+            )
+        raise UsageError(
+            _("{task} has no attempt {attempt!r}.").format(task=task, attempt=attempt[:40]),
+            _("It has {available}.").format(available=available),
+        )
     return attempt
 
 
 def not_saved(task: str, attempt: str) -> str:
     """Return the sentence on an attempt without a log."""
-    return (
-        f"No log of attempt {attempt} of {task} was saved: it printed nothing, or its container "
+    return _(
+        "No log of attempt {attempt} of {task} was saved: it printed nothing, or its container "
         "was lost before anything had been shipped."
-    )
+    ).format(attempt=attempt, task=task)
 
 
 def unsaved_attempts(job: Job, tasks: Sequence[str], record: JobRecord | None) -> list[str]:
@@ -96,7 +108,9 @@ def unsaved_attempts(job: Job, tasks: Sequence[str], record: JobRecord | None) -
     missing = [(task, name) for task in tasks for name in unsaved_attempts_(job, task, record)]
     sentences = [not_saved(task, name) for task, name in missing[:MAX_UNSAVED]]
     if len(missing) > MAX_UNSAVED:
-        sentences.append(f"No log of {len(missing) - MAX_UNSAVED} more attempts was saved.")
+        sentences.append(
+            _("No log of {count} more attempts was saved.").format(count=len(missing) - MAX_UNSAVED)
+        )
     return sentences
 
 
@@ -106,15 +120,19 @@ def other_logs(job: Job, task: str, attempt: str | None, *, named: bool) -> list
     names = job.task_names
     if len(names) > 1 and not named:
         sentences.append(
-            f"This is the log of {task}; the job has {format_task_ranges(names)}. "
-            "--task NAME shows another, --all all of them."
+            _(
+                "This is the log of {task}; the job has {task_ranges}. --task NAME shows "
+                "another, --all all of them."
+            ).format(task=task, task_ranges=format_task_ranges(names))
         )
     if attempt is not None:
         earlier = [name for name in job.attempts(task) if name != attempt]
         if earlier:
             sentences.append(
-                f"This is attempt {attempt} of {task}, which has also {', '.join(earlier[-8:])}; "
-                "--attempt NAME shows one."
+                _(
+                    "This is attempt {attempt} of {task}, which has also {earlier}; --attempt "
+                    "NAME shows one."
+                ).format(attempt=attempt, task=task, earlier=", ".join(earlier[-8:]))
             )
     return sentences
 

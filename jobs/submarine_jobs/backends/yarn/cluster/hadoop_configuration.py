@@ -14,6 +14,7 @@ from xml.etree import ElementTree
 
 from submarine_jobs.errors import NAME_CLUSTER, ConfigError
 from submarine_jobs.storage import DEFAULT_PORTS
+from submarine_runtime.translation import _
 
 #: In the order in which Hadoop reads them; values of later files override earlier ones.
 FILES = ("core-site.xml", "hdfs-site.xml", "yarn-site.xml", "resource-types.xml")
@@ -47,7 +48,7 @@ class HadoopConf:
         if not (directory / "core-site.xml").is_file():
             raise ConfigError(
                 f"{directory} holds no core-site.xml.",
-                f"{NAME_CLUSTER}.",
+                f"{_(NAME_CLUSTER)}.",
             )
         self._values: dict[str, str] = {}
         for name in FILES:
@@ -56,7 +57,7 @@ class HadoopConf:
     def get(self, key: str, default: str = "") -> str:
         """Return the value of ``key``, with ``${...}`` replaced by other values."""
         value = self._values.get(key, default)
-        for _ in range(_MAX_SUBSTITUTIONS):
+        for _number in range(_MAX_SUBSTITUTIONS):
             match = _VARIABLE.search(value)
             if match is None or match.group(1) not in self._values:
                 break
