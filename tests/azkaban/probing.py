@@ -23,7 +23,7 @@ VARIABLE = "SUBMARINE_TEST_AZKABAN"
 
 
 @dataclass
-class Place:
+class Location:
     """One Azkaban, and what a test made there.
 
     Attributes
@@ -55,26 +55,26 @@ class Place:
 
 
 @contextmanager
-def contract(folder: Path) -> Iterator[Place]:
+def contract(folder: Path) -> Iterator[Location]:
     """The server that was written after Azkaban's source."""
     with servers.running(folder / "azkaban", kill_seconds=5) as running:
         settings = Settings(running.url, "alice")
-        yield Place(settings, "correct horse", folder, running)
+        yield Location(settings, "correct horse", folder, running)
 
 
 @contextmanager
-def real(folder: Path) -> Iterator[Place]:
+def real(folder: Path) -> Iterator[Location]:
     """The Azkaban that the variable names."""
     parts = urlsplit(os.environ[VARIABLE])
     url = f"{parts.scheme}://{parts.hostname}:{parts.port}"
-    place = Place(Settings(url, parts.username or ""), parts.password or "", folder)
+    place = Location(Settings(url, parts.username or ""), parts.password or "", folder)
     try:
         yield place
     finally:
         _remove(place)
 
 
-def _remove(place: Place) -> None:
+def _remove(place: Location) -> None:
     """The tests' projects go; their executions stay in Azkaban's history."""
     login = {"action": "login", "username": place.settings.user, "password": place.password}
     answer = requests.post(place.settings.url, data=login, timeout=60)

@@ -12,7 +12,7 @@ import nbconvert
 import pytest
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_workflows.headless.saving import whole
+from submarine_workflows.headless.saving import encode_notebook
 from tests.headless.rig import ENDED, LOAD, PATIENCE, SLEEP, WAITING, Rig, cell, read, says
 from tests.waiting import until
 
@@ -305,5 +305,5 @@ def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(rig: Rig) -> None:
     document = read(rig.folder / "out.ipynb")
     assert "before" in cell(document, "cell-0").outputs[0].text
     assert error(document, "cell-0").ename == "DeadKernelError"
-    assert whole(document)
+    assert encode_notebook(document)
     nothing_is_orphaned(rig)

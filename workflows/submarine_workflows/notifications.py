@@ -29,13 +29,13 @@ from submarine_jobs.text import one_line, printable
 from submarine_runtime.translation import _
 
 MASK = "***"
-_WORDS = (
+_NAMES_OF_SECRETS = (
     r"passw(?:or)?d|passphrase|pwd|secret|token(?!s|iz)|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|credentials?"
 )
-_SECRET_NAME = re.compile(_WORDS, re.IGNORECASE)
+_SECRET_NAME = re.compile(_NAMES_OF_SECRETS, re.IGNORECASE)
 #: Masking shorter values would remove harmless words.
-_SHORTEST = 6
+_MIN_SECRET_LENGTH = 6
 #: A text may also begin within a key.
 _KEY = re.compile(
     r"(?:-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|\A(?=[\w+/=\s]+-----END [A-Z ]{0,40}PRIVATE))"
@@ -45,16 +45,16 @@ _KEY = re.compile(
 _URL = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]{0,30}://[^\s/:@?#'\"]{0,200}):[^\s/@'\"]{1,500}@")
 _HEADER = re.compile(r"\b(bearer|basic|digest|negotiate)(\s+)[\w+/=.~-]{6,4000}", re.IGNORECASE)
 _ASSIGNED = re.compile(
-    rf"((?:{_WORDS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
+    rf"((?:{_NAMES_OF_SECRETS})[\w-]{{0,40}}[\"']?(?:\s{{0,4}}[=:]\s{{0,4}}|\s{{1,4}}(?=\S)))"
     r"(\"[^\"\n]{1,4000}\"|'[^'\n]{1,4000}'|[^\s,;&\"'})\]]{1,4000})",
     re.IGNORECASE,
 )
 TIMEOUT = 60.0
 #: Limit for a stopped run: most schedulers kill it 10 to 90 seconds after SIGTERM.
-HURRIED_TIMEOUT = 10.0
-_LOOK = 0.25
+STOPPED_TIMEOUT = 10.0
+_POLL_INTERVAL = 0.25
 MAX_LOG = 8 << 10
-_MAX_WORDS = 2000
+_MAX_TEXT = 2000
 
 
 def mask(text: str, secrets: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
@@ -68,25 +68,27 @@ def mask(text: str, secrets: Iterable[str] = (), environ: Mapping[str, str] | No
         Variables with a secret's name contain secret values; by default those of this process.
     """
     known = {value for value in secrets if value}
-    known.update(_of_environment(os.environ if environ is None else environ))
+    known.update(_environment_secrets(os.environ if environ is None else environ))
     # Longest first: one value may be part of another.
     for value in sorted(known, key=len, reverse=True):
         text = text.replace(value, MASK)
     text = _KEY.sub(MASK, text)
     text = _URL.sub(rf"\1:{MASK}@", text)
     text = _HEADER.sub(rf"\1\2{MASK}", text)
-    return _ASSIGNED.sub(_assigned, text)
+    return _ASSIGNED.sub(_mask_assignment, text)
 
 
-def _of_environment(environ: Mapping[str, str]) -> set[str]:
+def _environment_secrets(environ: Mapping[str, str]) -> set[str]:
     return {
         value
         for name, value in environ.items()
-        if len(value) >= _SHORTEST and _SECRET_NAME.search(name) and not os.path.exists(value)
+        if len(value) >= _MIN_SECRET_LENGTH
+        and _SECRET_NAME.search(name)
+        and not os.path.exists(value)
     }
 
 
-def _assigned(match: re.Match[str]) -> str:
+def _mask_assignment(match: re.Match[str]) -> str:
     before, _ = match.groups()
     if before[-1].isspace() and before.rstrip()[-1] not in "=:":
         # "the token expired" is a sentence; `--db-token 8f3a...` is an option.
@@ -134,7 +136,7 @@ class Notice:
         found: dict[str, Any] = {"version": 1, **asdict(self), "jobs": list(self.jobs[:50])}
         for key, value in found.items():
             if isinstance(value, str):
-                limit = MAX_LOG if key == "log" else _MAX_WORDS
+                limit = MAX_LOG if key == "log" else _MAX_TEXT
                 # Mask before truncation: half a secret would not be recognised.
                 text = mask(value[-4 * MAX_LOG :], hidden, environ)
                 text = text[-limit:] if key == "log" else text
@@ -142,7 +144,7 @@ class Notice:
         return found
 
 
-def words_of(command: str) -> list[str]:
+def parse_command(command: str) -> list[str]:
     """Split the command line of a notifier.
 
     Raises
@@ -176,7 +178,7 @@ def notify(
     *,
     say: Callable[[str], None],
     secrets: Iterable[str] = (),
-    hurried: Callable[[], object] = lambda: False,
+    stopped: Callable[[], object] = lambda: False,
     timeout: float = TIMEOUT,
 ) -> bool:
     """Run ``command`` with ``notice`` on its standard input.
@@ -187,7 +189,7 @@ def notify(
         Called with one sentence when the command failed.
     secrets
         Further values to mask.
-    hurried
+    stopped
         Returns whether the run was stopped; checked repeatedly.
 
     Returns
@@ -196,44 +198,46 @@ def notify(
         Whether the command succeeded; no exception is raised.
     """
     try:
-        words = words_of(command)
+        words = parse_command(command)
         data = json.dumps(notice.to_json(secrets), ensure_ascii=True).encode() + b"\n"
         with tempfile.TemporaryFile() as output:
-            trouble = _told(words, data, output, lambda: _limit(timeout, hurried))
-            if trouble:
-                trouble += _last_words(output)
+            failure = _run_command(words, data, output, lambda: _limit(timeout, stopped))
+            if failure:
+                failure += _last_output(output)
     except UsageError as exc:
-        trouble = exc.message
+        failure = exc.message
     except OSError as exc:
-        trouble = _("it cannot be started: {strerror}").format(strerror=exc.strerror or exc)
-    if trouble:
+        failure = _("it cannot be started: {strerror}").format(strerror=exc.strerror or exc)
+    if failure:
         say(
-            _("The notifier `{command}` failed: {trouble}.").format(
-                command=one_line(mask(command), 80), trouble=trouble.rstrip(".")
+            _("The notifier `{command}` failed: {failure}.").format(
+                command=one_line(mask(command), 80), failure=failure.rstrip(".")
             )
         )
-    return not trouble
+    return not failure
 
 
-def _limit(timeout: float, hurried: Callable[[], object]) -> float:
-    return min(timeout, HURRIED_TIMEOUT) if hurried() else timeout
+def _limit(timeout: float, stopped: Callable[[], object]) -> float:
+    return min(timeout, STOPPED_TIMEOUT) if stopped() else timeout
 
 
-def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], float]) -> str:
+def _run_command(
+    words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], float]
+) -> str:
     """Return the reason of a failure; empty on success."""
     started = time.monotonic()
     # A file, not a pipe: the command receives all of it even if this process ends.
-    with tempfile.TemporaryFile() as told:
-        told.write(data)
-        told.seek(0)
+    with tempfile.TemporaryFile() as stdin:
+        stdin.write(data)
+        stdin.seek(0)
         process = subprocess.Popen(
-            words, stdin=told, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+            words, stdin=stdin, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
     try:
         while True:
             left = limit() - (time.monotonic() - started)
             try:
-                process.wait(max(min(_LOOK, left), 0.0))
+                process.wait(max(min(_POLL_INTERVAL, left), 0.0))
                 break
             except subprocess.TimeoutExpired:
                 if left <= 0:
@@ -250,7 +254,7 @@ def _told(words: list[str], data: bytes, output: IO[bytes], limit: Callable[[], 
     )
 
 
-def _last_words(output: IO[bytes]) -> str:
+def _last_output(output: IO[bytes]) -> str:
     size = output.seek(0, os.SEEK_END)
     output.seek(max(size - 2000, 0))
     lines = output.read(2000).decode("utf-8", "replace").strip().splitlines()

@@ -40,7 +40,7 @@ def is_url(path: str) -> bool:
     return bool(_URL.match(path))
 
 
-class Carried:
+class ProjectFiles:
     """Collect files of one folder together with the files that they need from the same folder.
 
     Parameters
@@ -275,7 +275,7 @@ def _text(source: Any) -> str:
     return "".join(str(line) for line in source) if isinstance(source, list) else str(source or "")
 
 
-def carry(
+def collect_files(
     workflow: Workflow, root: Path, notebook: str = "", also: Iterable[str] = ()
 ) -> dict[str, bytes]:
     """Return content by path: notebooks, the files that they and commands need, and ``also``.
@@ -294,16 +294,16 @@ def carry(
     UsageError
         If a file is missing, too large, a credential, or outside ``root``.
     """
-    carried = Carried(root)
+    collected = ProjectFiles(root)
     for _unused, node in workflow.walk():
         if node.kind is Kind.NOTEBOOK:
-            carried.notebook(node.notebook)
+            collected.notebook(node.notebook)
         elif node.kind is Kind.CELLS:
-            carried.notebook(notebook or workflow.notebook)
+            collected.notebook(notebook or workflow.notebook)
         else:
             for key, line in node.config.items():
                 if _COMMAND.fullmatch(key):
-                    carried.words(split_command(line))
+                    collected.words(split_command(line))
     for pattern in also:
-        carried.matching(pattern)
-    return carried.files
+        collected.matching(pattern)
+    return collected.files

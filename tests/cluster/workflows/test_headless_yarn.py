@@ -17,7 +17,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_workflows.locations import place_of
+from submarine_workflows.locations import find_location
 from tests.headless.rig import ENDED, LOAD, SLEEP, WAITING, Rig, cell, read, says
 from tests.headless.test_runs import CODES, RUNNERS, card
 from tests.waiting import until
@@ -47,14 +47,14 @@ def hdfs(minicluster_env: Minicluster, session: Session) -> Iterator[str]:
 
 def test_input_and_output_on_hdfs(rig: Rig, hdfs: str) -> None:
     path = rig.notebook("in", ("n = 1", ["parameters"]), "print('n is', n)", "1 / (n - 3)")
-    place_of(f"{hdfs}/in.ipynb").write(path.read_bytes())
+    find_location(f"{hdfs}/in.ipynb").write(path.read_bytes())
     path.unlink()
     ran = rig.run(
         *("papermill", "--engine", "submarine", f"{hdfs}/in.ipynb", f"{hdfs}/out.ipynb"),
         *("-p", "n", "2"),
     )
     assert ran.returncode == 0, ran.stderr
-    document = nbformat.reads(place_of(f"{hdfs}/out.ipynb").read().decode(), 4)
+    document = nbformat.reads(find_location(f"{hdfs}/out.ipynb").read().decode(), 4)
     assert cell(document, "cell-1").outputs[0].text == "n is 2\n"
     # Other spellings of this HDFS: the output cannot replace the notebook that is executed.
     conf = HadoopConf(Path(rig.environment["HADOOP_CONF_DIR"]))
@@ -64,12 +64,12 @@ def test_input_and_output_on_hdfs(rig: Rig, hdfs: str) -> None:
         ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-o", f"{other}/in.ipynb")
         assert ran.returncode == 2, ran.stderr
         assert "would overwrite" in ran.stderr
-    assert place_of(f"{web}/in.ipynb").read() == place_of(f"{spelled}/in.ipynb").read()
+    assert find_location(f"{web}/in.ipynb").read() == find_location(f"{spelled}/in.ipynb").read()
     ran = rig.run("submarine", "run", f"{hdfs}/in.ipynb", "-p", "n", "3", "--json")
     assert ran.returncode == 1, ran.stderr
     told = json.loads(ran.stdout)
     assert re.fullmatch(rf"{hdfs}/in-\d{{8}}T\d{{6}}\.ipynb", told["output"])
-    document = nbformat.reads(place_of(told["output"]).read().decode(), 4)
+    document = nbformat.reads(find_location(told["output"]).read().decode(), 4)
     assert "n is 3" in cell(document, "cell-1").outputs[0].text
     assert cell(document, "cell-2").outputs[0].ename == "ZeroDivisionError"
 

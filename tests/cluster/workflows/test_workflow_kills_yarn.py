@@ -33,7 +33,7 @@ def test_a_run_that_is_ended_leaves_no_application_and_goes_on_later(
     process.send_signal(number)
     process.communicate(timeout=120)
     flows.check_job_ended(pid)
-    until(lambda: not is_held(flows.newest().keeper_lock), "the keeper lives on")
+    until(lambda: not is_held(flows.newest().guard_lock), "the keeper lives on")
     assert flows.statuses()["train"] == "KILLED"
     flows.file("go").touch()
     outcome = flows.do("run", "--resume", "w")

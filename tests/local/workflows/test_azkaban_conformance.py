@@ -18,7 +18,7 @@ from submarine_workflows.azkaban.api import (
     Azkaban,
     AzkabanError,
     Execution,
-    Follower,
+    LogFollower,
     NoProjectError,
     options_of,
 )
@@ -69,7 +69,7 @@ while :; do sleep 0.1; done
 
 
 @pytest.fixture(params=["contract", "real"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[probing.Place]:
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[probing.Location]:
     if request.param == "real" and not os.environ.get(probing.VARIABLE):
         pytest.skip(f"no real Azkaban is named by {probing.VARIABLE}")
     with getattr(probing, request.param)(tmp_path) as made:
@@ -102,7 +102,7 @@ def refused(call: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-def test_a_session_that_is_over_and_a_wrong_password(place: probing.Place) -> None:
+def test_a_session_that_is_over_and_a_wrong_password(place: probing.Location) -> None:
     wrong = place.client("not this one")
     assert "Incorrect Login" in refused(lambda: wrong.flows("submarine-test-none"))
     project = place.project()
@@ -115,7 +115,7 @@ def test_a_session_that_is_over_and_a_wrong_password(place: probing.Place) -> No
         assert call(place.client())
 
 
-def test_projects_and_uploads(place: probing.Place) -> None:
+def test_projects_and_uploads(place: probing.Location) -> None:
     client, project = place.client(), place.project()
     with pytest.raises(NoProjectError, match=rf"Project {project} doesn't exist"):
         client.flows(project)
@@ -136,7 +136,7 @@ def test_projects_and_uploads(place: probing.Place) -> None:
     assert client.flows(project.upper()).project_id == number
 
 
-def test_a_run_with_a_retry_conditions_and_a_flow_in_it(place: probing.Place) -> None:
+def test_a_run_with_a_retry_conditions_and_a_flow_in_it(place: probing.Location) -> None:
     client, project = place.client(), place.project()
     client.create(project, "x")
     uploaded(client, project, place.folder / "work", FLOW, train=TRAIN)
@@ -155,11 +155,11 @@ def test_a_run_with_a_retry_conditions_and_a_flow_in_it(place: probing.Place) ->
     assert next(node for node in seen.nodes if node.path == "last").depends_on
     assert None not in (seen.submitted, seen.started, seen.ended, train.started, train.ended)
 
-    log = "".join(Follower(client, started.execid, "train").now())
+    log = "".join(LogFollower(client, started.execid, "train").now())
     assert "trained grüße & <b> with ünïcode & more" in log
-    first = "".join(Follower(client, started.execid, "train").attempt(0))
+    first = "".join(LogFollower(client, started.execid, "train").attempt(0))
     assert "completed unsuccessfully" in first
-    assert "reported" in "".join(Follower(client, started.execid, "inner:report").now())
+    assert "reported" in "".join(LogFollower(client, started.execid, "inner:report").now())
     # Nothing follows the end of a log, and an attempt that never was has none.
     assert not client.log(started.execid, "train", len(log.encode())).length
     # For some seconds the web server asks the executor, which knows of none, and fails.
@@ -171,12 +171,12 @@ def test_a_run_with_a_retry_conditions_and_a_flow_in_it(place: probing.Place) ->
     assert "isn't running" in refused(lambda: client.cancel(started.execid))
 
 
-def test_runs_beside_each_other_and_kill(place: probing.Place) -> None:
+def test_runs_beside_each_other_and_kill(place: probing.Location) -> None:
     client, project = place.client(), place.project()
     client.create(project, "x")
     uploaded(client, project, place.folder / "work", WAITING, wait=WAIT)
     first = client.execute(project, "nightly", None, **options_of("cancelImmediately", "")).execid
-    until(lambda: "waiting" in "".join(Follower(client, first, "wait").now()), "no log")
+    until(lambda: "waiting" in "".join(LogFollower(client, first, "wait").now()), "no log")
     assert client.running(project, "nightly") == [first]
     assert "already running" in refused(lambda: client.execute(project, "nightly"))
     beside = client.execute(project, "nightly", None, **options_of("", "ignore"))
@@ -189,12 +189,12 @@ def test_runs_beside_each_other_and_kill(place: probing.Place) -> None:
         client.cancel(execid)
     for execid in (first, beside.execid, behind.execid):
         assert ended(client, execid).status == "KILLED"
-    assert "told to end" in "".join(Follower(client, first, "wait").now())
+    assert "told to end" in "".join(LogFollower(client, first, "wait").now())
     assert client.running(project, "nightly") == []
     assert "Cannot find execution" in refused(lambda: client.execution(2_000_000_000))
 
 
-def test_schedules(place: probing.Place) -> None:
+def test_schedules(place: probing.Location) -> None:
     client, project = place.client(), place.project()
     client.create(project, "x")
     number = uploaded(client, project, place.folder / "work", WAITING, wait=WAIT)

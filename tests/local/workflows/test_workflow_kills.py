@@ -15,7 +15,7 @@ import sys
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_workflows.local.keeper import Keeper
+from submarine_workflows.local.process_guard import ProcessGuard
 from submarine_workflows.runs import is_held
 from tests.local.workflows.workflow_rig import Workflows, is_gone
 from tests.waiting import until
@@ -93,7 +93,7 @@ def test_a_killed_runner_leaves_nothing_and_its_run_goes_on_once_that_is_so(flow
     assert is_gone(pid)
     assert flows.file("before").read_text() == "x\n", "what was done is not done again"
     assert flows.view().node("a").attempt == 1
-    assert not is_held(flows.newest().keeper_lock)
+    assert not is_held(flows.newest().guard_lock)
 
 
 def test_a_second_interrupt_ends_nodes_that_do_not_listen(flows):
@@ -177,17 +177,17 @@ def test_a_node_that_waits_for_its_next_try_is_ended_too(flows):
 
 def test_a_keeper_that_was_killed_is_replaced(tmp_path):
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
-    keeper = Keeper(lock)
+    guard = ProcessGuard(lock)
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     try:
-        first = keeper._shell
+        first = guard._shell
         first.kill()
         first.wait()
-        keeper.add(sleeper.pid)
-        assert keeper._shell.pid != first.pid
-        os.close(keeper._pipe)  # as when the runner is gone
+        guard.add(sleeper.pid)
+        assert guard._shell.pid != first.pid
+        os.close(guard._pipe)  # as when the runner is gone
         assert sleeper.wait(60) == -signal.SIGTERM
-        keeper._shell.wait(60)
+        guard._shell.wait(60)
     finally:
         sleeper.kill()
         sleeper.wait()

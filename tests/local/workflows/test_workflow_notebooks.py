@@ -31,7 +31,7 @@ def test_a_killed_runner_leaves_no_job_and_its_run_goes_on(flows):
     process.kill()
     process.wait(60)
     flows.check_job_ended(pid)
-    until(lambda: not is_held(flows.newest().keeper_lock), "the keeper lives on")
+    until(lambda: not is_held(flows.newest().guard_lock), "the keeper lives on")
     flows.file("go").touch()
     outcome = flows.do("run", "--resume", "w")
     assert outcome.exit_code == 0, outcome.text

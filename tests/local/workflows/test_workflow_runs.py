@@ -363,7 +363,7 @@ def test_somebody_is_told_of_a_run_that_failed_and_of_no_other(flows):
     assert "hunter22" not in json.dumps(notice)
 
 
-def test_history_tells_runs_and_what_was_missed(flows):
+def test_history_tells_runs_and_what_was_find_missed_runs(flows):
     flows.write("schedule: 0 30 2 ? * *\nnodes: [{name: a, type: noop}]")
     assert flows.run("--scheduled").exit_code == 0
     assert flows.do("history", "w").value["missed"] == {}

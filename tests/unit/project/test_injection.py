@@ -33,7 +33,7 @@ from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore
 from submarine_runtime.protocol.states import State
 from submarine_workflows.azkaban.project import with_values
 from submarine_workflows.azkaban.project.compiler import compile_workflow, flow_text
-from submarine_workflows.display import Caption, NodeState, RunState, Step, as_svg
+from submarine_workflows.display import Caption, NextCommand, NodeState, RunState, as_svg
 from submarine_workflows.display.html import run_html, workflow_html
 from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
@@ -42,9 +42,9 @@ from submarine_workflows.formats import read_workflow
 from submarine_workflows.formats.flow1 import read_properties
 from submarine_workflows.local.parameters import as_properties
 from submarine_workflows.model import (
+    ExecutionSettings,
     Kind,
     Node as Node_,
-    Setting,
     Workflow,
     check,
     environment_of,
@@ -97,7 +97,7 @@ def node_in_azkaban(folder: Path, flow: str, fixed: str = "") -> tuple[dict[str,
     workflow = read_workflow(flow, "nightly")
     node = replace(workflow.nodes[0], params={**workflow.nodes[0].params, "fixed": fixed})
     workflow = replace(workflow, nodes=(node,))
-    made = compile_workflow(workflow, folder, Setting(outputs="out"))
+    made = compile_workflow(workflow, folder, ExecutionSettings(outputs="out"))
     loaded = load_project(made.to_zip())["nightly"]
     return loaded.config, loaded.nodes[0]
 
@@ -338,7 +338,7 @@ def pages_of(text: str) -> str:
         [
             as_svg(workflow, {text: text}, {text: text}),
             workflow_html(workflow, Caption(lines=[text])),
-            run_html(workflow, run, [Step(text, text)], 5.0),
+            run_html(workflow, run, [NextCommand(text, text)], 5.0),
         ]
     )
 

@@ -10,7 +10,7 @@ import pytest
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows import notifications as notifying
-from submarine_workflows.notifications import Notice, mask, notify, words_of
+from submarine_workflows.notifications import Notice, mask, notify, parse_command
 
 NOTICE = Notice("FAILED", "`train` failed; $(touch pwned) `x`", log="a\nb", workflow="nightly")
 PYTHON = shlex.quote(sys.executable)
@@ -98,17 +98,17 @@ def test_a_notifier_that_fails_is_said_and_waited_for_no_longer(code, sentence):
 
 
 def test_whoever_ends_a_run_waits_no_minute_for_its_notifier(monkeypatch):
-    monkeypatch.setattr(notifying, "HURRIED_TIMEOUT", 0.3)
+    monkeypatch.setattr(notifying, "STOPPED_TIMEOUT", 0.3)
     said: list[str] = []
     asked = iter([False, False])
     command = f"{PYTHON} -c 'import time; time.sleep(600)'"
-    assert not notify(command, NOTICE, say=said.append, hurried=lambda: next(asked, True))
+    assert not notify(command, NOTICE, say=said.append, stopped=lambda: next(asked, True))
     assert "it was stopped after 0.3 s" in said[0]
 
 
 def test_much_input_that_is_read_late_arrives_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(notifying, "_LOOK", 0.01)
+    monkeypatch.setattr(notifying, "_POLL_INTERVAL", 0.01)
     code = "import sys, time; time.sleep(0.5); open('got', 'w').write(sys.stdin.read())"
     notice = Notice("FAILED", "r", log="\u00e9" * 8000, jobs=("j" * 2000,) * 50)
     assert notify(f"{PYTHON} -c {shlex.quote(code)}", notice, say=print)
@@ -118,7 +118,7 @@ def test_much_input_that_is_read_late_arrives_whole(tmp_path, monkeypatch):
 @pytest.mark.parametrize("command", ["", "'open", "/no/such/program --now"])
 def test_a_notifier_that_cannot_be_is_refused_before_the_run(command):
     with pytest.raises(UsageError, match="--notify"):
-        words_of(command)
+        parse_command(command)
     said: list[str] = []
     assert not notify(command, NOTICE, say=said.append)
     assert said

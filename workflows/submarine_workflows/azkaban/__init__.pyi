@@ -8,10 +8,10 @@ from .output import (
 from .run_ids import (
     RUN_PREFIX as RUN_PREFIX,
     execution_id as execution_id,
-    is_azkabans as is_azkabans,
+    is_azkaban_run as is_azkaban_run,
 )
 from .submission import (
-    Wishes as Wishes,
+    SubmitOptions as SubmitOptions,
     project_name as project_name,
     run_url as run_url,
     submit as submit,

@@ -7,20 +7,20 @@ from typing import Any
 
 from submarine_jobs.text import duration, one_line
 from submarine_runtime.translation import _
-from submarine_workflows.azkaban.api import Execution, NodeSeen, PastExecution
+from submarine_workflows.azkaban.api import Execution, ExecutionSummary, NodeExecution
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.azkaban.submission import Submitted, run_url
+from submarine_workflows.azkaban.submission import SubmitResult, run_url
 
 
-def submitted_text(done: Submitted, command: str) -> str:
+def submitted_text(done: SubmitResult, command: str) -> str:
     """Return what a submit did, with ids and URLs."""
-    made = _("Created the project and uploaded") if done.created else "Uploaded"
+    action = _("Created the project and uploaded") if done.created else "Uploaded"
     version = _("version {version} of {project}").format(
         version=one_line(done.version), project=done.project
     )
     lines = [
-        _("{made} {flow} as {version}: {url}").format(
-            made=made, flow=one_line(done.flow), version=version, url=done.url
+        _("{action} {flow} as {version}: {url}").format(
+            action=action, flow=one_line(done.flow), version=version, url=done.url
         )
     ]
     if done.warning:
@@ -68,7 +68,7 @@ def status_text(execution: Execution, url: str) -> str:
     return "\n".join(lines)
 
 
-def history_text(name: str, found: list[PastExecution], url: str) -> str:
+def history_text(name: str, found: list[ExecutionSummary], url: str) -> str:
     """Return one line per past execution."""
     if not found:
         return _("Azkaban has no execution of {name}.").format(name=name)
@@ -99,12 +99,12 @@ def execution_json(execution: Execution, url: str) -> dict[str, Any]:
     }
 
 
-def past_json(one: PastExecution, url: str) -> dict[str, Any]:
+def past_json(one: ExecutionSummary, url: str) -> dict[str, Any]:
     """Return plain values for ``--json``."""
     return {**vars(one), "run": f"{RUN_PREFIX}{one.execid}", "url": run_url(url, one.execid)}
 
 
-def _node_json(node: NodeSeen) -> dict[str, Any]:
+def _node_json(node: NodeExecution) -> dict[str, Any]:
     return {
         "path": node.path,
         "status": node.status,

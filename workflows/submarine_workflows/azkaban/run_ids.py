@@ -13,7 +13,7 @@ RUN_PREFIX = "azkaban:"
 _LARGEST = 2**31 - 1
 
 
-def is_azkabans(run: str) -> bool:
+def is_azkaban_run(run: str) -> bool:
     """Return whether the id of a run, or the name of a workflow, refers to Azkaban."""
     return run.startswith(RUN_PREFIX)
 

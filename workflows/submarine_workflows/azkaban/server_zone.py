@@ -48,7 +48,7 @@ def for_server(schedule: str, wanted: str, servers: str) -> str:
     shift = _difference(read_timezone(wanted), read_timezone(servers))
     if shift is not None and not shift:
         return read.quartz
-    moved = _moved(read, shift) if shift is not None else None
+    moved = _shifted(read, shift) if shift is not None else None
     if moved is None:
         why = (
             _("the two time zones change their clocks on different days")
@@ -71,12 +71,15 @@ def _difference(here: ZoneInfo, there: ZoneInfo) -> timedelta | None:
     found = set()
     for day in range(_DAYS):
         moment = start + timedelta(days=day)
-        ours, theirs = moment.astimezone(here).utcoffset(), moment.astimezone(there).utcoffset()
-        found.add((theirs or timedelta()) - (ours or timedelta()))
+        here_offset, there_offset = (
+            moment.astimezone(here).utcoffset(),
+            moment.astimezone(there).utcoffset(),
+        )
+        found.add((there_offset or timedelta()) - (here_offset or timedelta()))
     return found.pop() if len(found) == 1 else None
 
 
-def _moved(read: Schedule, shift: timedelta) -> str | None:
+def _shifted(read: Schedule, shift: timedelta) -> str | None:
     """Shift a single time of day; past midnight only if the schedule is daily."""
     fields = read.quartz.split()
     second, minute, hour, day, month, weekday = fields[:6]

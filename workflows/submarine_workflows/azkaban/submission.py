@@ -19,8 +19,8 @@ from submarine_workflows.azkaban.api import (
     AzkabanError,
     NoProjectError,
     Settings,
-    Started,
-    UnsureError,
+    StartResult,
+    UnconfirmedError,
     options_of,
     parameters_of,
 )
@@ -28,8 +28,8 @@ from submarine_workflows.azkaban.project import (
     Project,
     digest,
     has_trigger,
-    looks_secret,
-    unfit_value,
+    secret_kind,
+    unsupported_value,
 )
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.azkaban.server_zone import for_server
@@ -41,7 +41,7 @@ _LONGEST = 64
 
 
 @dataclass(frozen=True)
-class Wishes:
+class SubmitOptions:
     """Options of a submit.
 
     Attributes
@@ -64,7 +64,7 @@ class Wishes:
 
 
 @dataclass(frozen=True)
-class Submitted:
+class SubmitResult:
     """Result of a submit, with the URLs of its pages.
 
     Attributes
@@ -101,9 +101,9 @@ def submit(
     settings: Settings,
     file: Path,
     workflow: Workflow,
-    made: Project,
-    wishes: Wishes,
-) -> Submitted:
+    built: Project,
+    options: SubmitOptions,
+) -> SubmitResult:
     """Upload the project to Azkaban, and schedule and start its flow as requested.
 
     Raises
@@ -113,39 +113,39 @@ def submit(
     AzkabanError, UnreachableError
         If Azkaban refuses or does not answer; completed steps are not undone.
     """
-    name = project_name(wishes.project or settings.project, made.name)
-    _check_parameters(wishes.parameters, made)
-    cron = _cron(file, workflow, settings) if wishes.schedule else ""
-    if len(made.flows) != 1 and (wishes.run or wishes.schedule):
+    name = project_name(options.project or settings.project, built.name)
+    _check_parameters(options.parameters, built)
+    cron = _cron(file, workflow, settings) if options.schedule else ""
+    if len(built.flows) != 1 and (options.run or options.schedule):
         raise UsageError(
             _("{file} has {count} flows: {flows}.").format(
-                file=file, count=len(made.flows), flows=", ".join(made.flows[:10])
+                file=file, count=len(built.flows), flows=", ".join(built.flows[:10])
             ),
             _("Upload it without --run and --schedule, and start them one by one."),
         )
-    created = _project(azkaban, name, workflow, made, replace=wishes.replace)
-    packed = made.to_zip()
-    uploaded = azkaban.upload(name, packed, f"{made.name}.zip")
-    flow = made.flows[0] if made.flows else ""
-    told: dict[str, Any] = {"triggered": has_trigger(file)}
+    created = _project(azkaban, name, workflow, built, replace=options.replace)
+    packed = built.to_zip()
+    uploaded = azkaban.upload(name, packed, f"{built.name}.zip")
+    flow = built.flows[0] if built.flows else ""
+    values: dict[str, Any] = {"triggered": has_trigger(file)}
     own = "failure.action" in workflow.config
-    options = options_of(wishes.failure_action, wishes.concurrent, over_flow=own)
+    execution_options = options_of(options.failure_action, options.concurrent, over_flow=own)
     if cron:
-        given = {**parameters_of(wishes.parameters), **options}
-        told["schedule_id"] = azkaban.schedule(name, flow, cron, **given)
+        fields = {**parameters_of(options.parameters), **execution_options}
+        values["schedule_id"] = azkaban.schedule(name, flow, cron, **fields)
         found = azkaban.scheduled(uploaded.project_id, flow)
-        told |= {"cron": cron, "next_run": found.next_run if found else ""}
-    if wishes.run:
-        started = start(azkaban, name, flow, wishes.parameters, options)
-        told |= {
+        values |= {"cron": cron, "next_run": found.next_run if found else ""}
+    if options.run:
+        started = start(azkaban, name, flow, options.parameters, execution_options)
+        values |= {
             "run": f"{RUN_PREFIX}{started.execid}",
             "run_url": run_url(azkaban.url, started.execid),
             "message": started.message,
         }
     url = f"{azkaban.url}/manager?{urlencode({'project': name})}"
-    return Submitted(
+    return SubmitResult(
         name, uploaded.project_id, flow, uploaded.version, created, digest(packed), url,
-        uploaded.warning, **told,
+        uploaded.warning, **values,
     )  # fmt: skip
 
 
@@ -155,17 +155,17 @@ def start(
     flow: str,
     parameters: Mapping[str, str] | None = None,
     options: Mapping[str, str] | None = None,
-) -> Started:
+) -> StartResult:
     """Start a flow once; without an answer, report running executions instead of repeating it."""
     try:
         return azkaban.execute(project, flow, parameters, **(options or {}))
-    except UnsureError as exc:
+    except UnconfirmedError as exc:
         try:
             running = azkaban.running(project, flow)
         except Exception:
             raise exc from None
         found = ", ".join(f"{RUN_PREFIX}{one}" for one in running)
-        raise UnsureError(
+        raise UnconfirmedError(
             _("{message} {flow} is running as {found}.").format(
                 message=exc.message, flow=flow, found=found
             )
@@ -177,7 +177,7 @@ def start(
         ) from None
 
 
-def project_name(named: str, made: str) -> str:
+def project_name(named: str, default: str) -> str:
     """Return the project's name; a default name is converted to a valid one.
 
     Raises
@@ -201,7 +201,7 @@ def project_name(named: str, made: str) -> str:
                 ).format(named=named, count=len(named), longest=_LONGEST)
             )
         return named
-    fit = re.sub(r"[^a-zA-Z_0-9-]", "-", made)
+    fit = re.sub(r"[^a-zA-Z_0-9-]", "-", default)
     fit = fit if _NAME.fullmatch(fit) else f"flow-{fit}"
     if len(fit) > _LONGEST:
         raise UsageError(
@@ -219,16 +219,16 @@ def run_url(url: str, execid: int, node: str = "") -> str:
     return f"{url}/executor?execid={execid}" + (f"&job={quote(node)}" if node else "")
 
 
-def _check_parameters(parameters: Mapping[str, str], made: Project) -> None:
-    texts = [text for name, text in made.files.items() if name.endswith(".flow")]
+def _check_parameters(parameters: Mapping[str, str], built: Project) -> None:
+    texts = [text for name, text in built.files.items() if name.endswith(".flow")]
     text = b"".join(texts).decode("utf-8", "replace")
     for name, value in parameters.items():
         used = f"${{{name}}}" in text
-        if used and (why := unfit_value(value)) is not None:
+        if used and (why := unsupported_value(value)) is not None:
             raise UsageError(
                 _("The value of the parameter {name} {why}.").format(name=name, why=why)
             )
-        if what := looks_secret(name, value):
+        if what := secret_kind(name, value):
             raise UsageError(
                 _(
                     "The parameter {name} looks like {what}, and Azkaban shows and logs every "
@@ -255,7 +255,7 @@ def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
 
 
 def _project(
-    azkaban: Azkaban, name: str, workflow: Workflow, made: Project, *, replace: bool
+    azkaban: Azkaban, name: str, workflow: Workflow, built: Project, *, replace: bool
 ) -> bool:
     """Ensure that the project exists and loses no flow by accident; return whether it is new."""
     try:
@@ -268,12 +268,13 @@ def _project(
             # The project exists but cannot be listed: report the error of the listing.
             raise AzkabanError(missing.message) from None
         return True
-    gone = sorted(set(known) - set(made.flows))
-    if gone and not replace:
+    removed = sorted(set(known) - set(built.flows))
+    if removed and not replace:
         raise UsageError(
             _(
-                "This upload would remove flows of the project {name} and their schedules: {gone}."
-            ).format(name=name, gone=", ".join(gone[:10])),
+                "This upload would remove flows of the project {name} and their schedules: "
+                "{removed}."
+            ).format(name=name, removed=", ".join(removed[:10])),
             _("Use another project with --project, or confirm with --replace."),
         )
     return False

@@ -18,7 +18,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import Frontend
 from submarine_workflows import formats, model
 from submarine_workflows.model import Workflow, WorkflowError
-from submarine_workflows.notebook import SUFFIX, folder_of, kept_file, kept_names, notebook_of
+from submarine_workflows.notebook import SUFFIX, folder_of, notebook_of, saved_file, saved_names
 from submarine_workflows.runs import Runs, view_of
 
 _MOST = 50
@@ -111,8 +111,8 @@ def find_workflow(text: str, frontend: Frontend) -> Path:
         for name in (text, text + SUFFIX):
             if (folder / name).is_file():
                 return folder / name
-    kept = kept_file(text, frontend)
-    return kept if kept is not None and kept.is_file() else path
+    saved = saved_file(text, frontend)
+    return saved if saved is not None and saved.is_file() else path
 
 
 def names_here(frontend: Frontend) -> list[str]:
@@ -121,7 +121,7 @@ def names_here(frontend: Frontend) -> list[str]:
         beside = sorted(path.stem for path in folder_of(frontend).glob(f"*{SUFFIX}"))
     except OSError:
         beside = []
-    return list(dict.fromkeys([*kept_names(frontend), *beside[:50]]))
+    return list(dict.fromkeys([*saved_names(frontend), *beside[:50]]))
 
 
 class WorkflowFile(click.ParamType[Path]):

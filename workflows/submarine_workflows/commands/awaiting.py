@@ -14,8 +14,8 @@ from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
 from submarine_jobs.text import duration
 from submarine_runtime.translation import _
-from submarine_workflows.local import filler
-from submarine_workflows.locations import place_of, profile_in_force, without_password
+from submarine_workflows.local import parameter_filler
+from submarine_workflows.locations import current_profile, find_location, without_password
 from submarine_workflows.model import parameters_in
 
 #: Seconds between checks: initial and maximum.
@@ -25,13 +25,13 @@ PATIENCE = 60.0
 _SHORTEST = 5.0
 
 
-class NotThereError(SubmarineError):
+class DataMissingError(SubmarineError):
     """The awaited data did not appear in time."""
 
     exit_code = 124
 
 
-def filled_in(url: str, values: Mapping[str, str]) -> str:
+def fill_parameters(url: str, values: Mapping[str, str]) -> str:
     """Return ``url`` with ``{name}`` and ``${name}`` replaced.
 
     Raises
@@ -40,7 +40,7 @@ def filled_in(url: str, values: Mapping[str, str]) -> str:
         If a parameter has no value.
     """
     try:
-        return filler(values)(parameters_in(url))
+        return parameter_filler(values)(parameters_in(url))
     except UsageError as exc:
         raise UsageError(f"{without_password(url)}: {exc.message}", exc.fix) from None
 
@@ -49,7 +49,7 @@ def wait_for_data(
     url: str,
     timeout: float,
     say: Callable[[str], None],
-    profile: Callable[[], Profile] = profile_in_force,
+    profile: Callable[[], Profile] = current_profile,
     first: float = FIRST,
 ) -> float:
     """Wait until data exists at ``url``; return the seconds that it took.
@@ -61,19 +61,19 @@ def wait_for_data(
 
     Raises
     ------
-    NotThereError
+    DataMissingError
         If the data does not exist after ``timeout`` seconds.
     UsageError
         If the URL is not supported.
     """
     shown = without_password(url)
     began = time.monotonic()
-    pause, trouble, told = first, "", False
+    pause, last_failure, reported = first, "", False
     while True:
         left = timeout - (time.monotonic() - began)
         try:
             patience = min(PATIENCE, max(left, _SHORTEST))
-            there = call_with_timeout(patience, lambda: place_of(url, profile).exists())
+            there = call_with_timeout(patience, lambda: find_location(url, profile).exists())
             last = ""
         except StorageError as exc:
             there, last = False, str(exc)
@@ -84,21 +84,21 @@ def wait_for_data(
             )
         if there:
             return time.monotonic() - began
-        if last and last != trouble:
+        if last and last != last_failure:
             say(_("{last} The check is repeated.").format(last=last))
-        elif trouble and not last:
+        elif last_failure and not last:
             say(_("{shown} can be checked again.").format(shown=shown))
-        trouble = last
+        last_failure = last
         left = timeout - (time.monotonic() - began)
         if left <= 0:
             why = _(" The last check failed: {last}").format(last=last) if last else ""
-            raise NotThereError(
+            raise DataMissingError(
                 _("{shown} does not exist after {timeout}.{why}").format(
                     shown=shown, timeout=duration(timeout), why=why
                 )
             )
-        if not told:
-            told = True
+        if not reported:
+            reported = True
             say(
                 _("Waiting for {shown}, at most {timeout} …").format(
                     shown=shown, timeout=duration(timeout)

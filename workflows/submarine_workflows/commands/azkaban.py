@@ -68,13 +68,13 @@ def submit(
 ) -> Outcome:
     """Upload the workflow in FILE to Azkaban, and start or schedule it there."""
     # cost: requests and Azkaban's projects, which other verbs do not need.
-    from submarine_workflows.azkaban import Wishes
+    from submarine_workflows.azkaban import SubmitOptions
     from submarine_workflows.commands import azkaban_runs as verbs
 
-    wishes = Wishes(
+    options = SubmitOptions(
         project, run, schedule, replace, dict(parameters), failure_action or "", concurrent or ""
     )
-    return verbs.submit(frontend, file, wishes, url=url, extra=extra)
+    return verbs.submit(frontend, file, options, url=url, extra=extra)
 
 
 @click.command(cls=Verb, example=("workflow unschedule nightly",))

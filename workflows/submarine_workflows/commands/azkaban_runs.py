@@ -15,7 +15,7 @@ from submarine_runtime.translation import _
 from submarine_workflows import notebook
 from submarine_workflows.azkaban import (
     RUN_PREFIX,
-    Wishes,
+    SubmitOptions,
     execution_id,
     execution_json,
     history_text,
@@ -29,14 +29,14 @@ from submarine_workflows.azkaban import (
 from submarine_workflows.azkaban.api import (
     Azkaban,
     Connection,
-    Follower,
+    LogFollower,
     NoProjectError,
     SessionFile,
     Settings,
     find_password,
     load_settings,
 )
-from submarine_workflows.azkaban.project import executor_setting, project_of
+from submarine_workflows.azkaban.project import executor_settings, project_of
 from submarine_workflows.formats import FLOWS, open_workflow
 
 HISTORY = 20
@@ -45,17 +45,17 @@ HISTORY = 20
 def submit(
     frontend: Frontend,
     file: Path,
-    wishes: Wishes,
+    options: SubmitOptions,
     *,
     url: str | None = None,
     extra: tuple[str, ...] = (),
 ) -> Outcome:
     """Upload the workflow in ``file``; run and schedule it as requested."""
     settings = _settings(frontend, url)
-    setting = executor_setting(settings.outputs, settings.program)
-    workflow, made = project_of(file, setting, extra=extra)
+    executor = executor_settings(settings.outputs, settings.program)
+    workflow, project = project_of(file, executor, extra=extra)
     azkaban = connect(settings, frontend)
-    done = submit_to(azkaban, settings, file, workflow, made, wishes)
+    done = submit_to(azkaban, settings, file, workflow, project, options)
     return Outcome(submitted_text(done, frontend.command), value=done.to_json())
 
 
@@ -91,7 +91,7 @@ def logs(
         Maximum number of lines; not with ``follow``.
     """
     azkaban = connect(_settings(frontend, url), frontend)
-    follower = Follower(azkaban, execution_id(run), node)
+    follower = LogFollower(azkaban, execution_id(run), node)
     if follow:
         for piece in follower.until_the_end():
             frontend.write(piece.encode("utf-8", "replace"))
@@ -151,10 +151,10 @@ def unschedule(
             _("{flow} of {where} has no schedule.").format(flow=flow, where=where),
             value={"removed": None},
         )
-    said = azkaban.unschedule(found.schedule_id)
+    message = azkaban.unschedule(found.schedule_id)
     return Outcome(
-        _("Removed schedule {schedule_id} (`{cron}`) of {flow}. Azkaban says: {said}").format(
-            schedule_id=found.schedule_id, cron=found.cron, flow=flow, said=said
+        _("Removed schedule {schedule_id} (`{cron}`) of {flow}. Azkaban says: {message}").format(
+            schedule_id=found.schedule_id, cron=found.cron, flow=flow, message=message
         ),
         value={"removed": found.schedule_id},
     )
@@ -168,8 +168,8 @@ def _settings(frontend: Frontend, url: str | None) -> Settings:
 def connect(settings: Settings, frontend: Frontend) -> Azkaban:
     """Return the Azkaban client of the settings; it prompts for a password only for a login."""
     ask = (lambda words: getpass.getpass(f"{words}: ")) if frontend.interactive else None
-    kept = SessionFile(frontend.config({}).profile.state_dir, settings)
-    return Azkaban(Connection(settings, lambda: find_password(settings, ask), kept))
+    session_file = SessionFile(frontend.config({}).profile.state_dir, settings)
+    return Azkaban(Connection(settings, lambda: find_password(settings, ask), session_file))
 
 
 def flow_name(text: str) -> str:

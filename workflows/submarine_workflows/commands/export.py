@@ -21,8 +21,8 @@ from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project import VERB, with_values as replaced
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
-from submarine_workflows.export import TARGETS, Export, Wishes
-from submarine_workflows.model import ConditionError, Facts, read_condition
+from submarine_workflows.export import TARGETS, Export, ExportOptions
+from submarine_workflows.model import ConditionError, ConditionInputs, read_condition
 
 _MAX_OUTPUT = 1 << 20
 
@@ -76,9 +76,9 @@ def export(
     for a crontab.
     """
     workflow = load_workflow(file)
-    wishes = Wishes(file, _words(program), outputs, also, notify)
-    made = TARGETS[target](workflow, wishes)
-    return _written(made, place)
+    options = ExportOptions(file, _words(program), outputs, also, notify)
+    exported = TARGETS[target](workflow, options)
+    return _write_export(exported, place)
 
 
 @click.command(
@@ -127,29 +127,29 @@ def _words(program: str) -> tuple[str, ...]:
     return words
 
 
-def _written(made: Export, place: Path | None) -> Outcome:
-    if place is None and any(name.endswith(".zip") for name in made.files):
+def _write_export(exported: Export, place: Path | None) -> Outcome:
+    if place is None and any(name.endswith(".zip") for name in exported.files):
         place = Path()  # nothing to print
     if place is None:
-        if len(made.files) > 1:
+        if len(exported.files) > 1:
             raise UsageError(
-                _("The export has {count} files.").format(count=len(made.files)),
+                _("The export has {count} files.").format(count=len(exported.files)),
                 _("Give a folder: -o FOLDER."),
             )
-        (data,) = made.files.values()
+        (data,) = exported.files.values()
         return Outcome(data.decode().rstrip("\n"), value={"text": data.decode()})
-    alone = len(made.files) == 1 and not place.is_dir()
+    alone = len(exported.files) == 1 and not place.is_dir()
     if not alone and (place.is_file() or place.suffix == ".py"):
         raise UsageError(
             _("The export has {count} files, and {place} is not a folder.").format(
-                count=len(made.files), place=place
+                count=len(exported.files), place=place
             ),
             _("Give a folder: -o FOLDER."),
         )
-    for name, data in made.files.items():
+    for name, data in exported.files.items():
         _write(place if alone else place / PurePosixPath(name), data)
-    written = [str(place)] if alone else [str(place / name) for name in made.files]
-    return Outcome("\n".join([*written, made.said]), value={"files": written})
+    written = [str(place)] if alone else [str(place / name) for name in exported.files]
+    return Outcome("\n".join([*written, exported.usage]), value={"files": written})
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -184,7 +184,7 @@ def condition_holds(condition: str, outputs: Iterable[str]) -> bool:
     except ConditionError as exc:
         raise UsageError(str(exc)) from None
     found = dict(_output(text) for text in outputs)
-    return read.holds(Facts((True,), found))
+    return read.holds(ConditionInputs((True,), found))
 
 
 def _output(text: str) -> tuple[str, dict[str, object]]:

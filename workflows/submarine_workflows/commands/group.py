@@ -90,12 +90,12 @@ def graph(file: Path, target: Path | None) -> Outcome:
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
     shown = display.of_workflow(found, display.Caption(model.next_runs(found)))
     del shown["text/plain"]
-    told = (
+    lines = (
         [display.as_text(found), _("The drawing is in {target}.").format(target=target)]
         if target
         else [display.as_text(found)]
     )
-    return Outcome("\n".join(told), html=shown.pop("text/html"), value=value, mime=shown)
+    return Outcome("\n".join(lines), html=shown.pop("text/html"), value=value, mime=shown)
 
 
 workflow.add_command(export)

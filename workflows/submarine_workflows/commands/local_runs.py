@@ -12,18 +12,18 @@ from submarine_runtime.translation import _
 from submarine_workflows.local import GRACE
 from submarine_workflows.model import zone_of
 from submarine_workflows.runs import (
-    Missed,
+    MissedRuns,
     RunFolder,
     RunNotFoundError,
     Runs,
     RunView,
+    find_missed_runs,
     head_of,
     history_html,
     history_rows,
     history_text,
     is_held,
-    missed,
-    missed_sentence,
+    missed_runs_sentence,
     scheduled_starts,
     view_of,
 )
@@ -37,7 +37,7 @@ def cancel_run(run: RunFolder, frontend: Frontend) -> Outcome:
     view = view_of(run)
     if not view.alive:
         text = _("{run} has already ended: {status}.").format(run=run.run, status=view.status)
-        if is_held(run.keeper_lock):
+        if is_held(run.guard_lock):
             text += _(" Its remaining processes are being stopped.")
         return Outcome(text, value=view.to_json())
     try:
@@ -68,7 +68,7 @@ def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
     for run in found[:limit]:
         with suppress(UsageError):
             views.append(view_of(run))
-    absent = {key: what for key, what in _missed(runs, views, now).items() if what.times}
+    absent = {key: what for key, what in _missed_runs(runs, views, now).items() if what.times}
     value: dict[str, Any] = {
         "runs": [view.to_json() for view in views],
         "missed": {key: [m.isoformat() for m in what.times] for key, what in absent.items()},
@@ -76,17 +76,21 @@ def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
     if not found:
         return Outcome(_("No workflow has been run here."), value=value)
     rows = history_rows(views, now)
-    told = [missed_sentence(key, what) for key, what in absent.items()]
-    return Outcome("\n".join([history_text(rows), *told]), html=history_html(rows), value=value)
+    sentences = [missed_runs_sentence(key, what) for key, what in absent.items()]
+    return Outcome(
+        "\n".join([history_text(rows), *sentences]), html=history_html(rows), value=value
+    )
 
 
-def _missed(runs: Runs, views: list[RunView], now: float) -> dict[str, Missed]:
+def _missed_runs(runs: Runs, views: list[RunView], now: float) -> dict[str, MissedRuns]:
     """Return missed runs by workflow, according to the schedule of its newest run."""
-    found: dict[str, Missed] = {}
+    found: dict[str, MissedRuns] = {}
     for view in views:
         workflow = view.workflow
         if workflow.name not in found:
             with suppress(ValueError, RunNotFoundError):
                 starts = scheduled_starts(runs.of(workflow.name))
-                found[workflow.name] = missed(workflow.schedule, zone_of(workflow), starts, now)
+                found[workflow.name] = find_missed_runs(
+                    workflow.schedule, zone_of(workflow), starts, now
+                )
     return found

@@ -27,7 +27,7 @@ from submarine_workflows.commands.arguments import (
     runs_of,
     runs_option,
 )
-from submarine_workflows.notifications import words_of as notifiers_words
+from submarine_workflows.notifications import parse_command
 from submarine_workflows.runs import Concurrent, FailureAction
 
 
@@ -155,7 +155,7 @@ def run(
     if file is None and resume is None:
         raise UsageError(_("No workflow is given."), _("Name its file: nightly.flow."))
     if rest["notify"]:
-        notifiers_words(rest["notify"])
+        parse_command(rest["notify"])
     options = local.RunOptions(
         parameters=dict(parameters),
         max_parallel=max_parallel or local.MAX_PARALLEL,

@@ -22,7 +22,7 @@ from submarine_jobs.model import Profile, parse_count
 from submarine_jobs.text import duration
 from submarine_runtime.translation import _
 from submarine_workflows import notebook
-from submarine_workflows.azkaban import is_azkabans
+from submarine_workflows.azkaban import is_azkaban_run
 from submarine_workflows.commands.arguments import (
     complete_nodes_of_run,
     complete_runs,
@@ -43,7 +43,7 @@ def _count(text: str) -> int:
 @click.pass_obj
 def status(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """Show a run of a workflow and the status of each node; by default the newest run."""
-    if is_azkabans(run):
+    if is_azkaban_run(run):
         # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -91,13 +91,13 @@ def logs(
 ) -> Outcome:
     """Print the output of a node's commands; without NODE, of all nodes in order."""
     # cost: the views of runs with cronsim, which `workflow --help` does not need.
-    from submarine_workflows.runs import followed, shown
+    from submarine_workflows.runs import follow_logs, log_outcome
 
     frontend = ctx.find_object(Frontend) or Frontend()
     if attempt is not None and (node is None or follow):
         raise UsageError(_("--attempt requires a NODE and excludes --follow."))
     as_json = bool(ctx.meta[AS_JSON])
-    if is_azkabans(run):
+    if is_azkaban_run(run):
         # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -105,8 +105,8 @@ def logs(
         return verbs.logs(frontend, run, node or "", follow=live, attempt=attempt, tail=tail)
     found = runs_of(frontend, runs).find(run)
     if follow and not as_json:
-        return followed(found, node, frontend, tail)
-    return shown(found, node, attempt, tail, frontend, as_json=as_json)
+        return follow_logs(found, node, frontend, tail)
+    return log_outcome(found, node, attempt, tail, frontend, as_json=as_json)
 
 
 @click.command("cancel", cls=Verb, example=("workflow cancel nightly",))
@@ -115,7 +115,7 @@ def logs(
 @click.pass_obj
 def cancel(frontend: Frontend, /, run: str, runs: str | None) -> Outcome:
     """End a run: its nodes are stopped and cancel their jobs."""
-    if is_azkabans(run):
+    if is_azkaban_run(run):
         # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -142,7 +142,7 @@ def history(
     frontend: Frontend, /, name: str | None, limit: int | None, runs: str | None
 ) -> Outcome:
     """List runs, newest first, and scheduled runs that were missed."""
-    if name is not None and is_azkabans(name):
+    if name is not None and is_azkaban_run(name):
         # cost: requests, which only Azkaban's runs need.
         from submarine_workflows.commands import azkaban_runs as verbs
 
@@ -176,18 +176,18 @@ def await_(
 ) -> Outcome:
     """Wait until a file or folder exists: a path, hdfs:// or any URL that fsspec supports."""
     # cost: clients of file systems, which the other verbs do not need.
-    from submarine_workflows.commands.awaiting import filled_in, wait_for_data
+    from submarine_workflows.commands.awaiting import fill_parameters, wait_for_data
     from submarine_workflows.locations import without_password
 
     limit = NEED_TIMEOUT if timeout is None else timeout
-    target = filled_in(url, dict(parameters))
+    target = fill_parameters(url, dict(parameters))
 
     @functools.cache
-    def whose() -> Profile:
+    def current_profile() -> Profile:
         # A process that serves several users has several configurations.
         return frontend.config({"profile": profile} if profile else {}).profile
 
-    took = wait_for_data(target, limit, frontend.say, whose)
+    took = wait_for_data(target, limit, frontend.say, current_profile)
     shown = without_password(target)
     return Outcome(
         _("{shown} exists after {took}.").format(shown=shown, took=duration(took)),

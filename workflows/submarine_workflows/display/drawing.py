@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from submarine_jobs.text import escape_html_line
 from submarine_runtime.translation import _
-from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, lay_out
+from submarine_workflows.display.layout import HEIGHT, WIDTH, Point, columns, compute_layout
 from submarine_workflows.model import Kind, Node, Workflow
 
 __all__ = ["COLOURS", "SIGNS", "as_svg", "as_text", "columns", "words_of"]
@@ -98,7 +98,7 @@ def as_svg(
         Node -> its second line, ``running 12 s``; by default what the node runs.
     """
     nodes = workflow.nodes[:MAX_DRAWN]
-    layout = lay_out(nodes)
+    layout = compute_layout(nodes)
     known = {node.name: node for node in nodes}
     states, words = states or {}, words or {}
     parts = [
@@ -137,12 +137,12 @@ def _edge(points: Sequence[Point], state: str, *, conditional: bool) -> str:
         way.append(f"C{middle:g} {y:g} {middle:g} {ny:g} {nx:g} {ny:g}" if y != ny else f"H{nx:g}")
         x, y = nx, ny
     colour = COLOURS["SUCCEEDED"] if state == "SUCCEEDED" else "currentColor"
-    seen = ".8" if state == "SUCCEEDED" else ".45"
+    opacity = ".8" if state == "SUCCEEDED" else ".45"
     dashes = ' stroke-dasharray="5 4"' if conditional else ""
     return (
-        f'<path d="{"".join(way)}" fill="none" stroke="{colour}" stroke-opacity="{seen}" '
+        f'<path d="{"".join(way)}" fill="none" stroke="{colour}" stroke-opacity="{opacity}" '
         f'stroke-width="1.4"{dashes}/>'
-        f'<path d="M{x:g} {y - 4:g}l7 4l-7 4z" fill="{colour}" fill-opacity="{seen}"/>'
+        f'<path d="M{x:g} {y - 4:g}l7 4l-7 4z" fill="{colour}" fill-opacity="{opacity}"/>'
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from submarine_jobs.text import escape_html, escape_html_line, timestamp, web_link
 from submarine_runtime.translation import _
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, MAX_EDGES, as_svg
-from submarine_workflows.display.states import Caption, RunState, Step
+from submarine_workflows.display.states import Caption, NextCommand, RunState
 from submarine_workflows.display.text import (
     failures,
     node_words,
@@ -49,16 +49,16 @@ def workflow_html(workflow: Workflow, caption: Caption) -> str:
     return _card(_NEUTRAL, [head, _graph(workflow, None, 0.0), _below(caption.lines)])
 
 
-def run_html(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
+def run_html(workflow: Workflow, run: RunState, steps: Sequence[NextCommand], now: float) -> str:
     """Return a run of a workflow at ``now``."""
     colour = COLOURS.get(run.status, _NEUTRAL)
-    style, said = _BADGE.format(colour=colour), escape_html_line(status_words(run.status), 30)
-    badge = f'<strong style="{style}">{said}</strong>'
+    style, words = _BADGE.format(colour=colour), escape_html_line(status_words(run.status), 30)
+    badge = f'<strong style="{style}">{words}</strong>'
     about = (time_taken(run.started, run.ended, now), progress(run))
-    seen = "" if run.ended else _(" &nbsp;as of {now}").format(now=timestamp(now))
+    as_of = "" if run.ended else _(" &nbsp;as of {now}").format(now=timestamp(now))
     head = (
         f"<div>{_title(workflow)} &nbsp;{badge} "
-        f'<span style="{_QUIET}">{escape_html_line(", ".join(filter(None, about)))}{seen}'
+        f'<span style="{_QUIET}">{escape_html_line(", ".join(filter(None, about)))}{as_of}'
         f"</span> &nbsp;{_code(run.run)}</div>"
     )
     graph = _graph(workflow, run, now)
@@ -76,11 +76,11 @@ def _card(colour: str, parts: Sequence[str]) -> str:
 
 
 def _below(lines: Sequence[str]) -> str:
-    told = "".join(f"<div>{_sentence(line)}</div>" for line in lines)
-    return f'<div style="font-size:12px;{_QUIET}">{told}</div>' if told else ""
+    rows = "".join(f"<div>{_sentence(line)}</div>" for line in lines)
+    return f'<div style="font-size:12px;{_QUIET}">{rows}</div>' if rows else ""
 
 
-def _steps(steps: Sequence[Step]) -> str:
+def _steps(steps: Sequence[NextCommand]) -> str:
     rows = "".join(
         f'<tr style="background:none"><td style="{_CELL}">{_command(step.command)}'
         f'</td><td style="{_CELL}"><span style="{_QUIET}">'

@@ -41,12 +41,12 @@ class Layout:
 
 
 @dataclass
-class _Place:
+class _Slot:
     """A node, or the lane of an edge in a column."""
 
     name: str
     height: int
-    before: list[_Place]
+    before: list[_Slot]
     order: float = 0.0
     top: float = 0.0
 
@@ -70,12 +70,12 @@ def columns(nodes: Sequence[Node]) -> list[list[Node]]:
     return found
 
 
-def lay_out(nodes: Sequence[Node]) -> Layout:
+def compute_layout(nodes: Sequence[Node]) -> Layout:
     """Compute the positions of ``nodes`` and of the edges between them."""
     steps = columns(nodes)
     column_of = {node.name: number for number, step in enumerate(steps) for node in step}
-    places: list[list[_Place]] = [[_Place(node.name, HEIGHT, []) for node in s] for s in steps]
-    boxes = {place.name: place for column in places for place in column}
+    slots: list[list[_Slot]] = [[_Slot(node.name, HEIGHT, []) for node in s] for s in steps]
+    boxes = {slot.name: slot for column in slots for slot in column}
     pairs = [
         (name, node.name)
         for step in steps
@@ -83,22 +83,22 @@ def lay_out(nodes: Sequence[Node]) -> Layout:
         for name in dict.fromkeys(node.depends_on)
         if name in column_of and column_of[name] < column_of[node.name]
     ]
-    ways: dict[tuple[str, str], list[tuple[int, _Place]]] = {}
+    ways: dict[tuple[str, str], list[tuple[int, _Slot]]] = {}
     for start, end in pairs:
-        way = _way(column_of[start], column_of[end], len(pairs) <= _MAX_ROUTED)
-        passed = [(column, _Place("", _LANE, [])) for column in way]
+        way = _skipped_columns(column_of[start], column_of[end], len(pairs) <= _MAX_ROUTED)
+        passed = [(column, _Slot("", _LANE, [])) for column in way]
         last = boxes[start]
-        for column, place in passed:
-            places[column].append(place)
-            place.before.append(last)
-            last = place
+        for column, slot in passed:
+            slots[column].append(slot)
+            slot.before.append(last)
+            last = slot
         boxes[end].before.append(last)
         ways[start, end] = passed
-    _arrange(places)
-    height = _settle(places)
+    _arrange(slots)
+    height = _set_vertical_positions(slots)
     corners = {
-        name: (MARGIN + column_of[name] * (WIDTH + ACROSS), place.top)
-        for name, place in boxes.items()
+        name: (MARGIN + column_of[name] * (WIDTH + ACROSS), slot.top)
+        for name, slot in boxes.items()
     }
     edges = [
         (start, end, list(_points(start, end, passed, boxes, column_of)))
@@ -108,47 +108,47 @@ def lay_out(nodes: Sequence[Node]) -> Layout:
     return Layout(width, height, corners, edges)
 
 
-def _way(start: int, end: int, routed: bool) -> range:
+def _skipped_columns(start: int, end: int, routed: bool) -> range:
     return range(start + 1, end) if routed else range(0)
 
 
-def _arrange(places: list[list[_Place]]) -> None:
+def _arrange(slots: list[list[_Slot]]) -> None:
     """Sort each column by the mean position of its predecessors, to reduce crossing edges."""
-    for column in places:
-        for number, place in enumerate(column):
-            place.order = number / max(len(column), 1)
+    for column in slots:
+        for number, slot in enumerate(column):
+            slot.order = number / max(len(column), 1)
     for _ in range(_SWEEPS):
-        for column in places[1:]:
-            for place in column:
-                if place.before:
-                    place.order = sum(one.order for one in place.before) / len(place.before)
-            column.sort(key=lambda place: place.order)
-            for number, place in enumerate(column):
-                place.order = (number + 0.5) / len(column)
+        for column in slots[1:]:
+            for slot in column:
+                if slot.before:
+                    slot.order = sum(one.order for one in slot.before) / len(slot.before)
+            column.sort(key=lambda slot: slot.order)
+            for number, slot in enumerate(column):
+                slot.order = (number + 0.5) / len(column)
 
 
-def _settle(places: list[list[_Place]]) -> float:
+def _set_vertical_positions(slots: list[list[_Slot]]) -> float:
     """Assign vertical positions, with centred columns; return the total height."""
-    heights = [sum(place.height for place in c) + DOWN * (len(c) - 1) for c in places]
+    heights = [sum(slot.height for slot in c) + DOWN * (len(c) - 1) for c in slots]
     tallest = max(heights, default=HEIGHT)
-    for column, height in zip(places, heights, strict=True):
+    for column, height in zip(slots, heights, strict=True):
         top = MARGIN + (tallest - height) / 2
-        for place in column:
-            place.top = top
-            top += place.height + DOWN
+        for slot in column:
+            slot.top = top
+            top += slot.height + DOWN
     return tallest + 2 * MARGIN
 
 
 def _points(
     start: str,
     end: str,
-    passed: Sequence[tuple[int, _Place]],
-    boxes: Mapping[str, _Place],
+    passed: Sequence[tuple[int, _Slot]],
+    boxes: Mapping[str, _Slot],
     column_of: Mapping[str, int],
 ) -> Iterable[Point]:
     yield MARGIN + column_of[start] * (WIDTH + ACROSS) + WIDTH, boxes[start].middle
-    for column, place in passed:
+    for column, slot in passed:
         left = MARGIN + column * (WIDTH + ACROSS)
-        yield left, place.middle
-        yield left + WIDTH, place.middle
+        yield left, slot.middle
+        yield left + WIDTH, slot.middle
     yield MARGIN + column_of[end] * (WIDTH + ACROSS), boxes[end].middle

@@ -13,7 +13,7 @@ from typing import Any
 from submarine_jobs.text import one_line
 from submarine_workflows.display.drawing import MAX_DRAWN, words_of
 from submarine_workflows.display.html import run_html, workflow_html
-from submarine_workflows.display.states import Caption, RunState, Step
+from submarine_workflows.display.states import Caption, NextCommand, RunState
 from submarine_workflows.display.text import run_text, workflow_text
 from submarine_workflows.model import Workflow
 
@@ -34,7 +34,11 @@ def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
 
 
 def of_run(
-    workflow: Workflow, run: RunState, steps: Sequence[Step] = (), *, now: float | None = None
+    workflow: Workflow,
+    run: RunState,
+    steps: Sequence[NextCommand] = (),
+    *,
+    now: float | None = None,
 ) -> dict[str, Any]:
     """Return the current state of a run."""
     now = time.time() if now is None else now

@@ -63,7 +63,7 @@ class Caption:
 
 
 @dataclass(frozen=True)
-class Step:
+class NextCommand:
     """A command that may be next, and its purpose."""
 
     command: str

@@ -11,7 +11,7 @@ from datetime import datetime
 from submarine_jobs.text import duration, printable
 from submarine_runtime.translation import _, ngettext
 from submarine_workflows.display.drawing import COLOURS, MAX_DRAWN, SIGNS, columns, words_of
-from submarine_workflows.display.states import Caption, NodeState, RunState, Step
+from submarine_workflows.display.states import Caption, NextCommand, NodeState, RunState
 from submarine_workflows.model import Node, Workflow
 
 
@@ -22,7 +22,7 @@ def workflow_text(workflow: Workflow, caption: Caption) -> str:
     return _text([f"{head}{f'; {when}' if when else ''}.", *_lines(workflow, None), *caption.lines])
 
 
-def run_text(workflow: Workflow, run: RunState, steps: Sequence[Step], now: float) -> str:
+def run_text(workflow: Workflow, run: RunState, steps: Sequence[NextCommand], now: float) -> str:
     """Return a run of a workflow at ``now``."""
     took = time_taken(run.started, run.ended, now)
     after = _(" after {took}").format(took=took) if took else ""
@@ -38,10 +38,10 @@ def run_text(workflow: Workflow, run: RunState, steps: Sequence[Step], now: floa
 
 def node_words(node: NodeState, now: float) -> str:
     """Return ``running 12 s, try 2``."""
-    said = status_words(node.status).lower()
+    words = status_words(node.status).lower()
     took = time_taken(node.started, node.ended, now)
     again = _(", try {attempt}").format(attempt=node.attempt + 1) if node.attempt else ""
-    return f"{said} {took}{again}" if took else f"{said}{again}"
+    return f"{words} {took}{again}" if took else f"{words}{again}"
 
 
 def status_words(status: str) -> str:
@@ -119,6 +119,6 @@ def _after(node: Node) -> str:
     )
 
 
-def _steps(steps: Sequence[Step]) -> list[str]:
+def _steps(steps: Sequence[NextCommand]) -> list[str]:
     width = max((len(step.command) for step in steps), default=0)
     return [f"  {step.command:<{width}}  {step.purpose}" for step in steps]

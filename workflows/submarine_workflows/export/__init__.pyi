@@ -1,1 +1,1 @@
-from .targets import TARGETS as TARGETS, Export as Export, Wishes as Wishes
+from .targets import TARGETS as TARGETS, Export as Export, ExportOptions as ExportOptions

@@ -23,9 +23,9 @@ from submarine_workflows.export.shell import expand, line_of, word_of
 from submarine_workflows.model import (
     EXECUTION,
     Condition,
+    ExecutionSettings,
     Kind,
     Node,
-    Setting,
     Workflow,
     commands_of,
     environment_of,
@@ -168,8 +168,8 @@ class Parameters:
         """Return the shell variable of a parameter; each name has its own."""
         if name not in self._variables:
             stem = "P_" + re.sub(r"\W", "_", name.removeprefix("azkaban."), flags=re.ASCII).upper()
-            taken, variable, number = set(self._variables.values()), stem, 2
-            while variable in taken:
+            used, variable, number = set(self._variables.values()), stem, 2
+            while variable in used:
                 variable, number = f"{stem}_{number}", number + 1
             self._variables[name] = variable
         return self._variables[name]
@@ -208,8 +208,10 @@ def checked_name(name: str) -> str:
 class Steps:
     """Writes the steps of one workflow."""
 
-    def __init__(self, workflow: Workflow, setting: Setting, parameters: Parameters) -> None:
-        self._workflow, self._setting, self._parameters = workflow, setting, parameters
+    def __init__(
+        self, workflow: Workflow, settings: ExecutionSettings, parameters: Parameters
+    ) -> None:
+        self._workflow, self._settings, self._parameters = workflow, settings, parameters
 
     def step(self, node: Node, flows: Sequence[Node], indent: int, task: str = "") -> str:
         """Return the operator of ``node`` as an expression.
@@ -250,13 +252,13 @@ class Steps:
             for name, value in sorted(environment_of(properties).items())
             if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII)
         ]
-        lines += self._judge(condition)
+        lines += self._condition_check(condition)
         returns = returns_of(self._workflow, node, flows)
         if returns:
             lines += ['JOB_OUTPUT_PROP_FILE="$(mktemp)"', "export JOB_OUTPUT_PROP_FILE"]
             lines += ["trap 'rm -f \"$JOB_OUTPUT_PROP_FILE\"' EXIT"]
-        commands = commands_of(self._workflow, node, flows, self._setting, fill)
-        outputs = self._setting.outputs
+        commands = commands_of(self._workflow, node, flows, self._settings, fill)
+        outputs = self._settings.outputs
         if outputs and "://" not in outputs and node.kind in (Kind.NOTEBOOK, Kind.CELLS):
             lines += [f"mkdir -p -- {word_of(fill(outputs), variable)}"]
         lines += [line_of(command, variable) for command in commands]
@@ -265,7 +267,7 @@ class Steps:
             lines += ["tr -d '\\n' <\"$JOB_OUTPUT_PROP_FILE\""]
         return "\n".join(["set -e", *lines] if len(lines) > 1 else lines or ["true"])
 
-    def _judge(self, condition: Condition) -> list[str]:
+    def _condition_check(self, condition: Condition) -> list[str]:
         """Return lines that skip the step if its condition on outputs does not hold."""
         if not condition.parameters:
             return []
@@ -274,7 +276,7 @@ class Steps:
             f'--output {word_of(owner + "=", str)}"$OUTPUT_{number}"'
             for number, owner in enumerate(owners)
         )
-        program = line_of(self._setting.program, str)
+        program = line_of(self._settings.program, str)
         quoted = "'" + condition.text.replace("'", "'\\''") + "'"
         return [
             f"{program} workflow holds {quoted} {values} && holds=0 || holds=$?",
@@ -293,8 +295,8 @@ class Steps:
         ):
             task = ".".join([*(flow.name for flow in flows), owner])
             own[f"OUTPUT_{number}"] = f"{{{{ ti.xcom_pull(task_ids={task!r}) or '' }}}}"
-        said = ", ".join(f"{key!r}: {value!r}" for key, value in own.items())
-        return f"{{**PARAMETERS, {said}}}"
+        entries = ", ".join(f"{key!r}: {value!r}" for key, value in own.items())
+        return f"{{**PARAMETERS, {entries}}}"
 
 
 def _rule(node: Node, condition: Condition) -> str:
@@ -361,14 +363,14 @@ def names(values: Sequence[str]) -> str:
     return "[" + ", ".join(repr(value) for value in values) + "]"
 
 
-def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> str:
+def dag_of(workflow: Workflow, folder: str, settings: ExecutionSettings | None = None) -> str:
     """Return the DAG file of ``workflow``.
 
     Parameters
     ----------
     folder
         Name of the folder with the notebooks, beside the file.
-    setting
+    settings
         Properties of the place for commands; ``run`` is Airflow's run id.
 
     Raises
@@ -377,7 +379,7 @@ def dag_of(workflow: Workflow, folder: str, setting: Setting | None = None) -> s
         If Airflow cannot express it: a schedule in seconds, a condition on states and outputs.
     """
     parameters = Parameters(workflow)
-    steps = Steps(workflow, setting or Setting(outputs=OUTPUTS), parameters)
+    steps = Steps(workflow, settings or ExecutionSettings(outputs=OUTPUTS), parameters)
     body = list(_level(workflow.nodes, (), steps, 4))
     head = _HEAD.format(
         name=checked_name(workflow.name),

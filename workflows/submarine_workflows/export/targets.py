@@ -15,7 +15,7 @@ _PROGRAM = "submarine"
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ExportOptions:
     """Options of ``export``.
 
     Attributes
@@ -47,12 +47,12 @@ class Export:
     ----------
     files
         Content by path relative to ``-o``; a single file may be written to ``-o`` itself.
-    said
+    usage
         One line on how to use the files.
     """
 
     files: Mapping[str, bytes]
-    said: str
+    usage: str
 
 
 def _here() -> str:
@@ -61,53 +61,53 @@ def _here() -> str:
     return str(beside) if beside.is_file() else shutil.which(_PROGRAM) or _PROGRAM
 
 
-def _airflow(workflow: Workflow, wishes: Wishes) -> Export:
+def _airflow(workflow: Workflow, options: ExportOptions) -> Export:
     # cost: only the requested format is loaded.
     from submarine_workflows.export.airflow import OUTPUTS, dag_of
-    from submarine_workflows.model import Setting
-    from submarine_workflows.project_files import carry
+    from submarine_workflows.model import ExecutionSettings
+    from submarine_workflows.project_files import collect_files
 
-    setting = Setting(
-        outputs=wishes.outputs or OUTPUTS,
+    settings = ExecutionSettings(
+        outputs=options.outputs or OUTPUTS,
         notebook=workflow.notebook,
-        program=wishes.program or (_PROGRAM,),
+        program=options.program or (_PROGRAM,),
     )
-    folder = wishes.file if wishes.file.is_dir() else wishes.file.parent
-    carried = carry(workflow, folder, also=wishes.also)
+    folder = options.file if options.file.is_dir() else options.file.parent
+    collected = collect_files(workflow, folder, also=options.also)
     # Include the source of the workflow for reference.
-    sources = sorted(folder.glob("*.job")) if wishes.file.is_dir() else [wishes.file]
-    carried |= {source.name: source.read_bytes() for source in sources}
-    files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, setting).encode()}
-    files |= {f"{workflow.name}/{name}": data for name, data in carried.items()}
+    sources = sorted(folder.glob("*.job")) if options.file.is_dir() else [options.file]
+    collected |= {source.name: source.read_bytes() for source in sources}
+    files = {f"{workflow.name}_dag.py": dag_of(workflow, workflow.name, settings).encode()}
+    files |= {f"{workflow.name}/{name}": data for name, data in collected.items()}
     return Export(
         files,
         _("Airflow loads it from its DAG folder (`airflow config get-value core dags_folder`)."),
     )
 
 
-def _cron(workflow: Workflow, wishes: Wishes) -> Export:
+def _cron(workflow: Workflow, options: ExportOptions) -> Export:
     # cost: only the requested format is loaded.
     from submarine_workflows.export.crontab import crontab_of
 
-    program = wishes.program or (_here(),)
-    options = {"--notify": wishes.notify, "--outputs": wishes.outputs}
-    text = crontab_of(workflow, wishes.file.resolve(), program, options)
+    program = options.program or (_here(),)
+    words = {"--notify": options.notify, "--outputs": options.outputs}
+    text = crontab_of(workflow, options.file.resolve(), program, words)
     return Export({f"{workflow.name}.cron": text.encode()}, _("Add these lines with `crontab -e`."))
 
 
-def _azkaban(_workflow: Workflow, wishes: Wishes) -> Export:
+def _azkaban(_workflow: Workflow, options: ExportOptions) -> Export:
     # cost: only the requested format is loaded.
-    from submarine_workflows.azkaban.project import executor_setting, project_of
+    from submarine_workflows.azkaban.project import executor_settings, project_of
 
-    setting = executor_setting(wishes.outputs, " ".join(wishes.program))
-    _unused, made = project_of(wishes.file, setting, extra=tuple(wishes.also))
+    settings = executor_settings(options.outputs, " ".join(options.program))
+    _unused, exported = project_of(options.file, settings, extra=tuple(options.also))
     return Export(
-        {f"{made.name}.zip": made.to_zip()},
+        {f"{exported.name}.zip": exported.to_zip()},
         _("Upload it on the page of a project, or with `submarine workflow submit`."),
     )
 
 
-TARGETS: dict[str, Callable[[Workflow, Wishes], Export]] = {
+TARGETS: dict[str, Callable[[Workflow, ExportOptions], Export]] = {
     "airflow": _airflow,
     "azkaban": _azkaban,
     "cron": _cron,

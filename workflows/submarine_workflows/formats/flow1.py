@@ -31,7 +31,7 @@ def read_properties(text: str) -> dict[str, tuple[str, int]]:
         number += 1
         if not line or line[0] in "#!":
             continue
-        while _goes_on(line) and number < len(lines):
+        while _continues(line) and number < len(lines):
             line = line[:-1] + lines[number].lstrip(_SPACE)
             number += 1
         key, value = _split(line)
@@ -40,7 +40,7 @@ def read_properties(text: str) -> dict[str, tuple[str, int]]:
     return found
 
 
-def _goes_on(line: str) -> bool:
+def _continues(line: str) -> bool:
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

@@ -23,8 +23,8 @@ from submarine_workflows.model import (
     WorkflowError,
 )
 
-AZKABANS = ("name", "type", "config", "dependsOn", "condition", "nodes", "trigger")
-OURS = ("notebook", "cells", "params", "job", "needs")
+AZKABAN_KEYS = ("name", "type", "config", "dependsOn", "condition", "nodes", "trigger")
+EXTENSION_KEYS = ("notebook", "cells", "params", "job", "needs")
 _ROOT_KEYS = ("name", "config", "nodes", "trigger", "type", "schedule", "timezone", "notebook")
 _KINDS = {kind.value: kind for kind in Kind if kind is not Kind.OTHER}
 
@@ -106,7 +106,7 @@ class _FlowReader:
         return tuple(self._node(item) for item in self._list(value, "`nodes:`"))
 
     def _node(self, value: Value) -> Node:
-        keys = self._keys(value, (*AZKABANS, *OURS), "A node")
+        keys = self._keys(value, (*AZKABAN_KEYS, *EXTENSION_KEYS), "A node")
         name = self._text(keys.get("name"))
         if not name:
             self._add(value.line, _("A node needs a `name:`."))
@@ -143,7 +143,9 @@ class _FlowReader:
             return _KINDS.get(word, Kind.OTHER)
         if does:
             return {"notebook": Kind.NOTEBOOK, "cells": Kind.CELLS, "nodes": Kind.FLOW}[does[0]]
-        if all(key in (*AZKABANS, *OURS) for key in keys):  # else a key may be misspelt
+        if all(
+            key in (*AZKABAN_KEYS, *EXTENSION_KEYS) for key in keys
+        ):  # else a key may be misspelt
             self._add(
                 line,
                 _("`{name}` has nothing to run: add `notebook:`, `cells:` or `type:`.").format(

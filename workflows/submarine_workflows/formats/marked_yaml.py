@@ -61,7 +61,7 @@ def load(text: str, file: str = "") -> Value:
     try:
         root = yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError as exc:
-        raise WorkflowError([_broken(exc, text, file)]) from None
+        raise WorkflowError([_syntax_problem(exc, text, file)]) from None
     except (RecursionError, ValueError) as exc:
         raise WorkflowError(
             [Problem(0, _("This is not valid YAML: {error}.").format(error=exc), file)]
@@ -71,17 +71,19 @@ def load(text: str, file: str = "") -> Value:
     return _MarkReader(file).read(root, 0)
 
 
-def _broken(exc: yaml.YAMLError, text: str, file: str) -> Problem:
+def _syntax_problem(exc: yaml.YAMLError, text: str, file: str) -> Problem:
     mark = getattr(exc, "problem_mark", None) or getattr(exc, "context_mark", None)
-    said = getattr(exc, "problem", None) or str(exc)
-    if mark is not None and "cannot start any token" in said and _stands_on_tab(mark, text):
-        said = _("the line is indented with a tab, and YAML requires spaces")
+    problem = getattr(exc, "problem", None) or str(exc)
+    if mark is not None and "cannot start any token" in problem and _is_tab(mark, text):
+        problem = _("the line is indented with a tab, and YAML requires spaces")
     return Problem(
-        mark.line + 1 if mark else 0, _("This is not valid YAML: {said}.").format(said=said), file
+        mark.line + 1 if mark else 0,
+        _("This is not valid YAML: {problem}.").format(problem=problem),
+        file,
     )
 
 
-def _stands_on_tab(mark: yaml.Mark, text: str) -> bool:
+def _is_tab(mark: yaml.Mark, text: str) -> bool:
     line = text.splitlines()[mark.line : mark.line + 1]
     return bool(line) and line[0][mark.column : mark.column + 1] == "\t"
 
@@ -96,7 +98,7 @@ class _MarkReader:
         line = node.start_mark.line + 1
         self._count += 1
         if self._count > MAX_VALUES or depth > MAX_DEPTH:
-            raise self._wrong(line, _("The text expands to more values than a workflow may have."))
+            raise self._error(line, _("The text expands to more values than a workflow may have."))
         if isinstance(node, yaml.MappingNode):
             return Value(self._map(node, depth), line)
         if isinstance(node, yaml.SequenceNode):
@@ -108,10 +110,10 @@ class _MarkReader:
         for key, value in node.value:
             line = key.start_mark.line + 1
             if not isinstance(key, yaml.ScalarNode):
-                raise self._wrong(line, _("A key must be text."))
+                raise self._error(line, _("A key must be text."))
             if key.value in found:
                 first = found[key.value].line
-                raise self._wrong(
+                raise self._error(
                     line,
                     _("`{key}` is defined twice, first in line {first}.").format(
                         key=key.value, first=first
@@ -123,10 +125,10 @@ class _MarkReader:
     def _scalar(self, node: yaml.Node) -> Any:
         """Return a number, boolean, None or text. Other types, such as dates, become text."""
         try:
-            made = self._constructor.construct_object(node)
+            value = self._constructor.construct_object(node)
         except (yaml.YAMLError, ValueError):
             return str(node.value)
-        return made if isinstance(made, (str, int, float)) or made is None else str(node.value)
+        return value if isinstance(value, (str, int, float)) or value is None else str(node.value)
 
-    def _wrong(self, line: int, sentence: str) -> WorkflowError:
+    def _error(self, line: int, sentence: str) -> WorkflowError:
         return WorkflowError([Problem(line, sentence, self._file)])

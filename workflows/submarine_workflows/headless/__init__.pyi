@@ -1,3 +1,3 @@
 from .document import select_cells as select_cells
 from .failures import MAX_MESSAGE as MAX_MESSAGE, why_failed as why_failed
-from .signals import Traps as Traps
+from .signals import SignalRecorder as SignalRecorder

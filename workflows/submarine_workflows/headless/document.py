@@ -31,19 +31,19 @@ from submarine_jobs.program import (
 )
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
-from submarine_workflows.locations import Place, place_of
+from submarine_workflows.locations import Location, find_location
 
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit the collected cells.
 RUN_CELL = "submarine-run"
 _LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
-_UNFIT = re.compile(r"[^A-Za-z0-9_.-]+")
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_TRACEBACK = 400
 _WORDS = {"True": True, "False": False, "None": None}
 
 
-def read_document(place: Place) -> tuple[NotebookNode, bool]:
+def read_document(location: Location) -> tuple[NotebookNode, bool]:
     """Return the document, and whether its cells had ids.
 
     Raises
@@ -53,8 +53,8 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
     StorageError
         If the storage does not answer.
     """
-    data = place.read()
-    shown = printable(place.url, 200)
+    data = location.read()
+    shown = printable(location.url, 200)
     try:
         raw = json.loads(data)
         version = (int(raw["nbformat"]), int(raw.get("nbformat_minor", 0)))
@@ -71,7 +71,7 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
             document = nbformat.from_dict(document)
         if not all(isinstance(cell.source, str) for cell in document.cells):
             raise TypeError
-        _settle_metadata(document)
+        _remove_invalid_metadata(document)
     except Exception:  # any error of nbformat means an invalid document
         raise NotebookError(
             _("{shown} is not a notebook that nbformat can read.").format(shown=shown),
@@ -80,7 +80,7 @@ def read_document(place: Place) -> tuple[NotebookNode, bool]:
     return document, version >= (4, 5) and all(cell.get("id") for cell in raw["cells"])
 
 
-def _settle_metadata(document: NotebookNode) -> None:
+def _remove_invalid_metadata(document: NotebookNode) -> None:
     """Remove metadata of unexpected types; only the cells are required."""
     kernelspec = document.metadata.get("kernelspec")
     if not isinstance(kernelspec, dict) or not isinstance(kernelspec.get("name", ""), str):
@@ -110,7 +110,7 @@ def is_collected(cell: NotebookNode) -> bool:
         return False  # the kernel reports the error
 
 
-def settle_parameters(notebook: NotebookNode) -> None:
+def mark_injected_parameters(notebook: NotebookNode) -> None:
     """Add injected parameters to the program if the notebook's own parameters belong to it.
 
     Papermill adds a cell after the one tagged ``parameters``. If that cell is collected, a job
@@ -141,7 +141,7 @@ def settle_parameters(notebook: NotebookNode) -> None:
         injected.metadata.tags = [*tags_of_metadata(injected.metadata), *ours]
 
 
-def steady_ids(notebook: NotebookNode, had_ids: bool) -> None:
+def assign_stable_ids(notebook: NotebookNode, had_ids: bool) -> None:
     """Assign reproducible ids to the cells of a document without ids.
 
     Parameters
@@ -245,7 +245,7 @@ def add_run_cell(
     collected = [cell for cell in cells if is_collected(cell)]
     if not collected or any(starts_job(cell.source) for cell in cells):
         return False
-    name = _UNFIT.sub("-", "-".join(names) or stem).strip("-.")[:64] or "job"
+    name = _NOT_IN_NAMES.sub("-", "-".join(names) or stem).strip("-.")[:64] or "job"
     wanted = [name for name in return_names if name in _assigned(collected)]
     line = f"%{MAGIC} run {name}" + (f" --return {','.join(wanted)}" if wanted else "")
     source = f"submarine_job = {line}\nsubmarine_job"
@@ -337,7 +337,7 @@ def _of_file(file: str) -> Mapping[str, Any]:
     from papermill.iorw import NoDatesSafeLoader
 
     try:
-        found = yaml.load(place_of(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506
+        found = yaml.load(find_location(file).read(), Loader=NoDatesSafeLoader)  # noqa: S506
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         mark = getattr(error, "problem_mark", None)
         line = _(", line {line}").format(line=mark.line + 1) if mark is not None else ""

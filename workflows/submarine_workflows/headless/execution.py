@@ -2,7 +2,7 @@
 
 An early end (failed cell, signal, time limit, dead kernel) is always handled in the same way: the
 cell is interrupted, the kernel cancels or detaches the jobs, and the document records the reason
-(``ending``). ``saving`` saves the document, ``interrupting`` waits for the kernel.
+(``result``). ``saving`` saves the document; ``kernel`` contains the client and the waits.
 """
 
 from __future__ import annotations
@@ -23,15 +23,19 @@ from submarine_jobs.model import format_duration
 from submarine_jobs.text import printable
 from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.translation import _
-from submarine_workflows.headless import barrier
-from submarine_workflows.headless.client import HeadlessClient
 from submarine_workflows.headless.document import add_error, mark_failed
-from submarine_workflows.headless.ending import Ending, Stop, left_by_choice
-from submarine_workflows.headless.interrupting import Interrupter, waited
-from submarine_workflows.headless.returning import ask_for
+from submarine_workflows.headless.kernel import (
+    WAIT_FOR_JOBS,
+    HeadlessClient,
+    KernelWaiter,
+    await_optional,
+    end_jobs_code,
+    return_values_code,
+)
+from submarine_workflows.headless.result import RunResult, StopReason, is_successful_exit
 from submarine_workflows.headless.saving import SavingManager
 from submarine_workflows.headless.settings import Settings
-from submarine_workflows.headless.signals import Traps
+from submarine_workflows.headless.signals import SignalRecorder
 
 T = TypeVar("T")
 TIMED_OUT = 124
@@ -55,11 +59,11 @@ class Execution:
         Papermill's execution manager, which contains the document.
     client
         Client without a kernel.
-    traps
+    signals
         Signals of this process.
     environment
         Variables of the kernel besides those of this process.
-    began
+    on_cell_start
         Called with the index of each cell before it starts.
     """
 
@@ -68,82 +72,84 @@ class Execution:
         manager: SavingManager,
         client: HeadlessClient,
         settings: Settings,
-        traps: Traps,
+        signals: SignalRecorder,
         environment: Mapping[str, str],
-        began: Callable[[int], None] | None = None,
+        on_cell_start: Callable[[int], None] | None = None,
     ) -> None:
         self._manager = manager
         self._client = client
         self._settings = settings
-        self._traps = traps
+        self._signals = signals
         self._environment = environment
-        self._began = began
+        self._on_cell_start = on_cell_start
         self._stop = asyncio.Event()
-        self._hurry = asyncio.Event()
-        self._work = Interrupter(client, self._stop, self._hurry)
-        self._ending = Ending()
+        self._immediate = asyncio.Event()
+        self._waiter = KernelWaiter(client, self._stop, self._immediate)
+        self._result = RunResult()
         self._sockets: SocketDirectory | None = None
 
-    def run(self) -> Ending:
+    def run(self) -> RunResult:
         """Run to the end in this thread, or in another one if it has a running event loop."""
-        return in_a_loop(self._run)
+        return run_coroutine(self._run)
 
-    async def _run(self) -> Ending:
+    async def _run(self) -> RunResult:
         loop = asyncio.get_running_loop()
-        self._traps.listener = lambda: _wake(loop, self._signalled)
+        self._signals.listener = lambda: _wake(loop, self._signalled)
         self._signalled()
         limit = self._settings.timeout
         timer = loop.call_later(limit, self._timed_out, limit) if limit is not None else None
-        saver = asyncio.ensure_future(self._manager.output.keep())
+        saver = asyncio.ensure_future(self._manager.output.save_changes())
         try:
             await self._with_kernel()
         finally:
-            self._traps.listener = None
+            self._signals.listener = None
             if timer is not None:
                 timer.cancel()
             saver.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await saver
-        return self._ending
+        return self._result
 
     def _signalled(self) -> None:
-        number = self._traps.received
+        number = self._signals.received
         if number is None:
             return
-        self._end_by(_("The run was stopped by {number}.").format(number=number.name), 128 + number)
-        if self._traps.count > 1:
-            self._hurry.set()
+        self._request_stop(
+            _("The run was stopped by {number}.").format(number=number.name), 128 + number
+        )
+        if self._signals.count > 1:
+            self._immediate.set()
 
     def _timed_out(self, limit: float) -> None:
-        self._end_by(
+        self._request_stop(
             _("The run took longer than {limit}.").format(limit=format_duration(limit)), TIMED_OUT
         )
 
-    def _end_by(self, why: str, exit_code: int) -> None:
-        if self._ending.stop is None:
-            self._ending.stop = Stop(why, exit_code)
+    def _request_stop(self, why: str, exit_code: int) -> None:
+        if self._result.stop is None:
+            self._result.stop = StopReason(why, exit_code)
         self._stop.set()
 
     async def _with_kernel(self) -> None:
         try:
-            started = await self._work.unless_stopped(self._start())
+            started = await self._waiter.unless_stopped(self._start())
             if started:
                 await self._cells()
                 await self._jobs()
         except DeadKernelError as error:
-            self._ending.error = error
+            self._result.error = error
         finally:
-            ending = self._ending
-            self._manager.ended_early = bool(ending.stop or ending.error or ending.unrun)
-            self._ending.tell(self._manager.nb)
+            result = self._result
+            self._manager.ended_early = bool(result.stop or result.error or result.skipped_cells)
+            self._result.add_errors(self._manager.nb)
             await self._shut_down()
 
     async def _start(self) -> bool:
         client = self._client
         if client.km is None:
             client.km = client.create_kernel_manager()
-        told = self._settings.headless().to_environment()
-        environment = {**os.environ, **self._environment, **told}
+        settings = self._settings.headless().to_environment()
+        environment = {**os.environ, **self._environment, **settings}
         client.reset_execution_trackers()
         if is_ipykernel(getattr(client.km, "kernel_spec", None)):
             # Its warnings about connections concern front ends only.
@@ -163,60 +169,66 @@ class Execution:
 
     async def _cells(self) -> None:
         for index, cell in enumerate(self._manager.nb.cells):
-            if self._stop.is_set() or self._ending.error is not None:
+            if self._stop.is_set() or self._result.error is not None:
                 return
-            if self._began is not None:
-                self._began(index)
+            if self._on_cell_start is not None:
+                self._on_cell_start(index)
             self._manager.cell_start(cell, index)
             try:
-                await self._work.interruptible(self._client.async_execute_cell(cell, index))
+                await self._waiter.interruptible(self._client.async_execute_cell(cell, index))
             except (CellExecutionError, CellTimeoutError) as error:
-                if left_by_choice(error):
+                if is_successful_exit(error):
                     rest = self._manager.nb.cells[index + 1 :]
-                    self._ending.unrun = sum(cell.cell_type == "code" for cell in rest)
+                    self._result.skipped_cells = sum(cell.cell_type == "code" for cell in rest)
                     return
-                self._ending.error = error
+                self._result.error = error
                 self._manager.cell_exception(cell, cell_index=index, exception=error)
                 if isinstance(error, CellTimeoutError):
-                    await self._overdue(cell, error)
+                    await self._interrupt_cell(cell, error)
             except DeadKernelError as error:
-                if self._ending.stop is None:
+                if self._result.stop is None:
                     add_error(self._manager.nb, cell, type(error).__name__, str(error), [])
                 mark_failed(self._manager.nb, cell)
                 raise
             finally:
                 self._manager.cell_complete(cell, cell_index=index)
 
-    async def _overdue(self, cell: NotebookNode, error: CellTimeoutError) -> None:
+    async def _interrupt_cell(self, cell: NotebookNode, error: CellTimeoutError) -> None:
         """Interrupt a cell that exceeded its time limit and still runs."""
         add_error(self._manager.nb, cell, type(error).__name__, str(error).split("\n")[0], [])
-        await self._work.interrupt()
+        await self._waiter.interrupt()
 
     async def _jobs(self) -> None:
         """Wait for the jobs of all cells, or end them with the run."""
-        jobs, client = self._ending.jobs, self._client
-        info = await self._work.interruptible(client.ask_about_kernel())
+        jobs, client = self._result.jobs, self._client
+        info = await self._waiter.interruptible(client.language_info_of_kernel())
         self._manager.nb.metadata["language_info"] = info
         if info.get("name") == "python":
-            if not self._stop.is_set() and self._ending.error is None:
-                self._answered(await self._work.interruptible(client.ask(barrier.WAIT, jobs.take)))
-            if not jobs.told and (self._stop.is_set() or self._ending.error is not None):
-                code = barrier.end(self._ending.why())
-                self._answered(await self._work.briefly(client.ask(code, jobs.take)))
-            if jobs.told:
-                await client.linger(_SILENCE, _LONGEST)
+            if not self._stop.is_set() and self._result.error is None:
+                self._check_reply(
+                    await self._waiter.interruptible(client.execute_hidden(WAIT_FOR_JOBS, jobs.add))
+                )
+            if not jobs.received and (self._stop.is_set() or self._result.error is not None):
+                code = end_jobs_code(self._result.cancellation_reason())
+                self._check_reply(
+                    await self._waiter.within_grace_period(client.execute_hidden(code, jobs.add))
+                )
+            if jobs.received:
+                await client.process_late_outputs(_SILENCE, _LONGEST)
             if self._settings.return_names and not self._stop.is_set():
-                question = ask_for(self._settings.return_names)
-                await self._work.interruptible(client.ask(question, self._ending.returned.take))
+                question = return_values_code(self._settings.return_names)
+                await self._waiter.interruptible(
+                    client.execute_hidden(question, self._result.returned.add)
+                )
         client.set_widgets_metadata()
 
-    def _answered(self, reply: dict[str, Any]) -> None:
+    def _check_reply(self, reply: dict[str, Any]) -> None:
         """Record an error if the kernel could not report how its jobs ended."""
-        if reply.get("status") != "ok" and self._ending.error is None:
-            said = f"{reply.get('ename')}: {reply.get('evalue')}"
-            self._ending.error = SubmarineError(
-                _("The kernel did not report how its jobs ended: {said}.").format(
-                    said=printable(said, 300)
+        if reply.get("status") != "ok" and self._result.error is None:
+            error = f"{reply.get('ename')}: {reply.get('evalue')}"
+            self._result.error = SubmarineError(
+                _("The kernel did not report how its jobs ended: {error}.").format(
+                    error=printable(error, 300)
                 ),
                 _("`submarine list` shows them."),
             )
@@ -225,20 +237,20 @@ class Execution:
         client = self._client
         if client.km is None:
             return
-        if self._hurry.is_set():
+        if self._immediate.is_set():
             client.shutdown_kernel = "immediate"
         manager = client.km
         try:
             await asyncio.wait_for(client._async_cleanup_kernel(), _SHUTDOWN)
         except Exception:
             with contextlib.suppress(Exception):
-                await waited(manager.shutdown_kernel(now=True))
+                await await_optional(manager.shutdown_kernel(now=True))
         finally:
             if self._sockets is not None:
                 self._sockets.remove()
 
 
-def in_a_loop(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+def run_coroutine(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run ``work`` in an event loop: in this thread, or in another if a loop is running here."""
     try:
         asyncio.get_running_loop()

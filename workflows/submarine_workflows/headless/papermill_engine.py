@@ -27,7 +27,7 @@ class SubmarineEngine:
             command.
         """
         # cost: papermill loads every engine at its start, before it is complete.
-        from submarine_workflows.headless.engine_run import execute_for_papermill
+        from submarine_workflows.headless.managed_run import execute_for_papermill
 
         return execute_for_papermill(nb, kernel_name, kwargs)
 

@@ -25,8 +25,8 @@ from submarine_jobs.model import format_duration
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
 from submarine_workflows.headless.document import INJECTED, code_cells
-from submarine_workflows.headless.ending import Ending, is_success
-from submarine_workflows.headless.failure_notice import job_log, tell
+from submarine_workflows.headless.failures import job_log, notify_failure
+from submarine_workflows.headless.result import RunResult, is_success
 from submarine_workflows.locations import write_by_rename
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class Report:
         Locations of the notebook and of its output.
     parameters
         Parameters given to the run.
-    hurried
+    stopped
         Returns whether the run was stopped.
     """
 
@@ -79,39 +79,43 @@ class Report:
         source: str,
         target: str,
         notebook: NotebookNode,
-        ending: Ending,
+        result: RunResult,
         seconds: float,
         parameters: Mapping[str, Any] | None = None,
-        hurried: Callable[[], object] = lambda: False,
+        stopped: Callable[[], object] = lambda: False,
     ) -> None:
         self._source = source
         self._target = target
         self._notebook = notebook
-        self._ending = ending
+        self._result = result
         self._seconds = seconds
         self._parameters = parameters
-        self._hurried = hurried
+        self._stopped = stopped
         self._errors = list(_errors(notebook))
 
     def outcome(self, frontend: Frontend, request: NotebookRun) -> Outcome:
         """Print messages, send the notification, and return the result of the command."""
-        problem = self._put_out(request.return_names)
+        problem = self._write_values(request.return_names)
         code = self.exit_code or (JOB_FAILED if problem else SUCCESS)
         reason = self.reason or problem
         if code != SUCCESS:
             for line in [*self._log(), f"{printable(self._source, 200)}: {reason}"]:
                 frontend.say(line)
-            self._tell(frontend, request, reason)
-        elif self._ending.unrun:
-            cells = "cell" if self._ending.unrun == 1 else "cells"
+            self._notify(frontend, request, reason)
+        elif self._result.skipped_cells:
+            cells = "cell" if self._result.skipped_cells == 1 else "cells"
             frontend.say(
                 _(
-                    "{source}: a cell called sys.exit(), so the last {unrun} code {cells} did "
-                    "not run."
-                ).format(source=printable(self._source, 200), unrun=self._ending.unrun, cells=cells)
+                    "{source}: a cell called sys.exit(), so the last {count} code {cells} did not "
+                    "run."
+                ).format(
+                    source=printable(self._source, 200),
+                    count=self._result.skipped_cells,
+                    cells=cells,
+                )
             )
         took = format_duration(max(round(self._seconds), 1))
-        text = f"{printable(self._target, 1000)}    {self._how(code)} {took}"
+        text = f"{printable(self._target, 1000)}    {self._outcome_words(code)} {took}"
         if code != SUCCESS:
             text += f": {reason}"  # the last line of a scheduler's log must contain the failure
         return Outcome(text, value=self._value(code, reason), exit_code=code)
@@ -119,33 +123,33 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0, 1 for a failed cell or job, 3 for an unreachable cluster or location, 124, 128 + n."""
-        if self._ending.stop is not None:
-            return self._ending.stop.exit_code
-        if isinstance(self._ending.error, DeadKernelError):
+        if self._result.stop is not None:
+            return self._result.stop.exit_code
+        if isinstance(self._result.error, DeadKernelError):
             return KERNEL_DIED
         if self._errors:
             return max(_code_of(error.ename) for error in self._errors)
-        if self._ending.error is not None:
+        if self._result.error is not None:
             return JOB_FAILED
-        return SUCCESS if self._ending.unsaved is None else errors.ClusterError.exit_code
+        return SUCCESS if self._result.save_error is None else errors.ClusterError.exit_code
 
     @property
     def reason(self) -> str:
         """Why the run failed, in one or two sentences; empty if it succeeded."""
-        unsaved, failure = self._ending.unsaved, self._failure()
-        if unsaved is None:
+        save_error, failure = self._result.save_error, self._failure()
+        if save_error is None:
             return failure
-        kept = printable(str(unsaved), 1000)
+        kept = printable(str(save_error), 1000)
         return f"{failure.rstrip('.')}. {kept}" if failure else kept
 
     def _failure(self) -> str:
-        ending = self._ending
-        if ending.stop is not None:
-            going = ", ".join(ending.jobs.detached[:5])
-            return ending.stop.why + (
+        result = self._result
+        if result.stop is not None:
+            going = ", ".join(result.jobs.detached[:5])
+            return result.stop.why + (
                 _(" These jobs continue: {going}.").format(going=going) if going else ""
             )
-        if isinstance(ending.error, DeadKernelError):
+        if isinstance(result.error, DeadKernelError):
             return _("The kernel died, possibly because it ran out of memory.")
         if self._errors:
             first = self._errors[0]
@@ -153,12 +157,12 @@ class Report:
             return _("Cell {cell} failed: {what}").format(
                 cell=first.cell, what=printable(" ".join(what.split()), 500)
             )
-        if isinstance(ending.error, CellExecutionError):  # some errors have no output
-            said = " ".join(_COLOURS.sub("", str(ending.error)).split())
+        if isinstance(result.error, CellExecutionError):  # some errors have no output
+            message = " ".join(_COLOURS.sub("", str(result.error)).split())
             return _("A cell failed: ") + (
-                _NOT_LOADED if _UNKNOWN.search(said) else printable(said[-500:], 500)
+                _NOT_LOADED if _UNKNOWN.search(message) else printable(message[-500:], 500)
             )
-        return "" if ending.error is None else printable(str(ending.error), 500)
+        return "" if result.error is None else printable(str(result.error), 500)
 
     def _log(self) -> list[str]:
         """Return the last lines of the first error, for a terminal or log.
@@ -185,16 +189,16 @@ class Report:
                 for error in self._errors
             ],
             "failed_jobs": self._failed_jobs(),
-            "detached_jobs": self._ending.jobs.detached,
-            "returned": self._ending.returned.values,
+            "detached_jobs": self._result.jobs.detached,
+            "returned": self._result.returned.values,
         }
 
     def _failed_jobs(self) -> list[str]:
-        return [printable(str(item.get("job_id", "")), 200) for item in self._ending.jobs.failed]
+        return [printable(str(item.get("job_id", "")), 200) for item in self._result.jobs.failed]
 
-    def _put_out(self, names: tuple[str, ...]) -> str:
+    def _write_values(self, names: tuple[str, ...]) -> str:
         """Write the requested values for a scheduler; return why it failed, or an empty string."""
-        returned, place = self._ending.returned, os.environ.get(OUTPUTS)
+        returned, location = self._result.returned, os.environ.get(OUTPUTS)
         if self.exit_code != SUCCESS or not names:
             return ""
         if returned.missing:
@@ -202,39 +206,39 @@ class Report:
             return _("The notebook has no variable {which} at its end (--return).").format(
                 which=which
             )
-        if returned.unfit:
-            which = ", ".join(printable(name, 60) for name in returned.unfit)
+        if returned.unencodable:
+            which = ", ".join(printable(name, 60) for name in returned.unencodable)
             return _("The value of {which} cannot be encoded as JSON (--return).").format(
                 which=which
             )
-        if not place:
+        if not location:
             return ""
         plain = {name: _plain(value) for name, value in returned.values.items()}
         try:
-            write_by_rename(Path(place), json.dumps(plain, sort_keys=True).encode())
+            write_by_rename(Path(location), json.dumps(plain, sort_keys=True).encode())
         except OSError as error:
-            return _("{outputs} names {place}, which cannot be written: {strerror}.").format(
-                outputs=OUTPUTS, place=place, strerror=error.strerror or error
+            return _("{outputs} names {location}, which cannot be written: {strerror}.").format(
+                outputs=OUTPUTS, location=location, strerror=error.strerror or error
             )
         return ""
 
-    def _tell(self, frontend: Frontend, request: NotebookRun, reason: str) -> None:
-        tell(
+    def _notify(self, frontend: Frontend, request: NotebookRun, reason: str) -> None:
+        notify_failure(
             request,
             frontend,
             reason,
-            state="KILLED" if self._ending.stop is not None else "FAILED",
+            state="KILLED" if self._result.stop is not None else "FAILED",
             output=self._target,
             log=self._log(),
             jobs=self._failed_jobs(),
             parameters=self._parameters,
-            hurried=self._hurried,
+            stopped=self._stopped,
         )
 
-    def _how(self, code: int) -> str:
-        if self._ending.unsaved is not None:
+    def _outcome_words(self, code: int) -> str:
+        if self._result.save_error is not None:
             return _("was not saved there; the run ended after")
-        if self._ending.stop is not None:
+        if self._result.stop is not None:
             return _("ended after")
         return _("executed in") if code == SUCCESS else _("failed after")
 

@@ -1,6 +1,6 @@
 """Execute a notebook for ``submarine run NOTEBOOK.ipynb``.
 
-Found by the core through its entry point. ``engine_run`` executes the notebook.
+Found by the core through its entry point. ``managed_run`` executes the notebook.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from submarine_magics.commands import default_words
 from submarine_runtime.translation import _
 from submarine_workflows.headless.document import (
     add_run_cell,
+    assign_stable_ids,
     inject,
     read_document,
     read_parameters,
     select_cells,
-    steady_ids,
 )
-from submarine_workflows.headless.failure_notice import tell
+from submarine_workflows.headless.failures import notify_failure
 from submarine_workflows.headless.settings import Settings
-from submarine_workflows.headless.signals import Traps
+from submarine_workflows.headless.signals import SignalRecorder
 from submarine_workflows.locations import (
-    HdfsPlace,
-    LocalPlace,
-    Place,
+    HdfsLocation,
+    LocalLocation,
+    Location,
+    find_location,
     is_url,
-    place_of,
     without_password,
 )
-from submarine_workflows.notifications import words_of
+from submarine_workflows.notifications import parse_command
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -58,18 +58,18 @@ def run_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
         If the notebook cannot be read, the output cannot be written, or an option is invalid;
         nothing has run.
     """
-    with Traps() as traps:
-        return _Run(request, frontend, traps).run()
+    with SignalRecorder() as signals:
+        return _Run(request, frontend, signals).run()
 
 
 class _Run:
     """One call of the command."""
 
-    def __init__(self, request: NotebookRun, frontend: Frontend, traps: Traps) -> None:
+    def __init__(self, request: NotebookRun, frontend: Frontend, signals: SignalRecorder) -> None:
         self._request = request
         self._frontend = frontend
-        self._traps = traps
-        self._given: dict[str, Any] = {}
+        self._signals = signals
+        self._parameters: dict[str, Any] = {}
         self._choice = {"profile": request.profile, "backend": request.backend}
 
     def run(self) -> Outcome:
@@ -78,8 +78,13 @@ class _Run:
         try:
             return self._run(settings)
         except SubmarineError as error:
-            output, heard = without_password(self._request.output or ""), self._traps.heard
-            tell(self._request, self._frontend, str(error), output=output, hurried=heard)
+            notify_failure(
+                self._request,
+                self._frontend,
+                str(error),
+                output=without_password(self._request.output or ""),
+                stopped=self._signals.was_signalled,
+            )
             raise
 
     def _run(self, settings: Settings) -> Outcome:
@@ -90,11 +95,11 @@ class _Run:
             # The notebook's process cannot ask whether to trust the project's file.
             with suppress(ConfigError):
                 self._profile()
-        source = place_of(request.notebook, self._profile)
+        source = find_location(request.notebook, self._profile)
         target = self._target(source)
         document = self._document(source)
         kernel = self._kernel(document)
-        document = self._prepared(document, kernel, source, target)
+        document = self._prepare(document, kernel, source, target)
         self._frontend.say(
             _("Executing {url}; the output is {target}.").format(
                 url=printable(source.url, 200), target=_shown(target)
@@ -109,7 +114,7 @@ class _Run:
         """Validate all options, including job options, before the run."""
         request = self._request
         if request.notify is not None:
-            words_of(request.notify)
+            parse_command(request.notify)
         words = default_words(request.job_options, [], "--job")
         parse_run(["job", *words])
         return Settings(
@@ -121,7 +126,7 @@ class _Run:
             return_names=request.return_names,
         )
 
-    def _target(self, source: Place) -> Place:
+    def _target(self, source: Location) -> Location:
         wanted = self._request.output
         name = source.url.rstrip("/").rpartition("/")[2].partition("?")[0]
         stem = name.removesuffix(".ipynb") or "notebook"
@@ -129,31 +134,31 @@ class _Run:
         default = f"{stem}-{moment}.ipynb"
         if wanted is None:
             if source.local is not None:
-                return LocalPlace(source.local.with_name(default))
+                return LocalLocation(source.local.with_name(default))
             if source.url.startswith(_READ_ONLY):
-                return LocalPlace(Path(default))
-            return place_of(f"{source.url.rpartition('/')[0]}/{default}", self._profile)
+                return LocalLocation(Path(default))
+            return find_location(f"{source.url.rpartition('/')[0]}/{default}", self._profile)
         if wanted.endswith("/") or (not is_url(wanted) and Path(wanted).expanduser().is_dir()):
             wanted = f"{wanted.removesuffix('/')}/{name}"
-        target = place_of(wanted, self._profile)
+        target = find_location(wanted, self._profile)
         if _same(source, target):
             raise UsageError(
                 _("The output would overwrite {url}.").format(url=printable(source.url, 200)),
                 _("Give another name with -o."),
             )
-        if isinstance(target, LocalPlace) and WorkflowOrigin.from_environment().run:
+        if isinstance(target, LocalLocation) and WorkflowOrigin.from_environment().run:
             # In a workflow each run may have a new output folder.
-            target.make_folder()
+            target.make_directory()
         return target
 
-    def _document(self, source: Place) -> NotebookNode:
+    def _document(self, source: Location) -> NotebookNode:
         """Return the notebook as papermill loads it, with reproducible cell ids."""
         # cost: papermill (0.5 s); the options are checked before.
         from papermill.iorw import load_notebook_node
 
         document, had_ids = read_document(source)
         notebook: NotebookNode = load_notebook_node(document)
-        steady_ids(notebook, had_ids)
+        assign_stable_ids(notebook, had_ids)
         return notebook
 
     def _kernel(self, document: NotebookNode) -> str:
@@ -167,19 +172,19 @@ class _Run:
         if name not in known:
             raise UsageError(
                 _("There is no kernel named {name!r}.").format(name=printable(str(name), 80)),
-                _way_to(str(name), known),
+                _kernel_hint(str(name), known),
             )
         return str(name)
 
-    def _prepared(
-        self, document: NotebookNode, kernel: str, source: Place, target: Place
+    def _prepare(
+        self, document: NotebookNode, kernel: str, source: Location, target: Location
     ) -> NotebookNode:
         # cost: papermill (0.5 s); the options are checked before.
         from papermill.execute import prepare_notebook_metadata, remove_error_markers
 
         request = self._request
         given = read_parameters(request.parameter_files, request.parameters)
-        self._given = given
+        self._parameters = given
         document.metadata.setdefault("kernelspec", {"name": kernel, "display_name": kernel})
         language = document.metadata.get("language_info", {}).get("name") or "python"
         document = inject(document, given, kernel, language, self._frontend.say)
@@ -197,31 +202,31 @@ class _Run:
         document: NotebookNode,
         kernel: str,
         settings: Settings,
-        source: Place,
-        target: Place,
+        source: Location,
+        target: Location,
     ) -> Outcome:
         # cost: papermill (0.5 s); the options are checked before.
-        from submarine_workflows.headless.engine_run import execute_managed
+        from submarine_workflows.headless.managed_run import execute_managed
         from submarine_workflows.headless.report import Report, mark_errors
 
         started = time.monotonic()
         count = len(document.cells)
 
-        def began(index: int) -> None:
+        def on_cell_start(index: int) -> None:
             text = _("cell {index} of {count}").format(index=index + 1, count=count)
             if self._request.verbose:
                 self._frontend.say(text)
             self._frontend.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
 
         try:
-            ending = execute_managed(
+            result = execute_managed(
                 document,
                 kernel,
                 settings,
                 target,
-                traps=self._traps,
+                signals=self._signals,
                 say=self._frontend.say,
-                began=began,
+                on_cell_start=on_cell_start,
                 finish=mark_errors,
                 cwd=source.local.absolute().parent if source.local is not None else None,
                 environment=self._environment(),
@@ -229,8 +234,16 @@ class _Run:
         finally:
             self._frontend.renew("")
         seconds = time.monotonic() - started
-        told = (source.url, target.url, document, ending, seconds, self._given, self._traps.heard)
-        return Report(*told).outcome(self._frontend, self._request)
+        report = Report(
+            source.url,
+            target.url,
+            document,
+            result,
+            seconds,
+            self._parameters,
+            self._signals.was_signalled,
+        )
+        return report.outcome(self._frontend, self._request)
 
     def _environment(self) -> dict[str, str]:
         """Return variables that select the same cluster for the notebook's jobs."""
@@ -238,11 +251,11 @@ class _Run:
         return {name: value for name, key in names.items() if (value := self._choice[key])}
 
 
-def _shown(target: Place) -> str:
+def _shown(target: Location) -> str:
     return printable(target.url, 200)
 
 
-def _way_to(name: str, known: list[str]) -> str:
+def _kernel_hint(name: str, known: list[str]) -> str:
     """Return a hint how to install or choose a kernel."""
     install = "submarine kernel install --user"
     if not known:
@@ -255,8 +268,8 @@ def _way_to(name: str, known: list[str]) -> str:
     )
 
 
-def _same(source: Place, target: Place) -> bool:
-    if isinstance(source, HdfsPlace) and isinstance(target, HdfsPlace):
+def _same(source: Location, target: Location) -> bool:
+    if isinstance(source, HdfsLocation) and isinstance(target, HdfsLocation):
         return source.identity == target.identity
     if source.local is None or target.local is None:
         return source.url == target.url

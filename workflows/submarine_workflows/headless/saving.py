@@ -25,68 +25,68 @@ from submarine_jobs.config import make_private
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import default_state_dir
 from submarine_runtime.translation import _
-from submarine_workflows.locations import Place, write_by_rename
+from submarine_workflows.locations import Location, write_by_rename
 
 #: Seconds between a change and its save.
-SOON = 1.0
+SAVE_DELAY = 1.0
 #: Maximum share of time spent on saving.
-_SHARE = 0.05
-_TRIES = 3
-_PAUSES = tenacity.wait_exponential(multiplier=1, max=10)
+_MAX_SAVING_SHARE = 0.05
+_MIN_ATTEMPTS = 3
+_RETRY_WAIT = tenacity.wait_exponential(multiplier=1, max=10)
 
 
-class Output:
+class OutputNotebook:
     """Output notebook and its location.
 
     Parameters
     ----------
-    place
+    location
         None: the notebook is not saved while it runs.
     """
 
-    def __init__(self, notebook: Any, place: Place | None) -> None:
+    def __init__(self, notebook: Any, location: Location | None) -> None:
         self.notebook = notebook
-        self.place = place
+        self.location = location
         self._changed = asyncio.Event()
         self._pool = ThreadPoolExecutor(1, "submarine-save")
         self._pending: Future[None] | None = None
-        self._complained = False
+        self._warned = False
 
     def changed(self) -> None:
         """Request a save."""
         self._changed.set()
 
-    def begin(self) -> None:
+    def save_initial(self) -> None:
         """Save before the run, so that an unwritable location is detected early."""
-        if self.place is not None:
-            self.place.write(whole(self.notebook))
+        if self.location is not None:
+            self.location.write(encode_notebook(self.notebook))
 
-    async def keep(self) -> None:
+    async def save_changes(self) -> None:
         """Save after changes, until cancelled."""
-        while self.place is not None:
+        while self.location is not None:
             await self._changed.wait()
-            await asyncio.sleep(SOON)
+            await asyncio.sleep(SAVE_DELAY)
             self._changed.clear()
             started = time.monotonic()
             # Validation costs more than everything else, so it is omitted here.
-            data = whole(self.notebook, nbjson.writes)
-            self._pending = self._pool.submit(self.place.write, data)
+            data = encode_notebook(self.notebook, nbjson.writes)
+            self._pending = self._pool.submit(self.location.write, data)
             try:
                 await asyncio.wrap_future(self._pending)
-                self._complained = False
+                self._warned = False
             except (SubmarineError, OSError) as error:
                 # The next save may succeed; the run continues.
-                if not self._complained:
+                if not self._warned:
                     logger.warning("The output could not be saved yet: %s", error)
-                self._complained = True
-            await asyncio.sleep((time.monotonic() - started) / _SHARE)
+                self._warned = True
+            await asyncio.sleep((time.monotonic() - started) / _MAX_SAVING_SHARE)
 
-    def end(self, hurried: Callable[[], object] = lambda: False) -> None:
-        """Save the final notebook; retry for the patience of the location.
+    def save_final(self, stopped: Callable[[], object] = lambda: False) -> None:
+        """Save the final notebook; retry for the ``retry_seconds`` of the location.
 
         Parameters
         ----------
-        hurried
+        stopped
             Returns whether the run was stopped; then three attempts are sufficient.
 
         Raises
@@ -99,35 +99,35 @@ class Output:
             with contextlib.suppress(SubmarineError, OSError):
                 pending.result()
         self._pool.shutdown(wait=True)
-        if self.place is None:
+        if self.location is None:
             return
-        _save_at_last(self.place, whole(self.notebook), hurried)
+        _save_with_retries(self.location, encode_notebook(self.notebook), stopped)
 
 
-def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> None:
+def _save_with_retries(location: Location, data: bytes, stopped: Callable[[], object]) -> None:
     kept: Path | None = None
 
     def keep(state: tenacity.RetryCallState) -> None:
         nonlocal kept
         if state.attempt_number == 1:
             # Immediately: a stopped process does not wait for the location.
-            kept = _keep_elsewhere(place, data)
+            kept = _keep_elsewhere(location, data)
             error = state.outcome.exception() if state.outcome else None
             logger.warning("The output could not be saved and is tried again: %s", error)
 
     def enough(state: tenacity.RetryCallState) -> bool:
-        late = (state.seconds_since_start or 0.0) >= place.patience
-        return late or (state.attempt_number >= _TRIES and bool(hurried()))
+        late = (state.seconds_since_start or 0.0) >= location.retry_seconds
+        return late or (state.attempt_number >= _MIN_ATTEMPTS and bool(stopped()))
 
     retry = tenacity.Retrying(
         stop=enough,
-        wait=_PAUSES,
+        wait=_RETRY_WAIT,
         retry=tenacity.retry_if_exception_type(SubmarineError),
         after=keep,
         reraise=True,
     )
     try:
-        retry(place.write, data)
+        retry(location.write, data)
     except SubmarineError as error:
         if kept is None:
             raise
@@ -136,15 +136,15 @@ def _save_at_last(place: Place, data: bytes, hurried: Callable[[], object]) -> N
         kept.unlink(missing_ok=True)
 
 
-def whole(notebook: Any, writes: Any = nbformat.writes) -> bytes:
+def encode_notebook(notebook: Any, writes: Any = nbformat.writes) -> bytes:
     """Return the encoded notebook."""
     text: str = writes(notebook)
     return text.encode("utf-8", "replace")
 
 
-def _keep_elsewhere(place: Place, data: bytes) -> Path | None:
+def _keep_elsewhere(location: Location, data: bytes) -> Path | None:
     """Save an output to the state directory; return its path, or None."""
-    name = place.url.rstrip("/").rpartition("/")[2] or "output.ipynb"
+    name = location.url.rstrip("/").rpartition("/")[2] or "output.ipynb"
     moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
     path = default_state_dir() / "unsaved" / f"{moment}-{name[:120]}"
     try:
@@ -156,7 +156,7 @@ def _keep_elsewhere(place: Place, data: bytes) -> Path | None:
 
 
 class SavingManager(NotebookExecutionManager):  # type: ignore[misc]
-    """Papermill's execution manager, with saving by ``Output`` instead of after each cell.
+    """Papermill's execution manager, with saving by ``OutputNotebook`` instead of after each cell.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class SavingManager(NotebookExecutionManager):  # type: ignore[misc]
         Keep cells that did not run ``pending``; papermill marks them as completed.
     """
 
-    def __init__(self, output: Output, *, progress_bar: Any, log_output: bool) -> None:
+    def __init__(self, output: OutputNotebook, *, progress_bar: Any, log_output: bool) -> None:
         self.output = output
         self.ended_early = False
         super().__init__(output.notebook, progress_bar=progress_bar, log_output=log_output)

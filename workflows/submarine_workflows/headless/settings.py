@@ -67,7 +67,7 @@ class Settings:
             )
 
     @property
-    def ended_jobs(self) -> str:
+    def action_for_jobs(self) -> str:
         """Action for the jobs of a stopped run: ``cancel`` or ``detach``."""
         return self.on_interrupt or ("detach" if self.run_id else "cancel")
 
@@ -85,7 +85,7 @@ class Settings:
         """Return the settings for the kernel."""
         return Headless(
             run_id=self.run_id,
-            on_interrupt=self.ended_jobs,
+            on_interrupt=self.action_for_jobs,
             lease=self.lease,
             barrier=True,
             job_options=dict(self.job_options),
@@ -106,23 +106,23 @@ class Settings:
         """
         env = os.environ if environ is None else environ
         found: dict[str, Any] = {}
-        said_by: dict[str, str] = {}
+        names: dict[str, str] = {}
         for item in fields(cls):
             name = "run_timeout" if item.name == "timeout" else item.name
             if keywords.get(name) is not None:
                 found[item.name] = keywords[name]
-                said_by[item.name] = name
+                names[item.name] = name
             keywords.pop(name, None)
         for name in ("run_id", "on_interrupt", "lease", "timeout"):
             variable = PREFIX + name.removeprefix("run_").upper()
             if name not in found and env.get(variable):
                 found[name] = env[variable]
-                said_by[name] = variable
+                names[name] = variable
         for name in ("lease", "timeout"):
             if isinstance(found.get(name), str):
                 try:
                     found[name] = parse_duration(found[name])
                 except UsageError as error:
-                    said = f"{said_by[name]}: {error.message}"
-                    raise UsageError(said, error.fix) from None
+                    message = f"{names[name]}: {error.message}"
+                    raise UsageError(message, error.fix) from None
         return cls(**found)

@@ -14,7 +14,7 @@ from typing import Any, Self
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
-class Traps:
+class SignalRecorder:
     """Context in which signals are recorded and reported.
 
     Attributes
@@ -31,29 +31,29 @@ class Traps:
         self.received: signal.Signals | None = None
         self.count = 0
         self.listener: Callable[[], None] | None = None
-        self._before: dict[signal.Signals, Any] = {}
+        self._previous_handlers: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                before = signal.getsignal(number)
+                previous = signal.getsignal(number)
                 # Signals ignored by nohup or a shell's & stay ignored.
-                if before is not signal.SIG_IGN or number is signal.SIGTERM:
-                    self._before[number] = before
-                    signal.signal(number, self._trap)
+                if previous is not signal.SIG_IGN or number is signal.SIGTERM:
+                    self._previous_handlers[number] = previous
+                    signal.signal(number, self._record)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.listener = None
-        for number, before in self._before.items():
-            signal.signal(number, before if before is not None else signal.SIG_DFL)
-        self._before.clear()
+        for number, previous in self._previous_handlers.items():
+            signal.signal(number, previous if previous is not None else signal.SIG_DFL)
+        self._previous_handlers.clear()
 
-    def heard(self) -> bool:
+    def was_signalled(self) -> bool:
         """Return whether a signal was received."""
         return self.received is not None
 
-    def _trap(self, number: int, _frame: FrameType | None) -> None:
+    def _record(self, number: int, _frame: FrameType | None) -> None:
         self.received = self.received or signal.Signals(number)
         self.count += 1
         if self.listener is not None:

@@ -12,10 +12,10 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 from submarine_workflows.model import (
+    ExecutionSettings,
     Kind,
     Node,
     Problem,
-    Setting,
     Workflow,
     WorkflowError,
     commands_of,
@@ -34,7 +34,7 @@ def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
     ]
 
 
-def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
+def check_here(workflow: Workflow, settings: ExecutionSettings, base: Path | None) -> None:
     """Check that this machine can run the workflow.
 
     Parameters
@@ -56,11 +56,11 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
         )
     for flows, node in workflow.walk():
         try:
-            commands_of(workflow, node, flows, setting)
+            commands_of(workflow, node, flows, settings)
         except UsageError as exc:
             problems.append(Problem(node.line, str(exc), workflow.file))
             continue
-        name = _notebook(workflow, node, setting)
+        name = _notebook(workflow, node, settings)
         if base is not None and name and not (base / name).is_file():
             sentence = _("`{node}` runs {name}, which does not exist in {base}.").format(
                 node=node.name, name=name, base=base
@@ -70,11 +70,11 @@ def check_here(workflow: Workflow, setting: Setting, base: Path | None) -> None:
         raise WorkflowError(problems)
 
 
-def _notebook(workflow: Workflow, node: Node, setting: Setting) -> str:
+def _notebook(workflow: Workflow, node: Node, settings: ExecutionSettings) -> str:
     """Return the notebook of a node if it is a path that is already known."""
     name = node.notebook
     if node.kind is Kind.CELLS:
-        name = setting.notebook or workflow.notebook
+        name = settings.notebook or workflow.notebook
     return name if _is_path(name) else ""
 
 
@@ -113,11 +113,11 @@ def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str])
             )
     found = set(without)
     if only:
-        kept = {path for path in paths if any(_about(path, name) for name in only)}
-        found |= set(paths) - kept
+        selected = {path for path in paths if any(_concerns(path, name) for name in only)}
+        found |= set(paths) - selected
     return frozenset(found)
 
 
-def _about(path: str, name: str) -> bool:
+def _concerns(path: str, name: str) -> bool:
     """Return whether ``path`` is ``name``, inside it, or a flow that contains it."""
     return path == name or path.startswith(f"{name}:") or name.startswith(f"{path}:")

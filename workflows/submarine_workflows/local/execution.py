@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_runtime.translation import _
-from submarine_workflows.local.keeper import GRACE, Keeper
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.parameters import flow_parameters
-from submarine_workflows.local.preparation import Preparer
+from submarine_workflows.local.preparation import NodePreparer
+from submarine_workflows.local.process_guard import GRACE, ProcessGuard
 from submarine_workflows.local.progress import Progress
 from submarine_workflows.local.runner import Predecessor, Runner
 from submarine_workflows.model import Workflow, file_name, write_workflow, zone_of
@@ -35,7 +35,7 @@ from submarine_workflows.runs import (
     Runs,
     RunView,
     Status,
-    held,
+    hold,
     view_of,
 )
 
@@ -66,7 +66,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Ended:
+class WorkflowResult:
     """Result of a run; ``failures`` contains a sentence for each failed node."""
 
     view: RunView
@@ -74,7 +74,9 @@ class Ended:
     failures: dict[str, str]
 
 
-def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: bool) -> Ended:
+def start(
+    source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: bool
+) -> WorkflowResult:
     """Run a workflow from the beginning.
 
     Raises
@@ -84,7 +86,7 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
     """
     name = source.workflow.name
     with ExitStack() as stack:
-        with _entry(runs, name):
+        with _exclusive_start(runs, name):
             alive = [run for run in runs.of(name) if run.alive]
             if alive and options.concurrent is Concurrent.SKIP:
                 raise RefusedError(
@@ -106,10 +108,10 @@ def start(source: Source, options: RunOptions, runs: Runs, say: Say, scheduled: 
         if source.archive is not None:
             source = replace(source, base=unpack(source.archive, run.path / "project"))
         say(f"{run.run}: {run.path}")
-        return _go(source, options, run, say, stack, None, earlier, scheduled)
+        return _execute(source, options, run, say, stack, None, earlier, scheduled)
 
 
-def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say) -> Ended:
+def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say) -> WorkflowResult:
     """Run the nodes that have not succeeded in an earlier attempt of this run.
 
     Parameters
@@ -138,10 +140,10 @@ def resume(run: RunFolder, source: Source | None, options: RunOptions, say: Say)
         stood = Status.EXECUTION_STOPPED if lost else view.status
         say(_("{run}: resuming, it was {stood}.").format(run=run.run, stood=stood))
         run.cancel.unlink(missing_ok=True)
-        return _go(source, _kept(view, options), run, say, stack, view, None, False)
+        return _execute(source, _resumed_options(view, options), run, say, stack, view, None, False)
 
 
-def _kept(view: RunView, options: RunOptions) -> RunOptions:
+def _resumed_options(view: RunView, options: RunOptions) -> RunOptions:
     def text(name: str) -> str:
         value = view.options.get(name, "")
         return value if isinstance(value, str) else ""
@@ -159,11 +161,11 @@ def _kept(view: RunView, options: RunOptions) -> RunOptions:
 
 
 @contextmanager
-def _entry(runs: Runs, name: str) -> Iterator[None]:
+def _exclusive_start(runs: Runs, name: str) -> Iterator[None]:
     """Serialize the check for active runs and the creation of a run."""
     folder = runs.folder / ".starting"
     make_private(folder)
-    with held(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
+    with hold(Lock(folder / f"{file_name(name)}.lock"), 30.0) as got:
         if not got:
             raise RefusedError(
                 _("Another run of {name} is being started; try again.").format(name=name)
@@ -173,7 +175,7 @@ def _entry(runs: Runs, name: str) -> Iterator[None]:
 
 def _hold(run: RunFolder, stack: ExitStack) -> None:
     lock = Lock(run.runner_lock)
-    if not lock.take():
+    if not lock.acquire():
         raise RefusedError(
             _("{run} is running.").format(run=run.run),
             _("`submarine workflow status {run}` shows its state.").format(run=run.run),
@@ -181,7 +183,7 @@ def _hold(run: RunFolder, stack: ExitStack) -> None:
     stack.callback(lock.release)
 
 
-def _go(
+def _execute(
     source: Source,
     options: RunOptions,
     run: RunFolder,
@@ -190,14 +192,14 @@ def _go(
     before: RunView | None,
     earlier: Predecessor | None,
     scheduled: bool,
-) -> Ended:
-    keeper = _keeper(run, stack, say)
+) -> WorkflowResult:
+    guard = _guard(run, stack, say)
     workflow = source.workflow
     began = before.started if before and before.started else time.time()
     execution = before.execution if before and before.execution else int(began * 1000)
     zone = zone_of(workflow)
     common = flow_parameters(
-        workflow.name, execution, datetime.fromtimestamp(began, zone), present_user()
+        workflow.name, execution, datetime.fromtimestamp(began, zone), user_name()
     )
     action = options.failure_action or FailureAction.declared(workflow.config)
     progress = Progress(workflow, action, options.disabled)
@@ -217,56 +219,56 @@ def _go(
         execid=execution,
         pid=os.getpid(),
         host=socket.gethostname(),
-        user=present_user(),
+        user=user_name(),
         file=source.file,
         parameters=dict(options.parameters),
         options={**options.to_json(), "base": str(source.base), "scheduled": scheduled},
     )
-    preparer = Preparer(workflow, run, source.base, options, common)
-    runner = Runner(progress, preparer, journal, keeper, attempts, say, earlier)
+    preparer = NodePreparer(workflow, run, source.base, options, common)
+    runner = Runner(progress, preparer, journal, guard, attempts, say, earlier)
     status = runner.run()
     reason = reason_of(status, runner)
     journal.add("end", status=str(status), reason=reason)
     journal.close()
     code = runner.exit_code or (0 if status is Status.SUCCEEDED else 1)
-    return Ended(view_of(run, journal.unwritten()), code, runner.failures)
+    return WorkflowResult(view_of(run, journal.unwritten()), code, runner.failures)
 
 
-def _keeper(run: RunFolder, stack: ExitStack, say: Say) -> Keeper:
-    """Start the keeper shell, after the one of an earlier attempt has ended its processes."""
-    lock = Lock(run.keeper_lock)
-    if not lock.take(0.0):
+def _guard(run: RunFolder, stack: ExitStack, say: Say) -> ProcessGuard:
+    """Start the guard process, after that of an earlier attempt has ended its processes."""
+    lock = Lock(run.guard_lock)
+    if not lock.acquire(0.0):
         say(_("Stopping processes of the previous attempt …"))
-        if not lock.take(GRACE + 30.0):
+        if not lock.acquire(GRACE + 30.0):
             raise RefusedError(
                 _("Processes of the previous attempt of {run} are still running.").format(
                     run=run.run
                 )
             )
     try:
-        keeper = Keeper(lock.file)
+        guard = ProcessGuard(lock.file)
     finally:
         lock.release()  # now held by the shell
 
-    def let_go(kind: type[BaseException] | None, *_unused: object) -> None:
+    def release(kind: type[BaseException] | None, *_unused: object) -> None:
         # After an unexpected error nodes may still run: the shell ends them.
-        keeper.release(done=kind is None)
+        guard.release(done=kind is None)
 
-    stack.push(let_go)
-    return keeper
+    stack.push(release)
+    return guard
 
 
 def reason_of(status: Status, runner: Runner) -> str:
     """Return why a run did not succeed; empty if it did."""
     if status is Status.SUCCEEDED:
         return ""
-    told = [f"`{path}`: {why}" for path, why in list(runner.failures.items())[:10]]
+    texts = [f"`{path}`: {why}" for path, why in list(runner.failures.items())[:10]]
     if runner.stopped:
-        told.insert(0, runner.stopped)
-    return " ".join(told) or _("The condition of one of its last nodes did not hold.")
+        texts.insert(0, runner.stopped)
+    return " ".join(texts) or _("The condition of one of its last nodes did not hold.")
 
 
-def present_user() -> str:
+def user_name() -> str:
     """Return the name of the current user on this machine."""
     with suppress(KeyError):
         return pwd.getpwuid(os.getuid()).pw_name

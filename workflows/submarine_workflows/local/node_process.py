@@ -21,8 +21,8 @@ from pathlib import Path
 
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
-from submarine_workflows.local.keeper import GRACE, Keeper
-from submarine_workflows.model import data_waited_for, is_notebook
+from submarine_workflows.local.process_guard import GRACE, ProcessGuard
+from submarine_workflows.model import awaited_url, is_notebook
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds for processes that a command leaves in its group.
@@ -35,8 +35,8 @@ _FAILURE = re.compile(r" {4}(?:failed after|ended after|was not saved there)[^:]
 
 
 @dataclass(frozen=True)
-class Work:
-    """Work of one attempt.
+class NodeWork:
+    """Commands of one attempt of a node, with their directory, environment and log.
 
     Attributes
     ----------
@@ -53,8 +53,8 @@ class Work:
 
 
 @dataclass(frozen=True)
-class End:
-    """End of an attempt: exit code as in shells, and a sentence if it failed."""
+class AttemptResult:
+    """Result of an attempt: exit code as in shells, and a sentence if it failed."""
 
     code: int
     reason: str = ""
@@ -65,9 +65,9 @@ class End:
 class NodeProcess:
     """One attempt, in its own thread."""
 
-    work: Work
-    keeper: Keeper
-    ended: Callable[[End], None]
+    work: NodeWork
+    guard: ProcessGuard
+    ended: Callable[[AttemptResult], None]
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _process: subprocess.Popen[bytes] | None = None
     _stopped: bool = False
@@ -98,11 +98,11 @@ class NodeProcess:
         try:
             end = self._all()
         except OSError as exc:
-            end = End(
+            end = AttemptResult(
                 126, _("It cannot be started: {strerror}.").format(strerror=exc.strerror or exc)
             )
         except Exception as exc:  # the end must be reported in any case
-            end = End(
+            end = AttemptResult(
                 126,
                 _("It cannot be started: {name}: {error}.").format(
                     name=type(exc).__name__, error=exc
@@ -110,9 +110,9 @@ class NodeProcess:
             )
         self.ended(end)
 
-    def _all(self) -> End:
+    def _all(self) -> AttemptResult:
         if not self.work.folder.is_dir():
-            return End(
+            return AttemptResult(
                 126,
                 _("Its working directory {folder} does not exist.").format(folder=self.work.folder),
             )
@@ -122,7 +122,7 @@ class NodeProcess:
                 began, whole = time.monotonic(), log.tell()
                 code = self._one(words, log)
                 if code is None:
-                    return End(143, _("It was stopped."), stopped=True)
+                    return AttemptResult(143, _("It was stopped."), stopped=True)
                 _say(
                     log,
                     _("(code {code} after {monotonic:.1f} s)").format(
@@ -130,13 +130,17 @@ class NodeProcess:
                     ),
                 )
                 if self._stopped:
-                    return End(code or 143, _("It was stopped."), stopped=True)
+                    return AttemptResult(code or 143, _("It was stopped."), stopped=True)
                 if code:
-                    late = data_waited_for(words) if code == _LATE else ""
-                    said = _("{late} did not appear in time.").format(late=late) if late else ""
+                    late = awaited_url(words) if code == _LATE else ""
+                    timeout_reason = (
+                        _("{late} did not appear in time.").format(late=late) if late else ""
+                    )
                     last = _notebook_failure(self.work.log, whole) if is_notebook(words) else ""
-                    return End(code, said or _reason(code, number, len(self.work.commands), last))
-        return End(0)
+                    return AttemptResult(
+                        code, timeout_reason or _reason(code, number, len(self.work.commands), last)
+                    )
+        return AttemptResult(0)
 
     def _one(self, words: Sequence[str], log: FileIO) -> int | None:
         """Return the exit code of one command; None if the attempt was stopped before."""
@@ -157,7 +161,7 @@ class NodeProcess:
                     start_new_session=True,
                 )
             try:
-                self.keeper.add(process.pid)
+                self.guard.add(process.pid)
                 os.write(writer, b"g")
             except OSError:
                 _signal(process.pid, signal.SIGKILL)
@@ -176,7 +180,7 @@ class NodeProcess:
         _signal(process.pid, signal.SIGTERM)
         with self._lock:
             self._process = None
-        self.keeper.remove(process.pid)
+        self.guard.remove(process.pid)
         process.wait()
         deadline = time.monotonic() + _LEFT_OVER
         while _signal(process.pid, 0):
@@ -208,7 +212,7 @@ def _notebook_failure(log: Path, since: int) -> str:
             lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
-    found = next((said for line in reversed(lines) if (said := _FAILURE.search(line))), None)
+    found = next((match for line in reversed(lines) if (match := _FAILURE.search(line))), None)
     return printable(found[1], 500) if found else ""
 
 

@@ -16,7 +16,7 @@ from submarine_runtime.translation import _
 from submarine_workflows.local.progress import Step
 
 _PARAMETER = re.compile(r"\$\{([a-zA-Z_.0-9]+)\}")
-_DEEPEST = 50
+_MAX_DEPTH = 50
 _LONGEST = 1 << 17
 
 
@@ -82,14 +82,14 @@ def properties_for(
     return found
 
 
-def filler(properties: Mapping[str, str]) -> Callable[[str], str]:
+def parameter_filler(properties: Mapping[str, str]) -> Callable[[str], str]:
     """Return a function that replaces each ``${name}``, or raises UsageError if it has no value."""
     known: dict[str, str] = {}
 
     def fill(text: str, seen: tuple[str, ...] = ()) -> str:
         def one(match: re.Match[str]) -> str:
             name = match.group(1)
-            if name in seen or len(seen) > _DEEPEST:
+            if name in seen or len(seen) > _MAX_DEPTH:
                 circle = " -> ".join((*seen, name)[:10])
                 raise UsageError(
                     _("The parameter ${{{name}}} refers to itself: {circle}.").format(
@@ -134,10 +134,10 @@ def as_properties(values: Mapping[str, str]) -> str:
 def _escaped(text: str, *, key: bool = False) -> str:
     plain = {"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f"}
     found = []
-    for place, char in enumerate(text):
+    for position, char in enumerate(text):
         if char in plain:
             found.append(plain[char])
-        elif (char == " " and (key or place == 0)) or (key and char in "=:#!"):
+        elif (char == " " and (key or position == 0)) or (key and char in "=:#!"):
             found.append(f"\\{char}")
         elif " " <= char <= "~":
             found.append(char)

@@ -14,11 +14,17 @@ from pathlib import Path
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import HEADLESS_VARIABLE, WorkflowOrigin
 from submarine_runtime.translation import _
-from submarine_workflows.local.node_process import Work
+from submarine_workflows.local.node_process import NodeWork
 from submarine_workflows.local.options import RunOptions
-from submarine_workflows.local.parameters import as_properties, filler, properties_for
+from submarine_workflows.local.parameters import as_properties, parameter_filler, properties_for
 from submarine_workflows.local.progress import Step
-from submarine_workflows.model import Setting, Workflow, commands_of, environment_of, number_problem
+from submarine_workflows.model import (
+    ExecutionSettings,
+    Workflow,
+    commands_of,
+    environment_of,
+    number_problem,
+)
 from submarine_workflows.runs import RunFolder
 
 _MAX_OUTPUT = 1 << 20
@@ -30,10 +36,10 @@ PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedNode:
     """Work of a node, and its properties for failures."""
 
-    work: Work
+    work: NodeWork
     retries: int = 0
     backoff: float = 0.0
     exponential: bool = False
@@ -41,7 +47,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Preparer:
+class NodePreparer:
     """Prepares the nodes of one run.
 
     Attributes
@@ -59,7 +65,7 @@ class Preparer:
     common: Mapping[str, str]
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def prepare(self, step: Step, attempt: int) -> Prepared:
+    def prepare(self, step: Step, attempt: int) -> PreparedNode:
         """Return the work of a node that starts now.
 
         Raises
@@ -69,13 +75,13 @@ class Preparer:
         """
         raw = properties_for(step, self.common, self.workflow.config, self.options.parameters)
         raw["azkaban.job.attempt"] = str(attempt)
-        fill = filler(raw)
-        commands = commands_of(self.workflow, step.node, step.flows, self.setting(), fill)
+        fill = parameter_filler(raw)
+        commands = commands_of(self.workflow, step.node, step.flows, self.settings(), fill)
         folder = self.base / fill(raw.get("working.dir", ""))
         environ = {name: fill(value) for name, value in environment_of(raw).items()}
         files = self._files(step, raw, fill)
-        return Prepared(
-            Work(
+        return PreparedNode(
+            NodeWork(
                 commands,
                 {**self._environ(), **self._origin(step), **environ, **files},
                 folder,
@@ -87,9 +93,9 @@ class Preparer:
             _flag(raw, "job.succeed.on.failure", fill),
         )
 
-    def setting(self) -> Setting:
+    def settings(self) -> ExecutionSettings:
         """Return the properties of this machine for commands of nodes."""
-        return Setting(
+        return ExecutionSettings(
             run=self.run.run,
             outputs=self.options.outputs or str(self.run.notebooks),
             notebook=self.options.notebook,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from submarine_workflows.model import (
     DEFAULT,
     Condition,
-    Facts,
+    ConditionInputs,
     Kind,
     Node,
     Workflow,
@@ -209,7 +209,7 @@ class Progress:
         if self._is_disabled(step):
             return Status.SKIPPED
         neighbours = step.parent.inner if step.parent is not None else {}
-        facts = Facts(
+        facts = ConditionInputs(
             [other.status.good for other in done],
             {name: other.outputs for name, other in neighbours.items() if other.outputs},
         )

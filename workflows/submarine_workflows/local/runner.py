@@ -18,10 +18,10 @@ from typing import Any
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import duration
 from submarine_runtime.translation import _, ngettext
-from submarine_workflows.local.keeper import Keeper
 from submarine_workflows.local.log_limit import LogLimit
-from submarine_workflows.local.node_process import End, NodeProcess
-from submarine_workflows.local.preparation import Prepared, Preparer, read_outputs
+from submarine_workflows.local.node_process import AttemptResult, NodeProcess
+from submarine_workflows.local.preparation import NodePreparer, PreparedNode, read_outputs
+from submarine_workflows.local.process_guard import ProcessGuard
 from submarine_workflows.local.progress import ROOT, Progress, Step
 from submarine_workflows.runs import Journal, RunFolder, Status, view_of
 
@@ -34,22 +34,22 @@ TIMED_OUT = 124
 
 
 @contextmanager
-def heeding(hear: Callable[[int], None]) -> Iterator[None]:
-    """Call ``hear`` from the signal handler; no effect outside the main thread."""
+def on_signals(handler: Callable[[int], None]) -> Iterator[None]:
+    """Call ``handler`` from the signal handler; no effect outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[signal.Signals, Any] = {}
+    previous: dict[signal.Signals, Any] = {}
     try:
         for number in _SIGNALS:
             # Ignored signals stay ignored, as for nohup.
             if signal.getsignal(number) is not signal.SIG_IGN:
-                before[number] = signal.signal(number, lambda which, frame: hear(which))
+                previous[number] = signal.signal(number, lambda which, frame: handler(which))
         yield
     finally:
-        for number, handler in before.items():
+        for number, old_handler in previous.items():
             with suppress(TypeError, ValueError):
-                signal.signal(number, handler)
+                signal.signal(number, old_handler)
 
 
 class Predecessor:
@@ -61,15 +61,15 @@ class Predecessor:
         self._read = float("-inf")
         self._open: dict[str, Status] = {}
 
-    def holds_up(self, path: str) -> bool:
+    def must_wait_for(self, path: str) -> bool:
         """Return whether its node of that path has not ended."""
         now = time.monotonic()
         if now - self._read > _PREVIOUS_RUN_INTERVAL:
             self._read = now
-            self._open = self._look()
+            self._open = self._statuses()
         return path in self._open
 
-    def _look(self) -> dict[str, Status]:
+    def _statuses(self) -> dict[str, Status]:
         try:
             view = view_of(self._folder)
         except UsageError:  # its files were deleted: nothing runs
@@ -80,16 +80,16 @@ class Predecessor:
 
 
 @dataclass
-class _Running:
+class _RunningNode:
     process: NodeProcess
-    prepared: Prepared
+    prepared: PreparedNode
     attempt: int
     log: LogLimit
     since: float = field(default_factory=time.monotonic)
 
 
 @dataclass(order=True)
-class _Waiting:
+class _WaitingNode:
     """A node that may start when its delay has passed and fewer than the maximum run."""
 
     ready: float
@@ -116,9 +116,9 @@ class Runner:
     def __init__(
         self,
         progress: Progress,
-        preparer: Preparer,
+        preparer: NodePreparer,
         journal: Journal,
-        keeper: Keeper,
+        guard: ProcessGuard,
         attempts: dict[str, int],
         say: Callable[[str], None],
         earlier: Predecessor | None = None,
@@ -126,13 +126,13 @@ class Runner:
         self._progress = progress
         self._preparer = preparer
         self._journal = journal
-        self._keeper = keeper
+        self._guard = guard
         self._attempts = attempts
         self._say = say
         self._earlier = earlier
         self._events: queue.SimpleQueue[tuple[str, Any]] = queue.SimpleQueue()
-        self._waiting: list[_Waiting] = []
-        self._running: dict[str, _Running] = {}
+        self._waiting: list[_WaitingNode] = []
+        self._running: dict[str, _RunningNode] = {}
         self._order = 0
         self._hard = False
         self._facts: dict[str, Any] = {}
@@ -147,12 +147,12 @@ class Runner:
         """Run until all nodes have ended; return the status of the flow."""
         limit = self._preparer.options.timeout
         deadline = time.monotonic() + limit if limit is not None else None
-        with heeding(lambda number: self._events.put(("signal", number))):
+        with on_signals(lambda number: self._events.put(("signal", number))):
             self._enqueue(self._progress.advance())
             while not self._progress.root.status.ended:
-                self._start_some()
+                self._start_due()
                 try:
-                    self._take(*self._next(deadline))
+                    self._handle(*self._next(deadline))
                 except KeyboardInterrupt:  # in a notebook, where no handler can be set
                     self._on_signal(signal.SIGINT)
         return self._progress.root.status
@@ -172,7 +172,7 @@ class Runner:
         if deadline is not None and now >= deadline and not self._progress.killed:
             return "timeout", None
         wait = _INTERVAL
-        if self._waiting and self._has_room():
+        if self._waiting and self._has_capacity():
             wait = min(wait, max(0.0, self._waiting[0].ready - now) or 0.05)
         if deadline is not None:
             wait = min(wait, max(deadline - now, 0.05))
@@ -181,7 +181,7 @@ class Runner:
         except queue.Empty:
             return "look", None
 
-    def _take(self, kind: str, what: Any) -> None:
+    def _handle(self, kind: str, what: Any) -> None:
         for running in self._running.values():
             running.log.check()
         if kind == "ended":
@@ -199,30 +199,30 @@ class Runner:
             self._end_all()
         self._enqueue(self._progress.advance())
 
-    def _has_room(self) -> bool:
+    def _has_capacity(self) -> bool:
         return len(self._running) < self._preparer.options.max_parallel
 
     def _enqueue(self, steps: list[Step], delay: float = 0.0, tries: int = 0) -> None:
         for step in steps:
             self._order += 1
             ready = time.monotonic() + delay
-            heapq.heappush(self._waiting, _Waiting(ready, self._order, step, tries))
+            heapq.heappush(self._waiting, _WaitingNode(ready, self._order, step, tries))
 
-    def _start_some(self) -> None:
+    def _start_due(self) -> None:
         """Start due nodes in order; nodes delayed by an earlier run let others start first."""
-        held: list[_Waiting] = []
+        hold: list[_WaitingNode] = []
         now = time.monotonic()
-        while self._waiting and self._has_room() and self._waiting[0].ready <= now:
+        while self._waiting and self._has_capacity() and self._waiting[0].ready <= now:
             waiting = heapq.heappop(self._waiting)
-            if self._earlier is not None and self._earlier.holds_up(waiting.step.path):
-                held.append(waiting)
+            if self._earlier is not None and self._earlier.must_wait_for(waiting.step.path):
+                hold.append(waiting)
                 continue
             self._start(waiting)
-        for waiting in held:
+        for waiting in hold:
             waiting.ready = now + _INTERVAL
             heapq.heappush(self._waiting, waiting)
 
-    def _start(self, waiting: _Waiting) -> None:
+    def _start(self, waiting: _WaitingNode) -> None:
         step = waiting.step
         attempt = self._attempts.get(step.path, 0)
         self._attempts[step.path] = attempt + 1
@@ -233,16 +233,18 @@ class Runner:
             prepared = self._preparer.prepare(step, attempt)
         except UsageError as exc:
             self._say(f"{step.path}: {Status.FAILED}. {exc}")
-            self._finish(step, Status.FAILED, End(2, str(exc)), {})
+            self._finish(step, Status.FAILED, AttemptResult(2, str(exc)), {})
             return
         order = (step, waiting.tries)
         process = NodeProcess(
-            prepared.work, self._keeper, lambda end: self._events.put(("ended", (*order, end)))
+            prepared.work, self._guard, lambda end: self._events.put(("ended", (*order, end)))
         )
-        self._running[step.path] = _Running(process, prepared, attempt, LogLimit(prepared.work.log))
+        self._running[step.path] = _RunningNode(
+            process, prepared, attempt, LogLimit(prepared.work.log)
+        )
         process.start()
 
-    def _on_end(self, step: Step, tries: int, end: End) -> None:
+    def _on_end(self, step: Step, tries: int, end: AttemptResult) -> None:
         running = self._running.pop(step.path)
         prepared = running.prepared
         outputs = read_outputs(self._preparer.run.output(step.path))
@@ -278,7 +280,9 @@ class Runner:
         )
         self._finish(step, status, end, outputs)
 
-    def _finish(self, step: Step, status: Status, end: End, outputs: dict[str, str]) -> None:
+    def _finish(
+        self, step: Step, status: Status, end: AttemptResult, outputs: dict[str, str]
+    ) -> None:
         if status is Status.FAILED:
             self.failures[step.path] = end.reason
         self._facts = {"code": end.code, "reason": end.reason, "outputs": outputs}

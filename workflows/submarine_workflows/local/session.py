@@ -17,11 +17,11 @@ from submarine_runtime.translation import _
 from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.local import execution as starting
 from submarine_workflows.local.checks import check_here, disabled_by
-from submarine_workflows.local.execution import Ended, Source
+from submarine_workflows.local.execution import Source, WorkflowResult
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.preparation import PROGRAM
 from submarine_workflows.model import (
-    Setting,
+    ExecutionSettings,
     Workflow,
     WorkflowError,
     check,
@@ -33,12 +33,12 @@ from submarine_workflows.notifications import Notice, notify
 from submarine_workflows.runs import (
     Runs,
     Status,
+    find_missed_runs,
     head_of,
     html_of,
     log_of,
     log_tail,
-    missed,
-    missed_sentence,
+    missed_runs_sentence,
     scheduled_starts,
     view_of,
 )
@@ -101,16 +101,16 @@ class LocalSession:
         now: Now,
     ) -> Outcome:
         """Run a workflow that has already been read."""
-        options = self._checked(source, only, without)
+        options = self._check(source, only, without)
         if scheduled:
-            self._tell_missed(source.workflow, now())
+            self._report_missed_runs(source.workflow, now())
         try:
             ended = starting.start(source, options, self._runs, self._say, scheduled)
         except RefusedError as exc:
             if scheduled:
                 self._notify(Notice("SKIPPED", str(exc), workflow=source.workflow.name))
             raise
-        return self._told(ended, now)
+        return self._outcome(ended, now)
 
     def resume(
         self,
@@ -134,16 +134,16 @@ class LocalSession:
             source = replace(source, base=run.path / "project", archive=None)
         workflow = source.workflow if source is not None else view.workflow
         found = source or Source(workflow, Path(str(view.options.get("base", "."))), view.source)
-        options = self._checked(found, only, without, view.options.get("notebook"))
-        return self._told(starting.resume(run, source, options, self._say), now)
+        options = self._check(found, only, without, view.options.get("notebook"))
+        return self._outcome(starting.resume(run, source, options, self._say), now)
 
     def dry_run(self, path: Path | None, only: Sequence[str], without: Sequence[str]) -> Outcome:
         """Return the commands of every node with the known parameters, without running them."""
         if path is None:
             raise UsageError(_("--dry-run requires the file of a workflow."))
         source = source_of(path, self._options.parameters)
-        options = self._checked(source, only, without)
-        setting = Setting(
+        options = self._check(source, only, without)
+        settings = ExecutionSettings(
             notebook=options.notebook,
             outputs=options.outputs,
             on_interrupt=options.on_interrupt,
@@ -152,13 +152,13 @@ class LocalSession:
         for flows, node in source.workflow.walk():
             where = path_of(node, flows)
             skipped = where in options.disabled
-            commands = commands_of(source.workflow, node, flows, setting)
+            commands = commands_of(source.workflow, node, flows, settings)
             value.append({"node": where, "skipped": skipped, "commands": commands})
             lines.append(_("{where}: skipped").format(where=where) if skipped else f"{where}:")
             lines += [f"  {shlex.join(words)}" for words in commands if not skipped]
         return Outcome("\n".join(lines), value=value)
 
-    def _checked(
+    def _check(
         self,
         source: Source,
         only: Sequence[str],
@@ -166,12 +166,12 @@ class LocalSession:
         notebook: object = "",
     ) -> RunOptions:
         written = self._options.notebook or (notebook if isinstance(notebook, str) else "")
-        setting = Setting(notebook=written, program=PROGRAM)
+        settings = ExecutionSettings(notebook=written, program=PROGRAM)
         base = None if source.archive is not None else source.base
-        check_here(source.workflow, setting, base)
+        check_here(source.workflow, settings, base)
         return replace(self._options, disabled=disabled_by(source.workflow, only, without))
 
-    def _told(self, ended: Ended, now: Now) -> Outcome:
+    def _outcome(self, ended: WorkflowResult, now: Now) -> Outcome:
         view = ended.view
         if view.status is not Status.SUCCEEDED:
             failed = next(iter(ended.failures), "")
@@ -186,7 +186,7 @@ class LocalSession:
                     run=view.run,
                     node=failed,
                 ),
-                hurried=view.status is Status.KILLED,
+                stopped=view.status is Status.KILLED,
             )
         return Outcome(
             end_of(ended, self._frontend.command, now()),
@@ -195,25 +195,27 @@ class LocalSession:
             exit_code=ended.exit_code,
         )
 
-    def _tell_missed(self, workflow: Workflow, now: float) -> None:
+    def _report_missed_runs(self, workflow: Workflow, now: float) -> None:
         starts = scheduled_starts(self._runs.of(workflow.name))
         # The current run covers its own time.
-        found = missed(workflow.schedule, zone_of(workflow), [*starts, now] if starts else [], now)
-        sentence = missed_sentence(workflow.name, found)
+        found = find_missed_runs(
+            workflow.schedule, zone_of(workflow), [*starts, now] if starts else [], now
+        )
+        sentence = missed_runs_sentence(workflow.name, found)
         if sentence:
             self._say(sentence)
             self._notify(Notice("MISSED", sentence, workflow=workflow.name))
 
-    def _notify(self, notice: Notice, hurried: bool = False) -> None:
+    def _notify(self, notice: Notice, stopped: bool = False) -> None:
         if self._options.notify:
-            notify(self._options.notify, notice, say=self._say, hurried=lambda: hurried)
+            notify(self._options.notify, notice, say=self._say, stopped=lambda: stopped)
 
     def _say(self, text: str) -> None:
         with suppress(OSError, ValueError):  # the run continues if the terminal is closed
             self._frontend.say(text)
 
 
-def end_of(ended: Ended, command: str, now: float) -> str:
+def end_of(ended: WorkflowResult, command: str, now: float) -> str:
     """Return how a run ended, the last log lines of failed nodes, and the next commands."""
     view = ended.view
     lines = [head_of(view, now)]

@@ -10,19 +10,19 @@ from pathlib import Path
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.text import printable, sibling_hint
 from submarine_runtime.translation import _
-from submarine_workflows.locations.location import MAX_BYTES, Place, bounded
+from submarine_workflows.locations.location import MAX_BYTES, Location, check_size
 
 
-class LocalPlace(Place):
+class LocalLocation(Location):
     """A file on this machine."""
 
-    patience = 3.0
+    retry_seconds = 3.0
 
     def __init__(self, path: Path) -> None:
         self.local = path
         self.url = str(path)
 
-    def make_folder(self) -> None:
+    def make_directory(self) -> None:
         """Create the folder of the file if it does not exist."""
         assert self.local is not None
         try:
@@ -35,11 +35,11 @@ class LocalPlace(Place):
             ) from None
 
     def read(self) -> bytes:
-        """See ``Place.read``."""
+        """See ``Location.read``."""
         assert self.local is not None
         try:
             with self.local.open("rb") as stream:
-                return bounded(stream.read(MAX_BYTES + 1), self.url)
+                return check_size(stream.read(MAX_BYTES + 1), self.url)
         except OSError as error:
             raise UsageError(
                 _("{url} cannot be read: {strerror}.").format(
@@ -49,7 +49,7 @@ class LocalPlace(Place):
             ) from None
 
     def exists(self) -> bool:
-        """See ``Place.exists``."""
+        """See ``Location.exists``."""
         assert self.local is not None
         try:
             self.local.stat()
@@ -64,7 +64,7 @@ class LocalPlace(Place):
         return True
 
     def write(self, data: bytes) -> None:
-        """See ``Place.write``: written to disk, then renamed."""
+        """See ``Location.write``: written to disk, then renamed."""
         assert self.local is not None
         try:
             write_by_rename(self.local, data)

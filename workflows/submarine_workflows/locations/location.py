@@ -17,7 +17,7 @@ from submarine_runtime.translation import _
 MAX_BYTES = 256 * 1024 * 1024
 
 
-class Place(ABC):
+class Location(ABC):
     """Location of one file.
 
     Attributes
@@ -26,14 +26,14 @@ class Place(ABC):
         The location as given, without a password.
     local
         Path on this machine, or None.
-    patience
+    retry_seconds
         Seconds to retry the last save of a run: a restarting server becomes available again, a full
         local disk does not.
     """
 
     url: str
     local: Path | None = None
-    patience: float = 150.0
+    retry_seconds: float = 150.0
 
     @abstractmethod
     def read(self) -> bytes:
@@ -60,7 +60,7 @@ def without_password(url: str) -> str:
     return re.sub(r"://[^/@\s]*@", "://", url)
 
 
-def bounded(data: bytes, url: str) -> bytes:
+def check_size(data: bytes, url: str) -> bytes:
     """Return ``data``, which was read from ``url``; UsageError if it exceeds the limit."""
     if len(data) > MAX_BYTES:
         raise UsageError(

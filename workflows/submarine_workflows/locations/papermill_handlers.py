@@ -13,13 +13,13 @@ from typing import Any
 
 from papermill.iorw import papermill_io
 
-from submarine_workflows.locations.local_file import LocalPlace
-from submarine_workflows.locations.location import Place
+from submarine_workflows.locations.local_file import LocalLocation
+from submarine_workflows.locations.location import Location
 from submarine_workflows.locations.papermill_io import SubmarineIO
-from submarine_workflows.locations.urls import is_url, place_of
+from submarine_workflows.locations.urls import find_location, is_url
 
 
-def papermill_place(path: Any) -> Place | None:
+def papermill_location(path: Any) -> Location | None:
     """Return papermill's output location; unknown URLs use papermill's own handlers."""
     if not path or path == "-":
         return None
@@ -27,30 +27,30 @@ def papermill_place(path: Any) -> Place | None:
     if not is_url(text):
         # Papermill's handler remembers the directory before a change.
         before = getattr(papermill_io.get_handler("local"), "_cwd", None)
-        return LocalPlace(Path(before or "", text).absolute())
+        return LocalLocation(Path(before or "", text).absolute())
     handler = papermill_io.get_handler(text)
-    return place_of(text) if handler is SubmarineIO else PapermillPlace(text, handler)
+    return find_location(text) if handler is SubmarineIO else PapermillLocation(text, handler)
 
 
 @contextlib.contextmanager
-def whole_at_last(path: Any) -> Iterator[None]:
+def atomic_last_write(path: Any) -> Iterator[None]:
     """Make papermill's write after the engine atomic.
 
     If the engine raises, papermill writes nothing, and its handlers are restored.
     """
-    own: _WholeFile | None = None
-    if isinstance(papermill_place(path), LocalPlace) and str(path).endswith(".ipynb"):
-        own = _WholeFile(papermill_io.get_handler(str(path)))
-        papermill_io.register(str(path), own)
+    writer: _AtomicWriter | None = None
+    if isinstance(papermill_location(path), LocalLocation) and str(path).endswith(".ipynb"):
+        writer = _AtomicWriter(papermill_io.get_handler(str(path)))
+        papermill_io.register(str(path), writer)
     try:
         yield
     except BaseException:
-        if own is not None:
-            own.withdraw()
+        if writer is not None:
+            writer.remove()
         raise
 
 
-class _WholeFile:
+class _AtomicWriter:
     """Papermill's handler for local files, with one atomic write."""
 
     def __init__(self, handler: Any) -> None:
@@ -61,18 +61,18 @@ class _WholeFile:
 
     def write(self, text: str, path: str) -> None:
         """Replace the file at ``path``, relative to papermill's initial directory."""
-        self.withdraw()
+        self.remove()
         before = getattr(self._handler, "_cwd", None)
-        LocalPlace(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
+        LocalLocation(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
 
-    def withdraw(self) -> None:
+    def remove(self) -> None:
         """Remove this handler from papermill."""
         with contextlib.suppress(AttributeError):
             handlers = papermill_io._handlers
             handlers[:] = [entry for entry in handlers if entry[1] is not self]
 
 
-class PapermillPlace(Place):
+class PapermillLocation(Location):
     """A location of one of papermill's own handlers: s3, gs, adl, abs."""
 
     def __init__(self, url: str, handler: Any) -> None:
@@ -80,10 +80,10 @@ class PapermillPlace(Place):
         self._handler = handler
 
     def read(self) -> bytes:
-        """See ``Place.read``."""
+        """See ``Location.read``."""
         found = self._handler.read(self.url)
         return found if isinstance(found, bytes) else str(found).encode("utf-8")
 
     def write(self, data: bytes) -> None:
-        """See ``Place.write``."""
+        """See ``Location.write``."""
         self._handler.write(data.decode("utf-8"), self.url)

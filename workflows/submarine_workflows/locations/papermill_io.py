@@ -16,17 +16,17 @@ class SubmarineIO:
     def read(cls, path: str) -> str:
         """Return the text of the notebook or parameter file at ``path``."""
         # cost: papermill imports this module at its start.
-        from submarine_workflows.locations.urls import place_of
+        from submarine_workflows.locations.urls import find_location
 
-        return place_of(path).read().decode("utf-8")
+        return find_location(path).read().decode("utf-8")
 
     @classmethod
     def write(cls, buf: str, path: str) -> None:
         """Write a notebook to ``path``."""
         # cost: papermill imports this module at its start.
-        from submarine_workflows.locations.urls import place_of
+        from submarine_workflows.locations.urls import find_location
 
-        place_of(path).write(buf.encode("utf-8", "replace"))
+        find_location(path).write(buf.encode("utf-8", "replace"))
 
     @classmethod
     def listdir(cls, path: str) -> list[str]:

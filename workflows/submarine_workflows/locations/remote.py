@@ -16,14 +16,14 @@ from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
-from submarine_workflows.locations.location import MAX_BYTES, Place, bounded, without_password
+from submarine_workflows.locations.location import MAX_BYTES, Location, check_size, without_password
 
 if TYPE_CHECKING:
     from submarine_jobs.model import Profile
     from submarine_jobs.storage import Storage
 
 
-class HdfsPlace(Place):
+class HdfsLocation(Location):
     """A file in HDFS, ``hdfs://host:port/path``; ``hdfs:///path`` is in the profile's HDFS.
 
     All spellings of the profile's HDFS (its nameservice, the RPC and HTTP addresses of its
@@ -94,20 +94,20 @@ class HdfsPlace(Place):
         return self._storage.url(self._path)
 
     def read(self) -> bytes:
-        """See ``Place.read``."""
+        """See ``Location.read``."""
         try:
-            return bounded(self._storage.read(self._path, 0, MAX_BYTES + 1), self.url)
+            return check_size(self._storage.read(self._path, 0, MAX_BYTES + 1), self.url)
         except FileNotFoundError:
             raise UsageError(
                 _("There is no file {url}.").format(url=printable(self.url, 200))
             ) from None
 
     def exists(self) -> bool:
-        """See ``Place.exists``."""
+        """See ``Location.exists``."""
         return self._storage.stat(self._path) is not None
 
     def write(self, data: bytes) -> None:
-        """See ``Place.write``."""
+        """See ``Location.write``."""
         try:
             self._storage.publish(self._path, data)
         except (FileNotFoundError, FileExistsError) as error:
@@ -118,7 +118,7 @@ class HdfsPlace(Place):
             ) from None
 
 
-class FsspecPlace(Place):
+class FsspecLocation(Location):
     """A file in any other file system. Object stores replace files atomically."""
 
     def __init__(self, url: str) -> None:
@@ -146,7 +146,7 @@ class FsspecPlace(Place):
             raise self._failed("opened", error) from None
 
     def read(self) -> bytes:
-        """See ``Place.read``."""
+        """See ``Location.read``."""
         try:
             data = self._filesystem.cat_file(self._path, 0, MAX_BYTES + 1)
         except FileNotFoundError:
@@ -155,10 +155,10 @@ class FsspecPlace(Place):
             ) from None
         except Exception as error:
             raise self._failed("read", error) from None
-        return bounded(bytes(data), self.url)
+        return check_size(bytes(data), self.url)
 
     def exists(self) -> bool:
-        """See ``Place.exists``. fsspec's own method reports every error as a missing file."""
+        """See ``Location.exists``. fsspec's own method reports every error as a missing file."""
         try:
             self._filesystem.invalidate_cache()
             self._filesystem.info(self._path)
@@ -169,7 +169,7 @@ class FsspecPlace(Place):
         return True
 
     def write(self, data: bytes) -> None:
-        """See ``Place.write``."""
+        """See ``Location.write``."""
         try:
             self._filesystem.pipe_file(self._path, data)
         except Exception as error:
@@ -177,10 +177,10 @@ class FsspecPlace(Place):
 
     def _failed(self, what: str, error: Exception) -> StorageError:
         # The message of a library may contain the URL with a password.
-        said = printable(" ".join(str(error).replace(self._target, self.url).split()), 300)
+        message = printable(" ".join(str(error).replace(self._target, self.url).split()), 300)
         kind = type(error).__name__
         return StorageError(
-            _("{url} cannot be {what}: {kind}: {said}.").format(
-                url=printable(self.url, 200), what=what, kind=kind, said=said
+            _("{url} cannot be {what}: {kind}: {message}.").format(
+                url=printable(self.url, 200), what=what, kind=kind, message=message
             )
         )

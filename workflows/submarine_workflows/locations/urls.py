@@ -13,9 +13,9 @@ from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
-from submarine_workflows.locations.local_file import LocalPlace
-from submarine_workflows.locations.location import Place
-from submarine_workflows.locations.remote import FsspecPlace, HdfsPlace
+from submarine_workflows.locations.local_file import LocalLocation
+from submarine_workflows.locations.location import Location
+from submarine_workflows.locations.remote import FsspecLocation, HdfsLocation
 
 if TYPE_CHECKING:
     from submarine_jobs.model import Profile
@@ -28,7 +28,7 @@ def is_url(text: str) -> bool:
     return _SCHEME.match(text) is not None
 
 
-def profile_in_force() -> Profile:
+def current_profile() -> Profile:
     """Return the profile of configuration and environment, without command options."""
     return config.load_config().profile
 
@@ -44,7 +44,7 @@ def _is_own_hdfs(text: str, profile: Callable[[], Profile]) -> bool:
     return storage.hdfs_storage(conf.default_fs, addresses=conf.addresses).path_of(text) is not None
 
 
-def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Place:
+def find_location(text: str, profile: Callable[[], Profile] = current_profile) -> Location:
     """Return the location that ``text`` denotes.
 
     Parameters
@@ -59,7 +59,7 @@ def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Pl
     """
     scheme = _SCHEME.match(text)
     if scheme is None:
-        return LocalPlace(Path(text).expanduser())
+        return LocalLocation(Path(text).expanduser())
     if scheme[1].lower() == "file":
         path = urlsplit(text).path
         if not path.startswith("/"):
@@ -67,7 +67,7 @@ def place_of(text: str, profile: Callable[[], Profile] = profile_in_force) -> Pl
                 _("{text} is not a file URL.").format(text=printable(text, 200)),
                 _("Use file:///dir/x.ipynb."),
             )
-        return LocalPlace(Path(path))
+        return LocalLocation(Path(path))
     if scheme[1].lower() == "hdfs" or _is_own_hdfs(text, profile):
-        return HdfsPlace(text, profile)
-    return FsspecPlace(text)
+        return HdfsLocation(text, profile)
+    return FsspecLocation(text)

@@ -1,29 +1,29 @@
-from .command_line import join_command as join_command, split_command as split_command
 from .conditions import (
     DEFAULT as DEFAULT,
     MACROS as MACROS,
     Condition as Condition,
     ConditionError as ConditionError,
-    Facts as Facts,
+    ConditionInputs as ConditionInputs,
     read_condition as read_condition,
     tokens_of as tokens_of,
 )
-from .errors import Problem as Problem, WorkflowError as WorkflowError
 from .names import file_name as file_name
 from .node_commands import (
     ENVIRONMENT as ENVIRONMENT,
     EXECUTION as EXECUTION,
-    Setting as Setting,
+    ExecutionSettings as ExecutionSettings,
+    awaited_url as awaited_url,
     commands_of as commands_of,
-    data_waited_for as data_waited_for,
     environment_of as environment_of,
     is_notebook as is_notebook,
+    join_command as join_command,
     needs_of as needs_of,
     no_option as no_option,
     parameters_in as parameters_in,
     path_of as path_of,
     properties_of as properties_of,
     returns_of as returns_of,
+    split_command as split_command,
 )
 from .schedule import (
     Schedule as Schedule,
@@ -40,6 +40,8 @@ from .workflow import (
     Kind as Kind,
     Need as Need,
     Node as Node,
+    Problem as Problem,
     Scalar as Scalar,
     Workflow as Workflow,
+    WorkflowError as WorkflowError,
 )

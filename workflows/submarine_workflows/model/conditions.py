@@ -43,8 +43,8 @@ class ConditionError(ValueError):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Facts that a condition is evaluated against.
+class ConditionInputs:
+    """Values that a condition is evaluated against.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Facts:
     outputs: Mapping[str, Mapping[str, object]]
 
 
-Judge = Callable[[Facts], bool]
+Predicate = Callable[[ConditionInputs], bool]
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Condition:
     text: str
     macro: str
     parameters: tuple[tuple[str, str], ...]
-    holds: Judge
+    holds: Predicate
 
 
 def read_condition(text: str) -> Condition:
@@ -92,7 +92,7 @@ def read_condition(text: str) -> Condition:
     parser = _Parser(text)
     if not parser.tokens:
         return Condition(text, DEFAULT, (), _MACROS[DEFAULT])
-    judge = parser.either()
+    predicate = parser.disjunction()
     if parser.tokens:
         raise ConditionError(
             _("Unexpected `{tokens}` in the condition `{text}`.").format(
@@ -106,10 +106,10 @@ def read_condition(text: str) -> Condition:
             )
         )
     if not parser.macros:  # Azkaban starts such a node when all its dependencies have succeeded
-        parameters, base = judge, _MACROS[DEFAULT]
-        judge = lambda facts: base(facts) and parameters(facts)  # noqa: E731
+        parameters, base = predicate, _MACROS[DEFAULT]
+        predicate = lambda inputs: base(inputs) and parameters(inputs)  # noqa: E731
     macro = parser.macros[0] if parser.macros else DEFAULT
-    return Condition(text, macro, tuple(dict.fromkeys(parser.parameters)), judge)
+    return Condition(text, macro, tuple(dict.fromkeys(parser.parameters)), predicate)
 
 
 def tokens_of(text: str) -> list[tuple[str, str]]:
@@ -148,28 +148,28 @@ class _Parser:
             return True
         return False
 
-    def either(self) -> Judge:
-        parts = [self.both()]
+    def disjunction(self) -> Predicate:
+        parts = [self.conjunction()]
         while self._take("||"):
-            parts.append(self.both())
-        return parts[0] if len(parts) == 1 else lambda facts: any(part(facts) for part in parts)
+            parts.append(self.conjunction())
+        return parts[0] if len(parts) == 1 else lambda inputs: any(part(inputs) for part in parts)
 
-    def both(self) -> Judge:
-        parts = [self.one()]
+    def conjunction(self) -> Predicate:
+        parts = [self.term()]
         while self._take("&&"):
-            parts.append(self.one())
-        return parts[0] if len(parts) == 1 else lambda facts: all(part(facts) for part in parts)
+            parts.append(self.term())
+        return parts[0] if len(parts) == 1 else lambda inputs: all(part(inputs) for part in parts)
 
-    def one(self) -> Judge:
+    def term(self) -> Predicate:
         self._depth += 1
         if self._depth > 100:
             raise ConditionError(_("`{text}` is nested too deeply.").format(text=self._text))
         try:
             if self._take("!"):
-                inner = self.one()
-                return lambda facts: not inner(facts)
+                inner = self.term()
+                return lambda inputs: not inner(inputs)
             if self._take("("):
-                inner = self.either()
+                inner = self.disjunction()
                 if not self._take(")"):
                     raise ConditionError(
                         _("A closing parenthesis is missing in `{text}`.").format(text=self._text)
@@ -181,7 +181,7 @@ class _Parser:
         finally:
             self._depth -= 1
 
-    def _macro(self, word: str) -> Judge:
+    def _macro(self, word: str) -> Predicate:
         if word not in MACROS:
             raise ConditionError(
                 _("`{word}` is not a condition; use one of {macros}.").format(
@@ -191,17 +191,17 @@ class _Parser:
         self.macros.append(word)
         return _MACROS[word]
 
-    def _comparison(self) -> Judge:
+    def _comparison(self) -> Predicate:
         left, sign, right = self._operand(), self._sign(), self._operand()
         compare = _COMPARE[sign]
 
-        def judge(facts: Facts) -> bool:
-            a, b = left(facts), right(facts)
+        def predicate(inputs: ConditionInputs) -> bool:
+            a, b = left(inputs), right(inputs)
             if a is None or b is None:
                 return False  # a missing output compares as false with any value
             return compare(_order(a, b))
 
-        return judge
+        return predicate
 
     def _sign(self) -> str:
         if self.tokens and self.tokens[0][1] in _COMPARE:
@@ -212,14 +212,14 @@ class _Parser:
             )
         )
 
-    def _operand(self) -> Callable[[Facts], object]:
+    def _operand(self) -> Callable[[ConditionInputs], object]:
         if not self.tokens:
             raise ConditionError(_("`{text}` is incomplete.").format(text=self._text))
         kind, word = self.tokens.pop(0)
         if kind == "param":
             node, _unused, name = word[2:-1].partition(":")
             self.parameters.append((node, name))
-            return lambda facts: facts.outputs.get(node, {}).get(name)
+            return lambda inputs: inputs.outputs.get(node, {}).get(name)
         if kind not in ("number", "text"):
             raise ConditionError(
                 _(
@@ -228,7 +228,7 @@ class _Parser:
                 ).format(text=self._text, word=word)
             )
         value = word[1:-1] if kind == "text" else word
-        return lambda facts: value
+        return lambda inputs: value
 
 
 def _order(a: object, b: object) -> int:
@@ -241,12 +241,12 @@ def _order(a: object, b: object) -> int:
     return (x > y) - (x < y)
 
 
-_MACROS: dict[str, Judge] = {
-    "all_success": lambda facts: all(facts.succeeded),
-    "all_done": lambda facts: True,
-    "all_failed": lambda facts: not any(facts.succeeded),
-    "one_success": lambda facts: any(facts.succeeded),
-    "one_failed": lambda facts: not all(facts.succeeded),
-    "one_success_all_done": lambda facts: any(facts.succeeded),
-    "one_failed_all_done": lambda facts: not all(facts.succeeded),
+_MACROS: dict[str, Predicate] = {
+    "all_success": lambda inputs: all(inputs.succeeded),
+    "all_done": lambda inputs: True,
+    "all_failed": lambda inputs: not any(inputs.succeeded),
+    "one_success": lambda inputs: any(inputs.succeeded),
+    "one_failed": lambda inputs: not all(inputs.succeeded),
+    "one_success_all_done": lambda inputs: any(inputs.succeeded),
+    "one_failed_all_done": lambda inputs: not all(inputs.succeeded),
 }

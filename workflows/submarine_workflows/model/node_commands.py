@@ -13,13 +13,12 @@ the conditions of the workflow.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 from submarine_workflows.locations import without_password
-from submarine_workflows.model.command_line import split_command
 from submarine_workflows.model.names import file_name
 from submarine_workflows.model.workflow import Kind, Need, Node, Scalar, Workflow
 
@@ -31,9 +30,14 @@ _BRACES = re.compile(r"(?<!\$)\{([A-Za-z_][\w.]*)\}")
 _OUTPUT = re.compile(r"\$\{([^{}:]+):([^{}]+)\}")
 _NUMBER = re.compile(r"[-+]?(\d+(_\d+)*)?(\.\d*)?(e[-+]?\d+)?|[-+]?(nan|inf|infinity)", re.I)
 
+#: Words of these characters need no quotes; ``${}`` is quoted, because its value may contain
+#: spaces.
+_PLAIN = re.compile(r"[^\s'\"$]+")
+_RUNS = re.compile(r"'+|[^']+")
+
 
 @dataclass(frozen=True)
-class Setting:
+class ExecutionSettings:
     """Properties of the place where a node runs.
 
     Attributes
@@ -61,7 +65,7 @@ def commands_of(
     workflow: Workflow,
     node: Node,
     flows: Sequence[Node] = (),
-    setting: Setting | None = None,
+    settings: ExecutionSettings | None = None,
     fill: Callable[[str], str] = str,
 ) -> list[list[str]]:
     """Return the commands of ``node`` as lists of words; none for a flow or a noop without needs.
@@ -79,18 +83,18 @@ def commands_of(
     UsageError
         If only Azkaban runs nodes of this type, or the notebook of its cells is unknown.
     """
-    where = setting or Setting()
+    settings = settings or ExecutionSettings()
     if node.kind is Kind.FLOW:
         return []
-    found = [_await(need, where, fill) for need in needs_of(node, flows)]
+    found = [_await(need, settings, fill) for need in needs_of(node, flows)]
     if node.kind is Kind.COMMAND:
         # Azkaban fills in parameters before it splits the line.
         found += [
             split_command(fill(line)) for line in _lines(properties_of(workflow, node, flows))
         ]
     elif node.kind in (Kind.NOTEBOOK, Kind.CELLS):
-        notebook, *words = (fill(word) for word in _run(workflow, node, flows, where))
-        found.append([*where.program, "run", no_option(notebook), *words])
+        notebook, *words = (fill(word) for word in _run(workflow, node, flows, settings))
+        found.append([*settings.program, "run", no_option(notebook), *words])
     elif node.kind is Kind.OTHER:
         raise UsageError(
             _("`{node}` has type `{type}`, which only Azkaban runs.").format(
@@ -151,13 +155,13 @@ def parameters_in(text: str) -> str:
     return _BRACES.sub(r"${\1}", text)
 
 
-def _await(need: Need, where: Setting, fill: Callable[[str], str]) -> list[str]:
+def _await(need: Need, settings: ExecutionSettings, fill: Callable[[str], str]) -> list[str]:
     # A parameter's value may begin with a dash; after `--` it is not an option.
     url = fill(parameters_in(need.url))
-    return [*where.program, *_AWAIT, "--timeout", f"{need.timeout:.12g}s", "--", url]
+    return [*settings.program, *_AWAIT, "--timeout", f"{need.timeout:.12g}s", "--", url]
 
 
-def data_waited_for(words: Sequence[str]) -> str:
+def awaited_url(words: Sequence[str]) -> str:
     """Return the URL that a node's command awaits, without password; empty if it awaits none."""
     return without_password(words[-1]) if tuple(words[-6:-4]) == _AWAIT else ""
 
@@ -175,9 +179,11 @@ def _lines(properties: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) -> list[str]:
+def _run(
+    workflow: Workflow, node: Node, flows: Sequence[Node], settings: ExecutionSettings
+) -> list[str]:
     """Return the words after ``run``: the notebook, then options."""
-    written_in = where.notebook or workflow.notebook
+    written_in = settings.notebook or workflow.notebook
     notebook = node.notebook if node.kind is Kind.NOTEBOOK else written_in
     if not notebook:
         raise UsageError(
@@ -188,13 +194,13 @@ def _run(workflow: Workflow, node: Node, flows: Sequence[Node], where: Setting) 
         )
     path = path_of(node, flows)
     output = f"{file_name(path)}.ipynb"
-    words = [notebook, "-o", _joined(where.outputs, output)]
+    words = [notebook, "-o", _joined(settings.outputs, output)]
     if node.kind is Kind.CELLS:
         words += ["--cells", ",".join(node.cells)]
     for name, value in node.params.items():
         words += _parameter(name, value)
-    words += ["--run-id", f"{file_name(workflow.name)}/{where.run}/{file_name(path)}"]
-    words += ["--on-interrupt", where.on_interrupt]
+    words += ["--run-id", f"{file_name(workflow.name)}/{settings.run}/{file_name(path)}"]
+    words += ["--on-interrupt", settings.on_interrupt]
     for key, value in node.job.items():
         words += ["--job", f"{key}={_option(value)}"]
     returns = returns_of(workflow, node, flows)
@@ -223,3 +229,48 @@ def _option(value: Scalar) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return "" if value is None else str(value)
+
+
+def split_command(text: str) -> list[str]:
+    """Split a command line by Azkaban's rules: no shell and no backslash escapes.
+
+    Words are separated by spaces only. Text in ``'`` or ``"`` keeps its spaces; a quote of one kind
+    is plain text between quotes of the other kind, and an unclosed quote extends to the end. An
+    empty word cannot be written (``azkaban.jobExecutor.ProcessJob``, ``partitionCommandLine``).
+    """
+    words: list[str] = []
+    word, quote = "", ""
+    for char in text:
+        if char == quote:
+            quote = ""
+        elif char in "'\"" and not quote:
+            quote = char
+        elif char == " " and not quote:
+            words += [word] if word else []
+            word = ""
+        else:
+            word += char
+    return [*words, word] if word else words
+
+
+def join_command(words: Iterable[str]) -> str:
+    """Return one line that ``split_command`` splits into ``words`` again.
+
+    Raises
+    ------
+    ValueError
+        If a word is empty or contains a line break, which a command line cannot express.
+    """
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    if not word:
+        raise ValueError(_("A command for Azkaban cannot contain an empty word."))
+    if "\n" in word or "\r" in word:
+        raise ValueError(
+            _("A command for Azkaban cannot contain a line break: {word!r}.").format(word=word[:60])
+        )
+    if _PLAIN.fullmatch(word):
+        return word
+    return "".join(f'"{part}"' if part[0] == "'" else f"'{part}'" for part in _RUNS.findall(word))

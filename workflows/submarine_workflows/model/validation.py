@@ -16,11 +16,10 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 from submarine_workflows.model.conditions import ConditionError, read_condition
-from submarine_workflows.model.errors import Problem
 from submarine_workflows.model.names import is_workflow_name
 from submarine_workflows.model.node_commands import parameters_in, returns_of
 from submarine_workflows.model.schedule import ScheduleError, read_schedule, read_timezone
-from submarine_workflows.model.workflow import Kind, Node, Scalar, Workflow
+from submarine_workflows.model.workflow import Kind, Node, Problem, Scalar, Workflow
 
 #: Under ``config:``; ``retry.backoff`` is in milliseconds.
 NUMBERS = ("retries", "retry.backoff")
@@ -64,7 +63,9 @@ def problem_of(options: Mapping[str, Scalar]) -> OptionProblem | None:
         return None
     alone = [(name, _problem((), (name,))) for name in names]
     alone += [(item[0], _problem((item,), ())) for item in fixed.items()]
-    return next((OptionProblem(said, name) for name, said in alone if said), OptionProblem(problem))
+    return next(
+        (OptionProblem(problem, name) for name, problem in alone if problem), OptionProblem(problem)
+    )
 
 
 @lru_cache(256)
@@ -224,13 +225,13 @@ class _Checker:
     def node(self, flows: tuple[Node, ...], node: Node) -> None:
         """Check a single node."""
         if node.name == RESERVED or not _NAME.fullmatch(node.name):
-            said = (
+            problem = (
                 _("is reserved by Azkaban") if node.name == RESERVED else _("is not a valid name")
             )
             self._add(
                 node.line,
-                _("`{node}` {said}; use letters, digits, `.`, `_` and `-`.").format(
-                    node=node.name, said=said
+                _("`{node}` {problem}; use letters, digits, `.`, `_` and `-`.").format(
+                    node=node.name, problem=problem
                 ),
             )
         if node.kind is Kind.COMMAND and not node.config.get("command", "").strip():

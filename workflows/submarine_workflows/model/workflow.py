@@ -11,13 +11,18 @@ params job needs`` are extensions (Azkaban's documentation, "Creating Flows", Fl
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 Scalar = str | int | float | bool | None
 
 #: Default timeout of a data dependency, in seconds.
 NEED_TIMEOUT = 6 * 3600.0
+#: Maximum number of problems in the message of a WorkflowError.
+_MAX_PROBLEMS = 20
 
 
 class Kind(enum.Enum):
@@ -139,3 +144,45 @@ class Workflow:
             flows, node = stack.pop()
             yield flows, node
             stack.extend(((*flows, node), inner) for inner in reversed(node.nodes))
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One problem of a workflow.
+
+    Attributes
+    ----------
+    line
+        Line of the workflow's text, from 1; 0 if the problem concerns the whole text.
+    sentence
+        The problem and how to correct it.
+    file
+        Name of the file; empty if there is only one text, as in a cell.
+    """
+
+    line: int
+    sentence: str
+    file: str = ""
+
+    def __str__(self) -> str:
+        place = _("line {line}").format(line=self.line) if self.line else ""
+        if self.file:
+            place = f"{self.file}, {place}" if place else self.file
+        return f"{place}: {self.sentence}" if place else self.sentence
+
+
+class WorkflowError(UsageError):
+    """A workflow is invalid.
+
+    Attributes
+    ----------
+    problems
+        All problems, sorted by line; at least one.
+    """
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        texts = [str(problem) for problem in self.problems[:_MAX_PROBLEMS]]
+        if len(self.problems) > _MAX_PROBLEMS:
+            texts.append(_("and {count} more").format(count=len(self.problems) - _MAX_PROBLEMS))
+        super().__init__("\n".join(texts))

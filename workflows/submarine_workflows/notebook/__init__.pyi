@@ -5,7 +5,7 @@ from .run_lookup import find_run as find_run
 from .workflow_files import (
     SUFFIX as SUFFIX,
     folder_of as folder_of,
-    kept_file as kept_file,
-    kept_names as kept_names,
     notebook_of as notebook_of,
+    saved_file as saved_file,
+    saved_names as saved_names,
 )

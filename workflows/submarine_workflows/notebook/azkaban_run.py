@@ -10,8 +10,8 @@ from typing import Any
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban import RUN_PREFIX, run_url
-from submarine_workflows.azkaban.api import Azkaban, Execution, NodeSeen
-from submarine_workflows.display import NodeState, RunState, Step, of_run
+from submarine_workflows.azkaban.api import Azkaban, Execution, NodeExecution
+from submarine_workflows.display import NextCommand, NodeState, RunState, of_run
 from submarine_workflows.model import Kind, Node, Workflow
 from submarine_workflows.notebook.live_display import distant
 
@@ -36,17 +36,17 @@ class AzkabanRun:
         """Return a new stamp every few seconds, because Azkaban does not report changes."""
         return int(time.monotonic() / EVERY), True
 
-    def picture(self) -> tuple[dict[str, Any], bool]:
+    def render(self) -> tuple[dict[str, Any], bool]:
         """Return the current output, and whether it is final."""
         found = self.azkaban.execution(self.execution)
-        return picture_of(found, self.azkaban.url, self.command), found.over
+        return output_of(found, self.azkaban.url, self.command), found.over
 
 
 def show_execution(
     azkaban: Azkaban, found: Execution, frontend: Frontend, value: object
 ) -> Outcome:
     """Show an execution in a notebook, updated while it runs."""
-    bundle = picture_of(found, azkaban.url, frontend.command)
+    bundle = output_of(found, azkaban.url, frontend.command)
     if not found.over:
         update = frontend.picture(bundle)
         if update is not None:
@@ -56,7 +56,7 @@ def show_execution(
     return Outcome(text, html, value, mime=bundle)
 
 
-def picture_of(found: Execution, url: str, command: str) -> dict[str, Any]:
+def output_of(found: Execution, url: str, command: str) -> dict[str, Any]:
     """Return the output of an execution by MIME type, with next commands."""
     workflow = Workflow(found.flow, tuple(_node(node) for node in found.nodes))
     states = {
@@ -70,7 +70,7 @@ def picture_of(found: Execution, url: str, command: str) -> dict[str, Any]:
     return of_run(workflow, state, _next_steps(found, run, url, command))
 
 
-def _node(node: NodeSeen) -> Node:
+def _node(node: NodeExecution) -> Node:
     name = node.path.rpartition(":")[2]
     kind = Kind.FLOW if node.nodes else Kind.OTHER
     return Node(
@@ -78,11 +78,11 @@ def _node(node: NodeSeen) -> Node:
     )
 
 
-def _next_steps(found: Execution, run: str, url: str, command: str) -> Sequence[Step]:
+def _next_steps(found: Execution, run: str, url: str, command: str) -> Sequence[NextCommand]:
     own = f"{command} workflow"
     failed = next((node.path for node in found.walk() if node.status == "FAILED"), "")
-    steps = [Step(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))]
+    steps = [NextCommand(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))]
     if not found.over:
-        steps.append(Step(f"{own} cancel {run}", _("end it")))
-    steps.append(Step(f"{command} list --workflow-run {run}", _("its jobs")))
-    return [*steps, Step(run_url(url, found.execid), _("in Azkaban"))]
+        steps.append(NextCommand(f"{own} cancel {run}", _("end it")))
+    steps.append(NextCommand(f"{command} list --workflow-run {run}", _("its jobs")))
+    return [*steps, NextCommand(run_url(url, found.execid), _("in Azkaban"))]

@@ -111,21 +111,21 @@ def workflow(
         )
     body = CellBody.of(ctx)
     notebook = notebook_of(frontend)
-    asked = WorkflowHeader(check_name(name), schedule, timezone, notebook.name if notebook else "")
-    written = read_cell(body, asked)
+    header = WorkflowHeader(check_name(name), schedule, timezone, notebook.name if notebook else "")
+    written = read_cell(body, header)
     then = run_now or target is not None
     if frontend.kind == "notebook" and not frontend.interactive and not then:
         # A scheduled run of this notebook must not change the file.
-        return _shown(written.workflow, None, [], handed_over=True)
+        return _outcome(written.workflow, None, [], handed_over=True)
     _check_written_in(written.workflow)
     path = keep(name, written.text, frontend)
-    told = notices(written.workflow, frontend)
-    outcome = _shown(written.workflow, path, told, handed_over=bool(target))
+    sentences = notices(written.workflow, frontend)
+    outcome = _outcome(written.workflow, path, sentences, handed_over=bool(target))
     if not then:
         return outcome
     _show_first(outcome, frontend)
-    wished = CellRequest(target or "", run_now, bool(written.workflow.schedule))
-    return _then(path, wished, frontend, outcome)
+    request = CellRequest(target or "", run_now, bool(written.workflow.schedule))
+    return _run_commands(path, request, frontend, outcome)
 
 
 def _check_written_in(found: Workflow) -> None:
@@ -170,15 +170,17 @@ def _unknown_cells(notebook: Path, node: Node) -> list[str]:
     return []
 
 
-def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: bool) -> Outcome:
+def _outcome(
+    found: Workflow, path: Path | None, sentences: list[str], *, handed_over: bool
+) -> Outcome:
     name = found.name
     where = os.path.relpath(path) if path is not None else ""
-    kept = _("Saved in {where}. `%submarine workflow run {name}` runs it here.").format(
+    saved = _("Saved in {where}. `%submarine workflow run {name}` runs it here.").format(
         where=where, name=name
     )
     lines = [
-        *told,
-        kept if path is not None else _("Not saved in a file: this notebook runs unattended."),
+        *sentences,
+        saved if path is not None else _("Not saved in a file: this notebook runs unattended."),
     ]
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
@@ -191,7 +193,7 @@ def _shown(found: Workflow, path: Path | None, told: list[str], *, handed_over: 
         "schedule": found.schedule,
         "timezone": found.timezone,
         "next": [one.isoformat() for one in upcoming],
-        "notices": told,
+        "notices": sentences,
     }
     text, html = bundle.pop("text/plain"), bundle.pop("text/html")
     return Outcome(text, html, value, mime=bundle)
@@ -204,13 +206,13 @@ def _show_first(outcome: Outcome, frontend: Frontend) -> None:
         frontend.say(outcome.text)
 
 
-def _then(path: Path, wished: CellRequest, frontend: Frontend, shown: Outcome) -> Outcome:
+def _run_commands(path: Path, request: CellRequest, frontend: Frontend, shown: Outcome) -> Outcome:
     """Run the commands of ``submarine workflow`` for ``--run`` and ``--to``."""
     file, here = str(path), str(path.parent)
-    where = wished.target or "local"
+    where = request.target or "local"
     azkaban = ["submit", file, "--to", "azkaban"]
-    azkaban += ["--schedule"] if wished.scheduled else []
-    azkaban += ["--run"] if wished.run_now else []
+    azkaban += ["--schedule"] if request.scheduled else []
+    azkaban += ["--run"] if request.run_now else []
     words = {
         "local": ["run", file],
         "azkaban": azkaban,

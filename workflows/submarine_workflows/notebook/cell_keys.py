@@ -90,8 +90,8 @@ def explain(before: str) -> str | None:
 
 def _known_at(lines: list[str]) -> dict[str, str]:
     """Return the keys of the map that contains the last line, determined by its indentation."""
-    place = _KEY.match(lines[-1])
-    own = len(place["indent"]) + len(place["dash"]) if place else _indent(lines[-1])
+    match = _KEY.match(lines[-1])
+    own = len(match["indent"]) + len(match["dash"]) if match else _indent(lines[-1])
     for line in reversed(lines[:-1]):
         parent = _PARENT.match(line)
         if parent is None or len(parent["indent"]) >= own:

@@ -37,14 +37,14 @@ class WorkflowHeader:
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenWorkflow:
     """A valid workflow, and the text of an equivalent ``.flow`` file."""
 
     workflow: Workflow
     text: str
 
 
-def read_cell(body: CellBody, asked: WorkflowHeader) -> Written:
+def read_cell(body: CellBody, header: WorkflowHeader) -> WrittenWorkflow:
     """Return the workflow of a cell.
 
     Raises
@@ -54,31 +54,31 @@ def read_cell(body: CellBody, asked: WorkflowHeader) -> Written:
     """
     jobs = _job_files(body)
     if jobs:
-        workflow = _of_jobs(jobs, asked.name, body.cell)
+        workflow = _of_jobs(jobs, header.name, body.cell)
     else:
-        workflow = read_workflow(body.in_place, asked.name, body.cell)
-    merged = _with_line(workflow, body, asked)
+        workflow = read_workflow(body.in_place, header.name, body.cell)
+    merged = _with_line(workflow, body, header)
     problems = [replace(found, file=body.cell) for found in check(merged)]
     if problems:
         raise WorkflowError(problems)
-    return Written(merged, _text(body.text if not jobs else "", merged, workflow))
+    return WrittenWorkflow(merged, _text(body.text if not jobs else "", merged, workflow))
 
 
-def _with_line(workflow: Workflow, body: CellBody, asked: WorkflowHeader) -> Workflow:
+def _with_line(workflow: Workflow, body: CellBody, header: WorkflowHeader) -> Workflow:
     """Merge the options of the first line; they must not contradict the text."""
     line = body.first_line - 1
-    if workflow.name != asked.name:
-        raise _wrong(
+    if workflow.name != header.name:
+        raise _error(
             body,
             line,
-            _("It is named `{asked}` here and `{workflow}` below.").format(
-                asked=asked.name, workflow=workflow.name
+            _("It is named `{name}` here and `{workflow}` below.").format(
+                name=header.name, workflow=workflow.name
             ),
         )
     for word in ("schedule", "timezone"):
-        here, below = getattr(asked, word), getattr(workflow, word)
+        here, below = getattr(header, word), getattr(workflow, word)
         if here and below and here != below:
-            raise _wrong(
+            raise _error(
                 body,
                 line,
                 _("--{word} is `{here}` and `{word}:` below is `{below}`; give one.").format(
@@ -87,15 +87,15 @@ def _with_line(workflow: Workflow, body: CellBody, asked: WorkflowHeader) -> Wor
             )
     return replace(
         workflow,
-        schedule=asked.schedule or workflow.schedule,
-        schedule_line=line if asked.schedule else workflow.schedule_line,
-        timezone=asked.timezone or workflow.timezone,
-        timezone_line=line if asked.timezone else workflow.timezone_line,
-        notebook=workflow.notebook or asked.notebook,
+        schedule=header.schedule or workflow.schedule,
+        schedule_line=line if header.schedule else workflow.schedule_line,
+        timezone=header.timezone or workflow.timezone,
+        timezone_line=line if header.timezone else workflow.timezone_line,
+        notebook=workflow.notebook or header.notebook,
     )
 
 
-def _wrong(body: CellBody, line: int, sentence: str) -> WorkflowError:
+def _error(body: CellBody, line: int, sentence: str) -> WorkflowError:
     return WorkflowError([Problem(line, sentence, body.cell)])
 
 
@@ -170,10 +170,10 @@ def _of_jobs(jobs: list[_JobFile], name: str, cell: str) -> Workflow:
     problems = []
     for job in jobs:
         if job.name in places:
-            said = _("`{job}` is defined twice, first in line {places}.").format(
+            sentence = _("`{job}` is defined twice, first in line {places}.").format(
                 job=job.name, places=places[job.name]
             )
-            problems.append(Problem(job.line, said, cell))
+            problems.append(Problem(job.line, sentence, cell))
         places.setdefault(job.name, job.line)
     if problems:
         raise WorkflowError(problems)

@@ -23,7 +23,7 @@ from submarine_jobs.text import printable
 from submarine_runtime.translation import _
 from submarine_workflows.local import PROGRAM
 from submarine_workflows.notebook.live_display import watcher
-from submarine_workflows.notebook.local_run import LocalRun, picture_of
+from submarine_workflows.notebook.local_run import LocalRun, output_of
 from submarine_workflows.runs import RunFolder, Runs, RunView, Status, table_of, view_of
 
 #: Seconds for a runner to start a run or fail; waiting for an earlier run and unpacking a project
@@ -32,7 +32,13 @@ PATIENCE = 120.0
 _PAUSE = 0.1
 _MOST_SAID = 4000
 #: Variables that refer to the kernel itself, or to the run that it belongs to.
-_OURS = ("JPY_", "PYDEVD_", "SUBMARINE_WORKFLOW", "SUBMARINE_HEADLESS", "SUBMARINE_YARN_TAGS")
+_KERNEL_VARIABLES = (
+    "JPY_",
+    "PYDEVD_",
+    "SUBMARINE_WORKFLOW",
+    "SUBMARINE_HEADLESS",
+    "SUBMARINE_YARN_TAGS",
+)
 
 
 def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) -> Outcome:
@@ -50,11 +56,11 @@ def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) 
     """
     starting = runs.folder / ".starting"
     make_private(starting)
-    said = starting / f"{secrets.token_hex(8)}.log"
+    log = starting / f"{secrets.token_hex(8)}.log"
     command = [*PROGRAM, "workflow", "run"]
     command += ["--runs", str(runs.folder), *words]
     began = time.time()
-    with said.open("xb") as file:
+    with log.open("xb") as file:
         child = subprocess.Popen(
             command,
             env={**_environment(os.environ), **frontend.environment},
@@ -63,10 +69,10 @@ def launch(words: Sequence[str], runs: Runs, frontend: Frontend, *, wait: bool) 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    watcher.adopt(child)
-    run = _begun(child, runs, said, began)
+    watcher.reap(child)
+    run = _wait_for_start(child, runs, log, began)
     with suppress(OSError):
-        said.replace(run.path / "runner.log")
+        log.replace(run.path / "runner.log")
     return show_run(run, frontend, wait=wait)
 
 
@@ -74,10 +80,10 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
     """Show a run, updated while it runs if the front end supports it."""
     view = view_of(run)
     if not view.alive:
-        bundle = picture_of(view, frontend.command)
+        bundle = output_of(view, frontend.command)
         html, text = bundle.pop("text/html"), bundle.pop("text/plain")
         return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_code(view, wait))
-    update = frontend.picture(picture_of(view, frontend.command))
+    update = frontend.picture(output_of(view, frontend.command))
     look = watcher.watch(LocalRun(run, frontend.command), update) if update is not None else None
     if wait:
         try:
@@ -137,7 +143,9 @@ def _code(view: RunView, waited: bool) -> int:
     return JOB_FAILED if waited and view.status is not Status.SUCCEEDED else SUCCESS
 
 
-def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float) -> RunFolder:
+def _wait_for_start(
+    child: subprocess.Popen[bytes], runs: Runs, log: Path, began: float
+) -> RunFolder:
     """Wait until this runner has started a run, and return it."""
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -150,13 +158,13 @@ def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float)
                 if view_of(run).pid == child.pid:
                     return run
         if code is not None or time.monotonic() > deadline:
-            words = _words(said)
+            words = _words(log)
             if code is None:
                 words = words or _(
                     "The runner did not start in time; `history` shows later starts."
                 )
             with suppress(OSError):
-                said.unlink()
+                log.unlink()
             raise RefusedError(
                 words
                 or _("The runner ended with code {code} and without output.").format(code=code)
@@ -164,9 +172,9 @@ def _begun(child: subprocess.Popen[bytes], runs: Runs, said: Path, began: float)
         time.sleep(_PAUSE)
 
 
-def _words(said: Path) -> str:
+def _words(log: Path) -> str:
     try:
-        text = said.read_text(encoding="utf-8", errors="replace")[-_MOST_SAID:]
+        text = log.read_text(encoding="utf-8", errors="replace")[-_MOST_SAID:]
     except OSError:
         return ""
     return printable(text.strip().removeprefix("submarine: "), _MOST_SAID)
@@ -174,7 +182,9 @@ def _words(said: Path) -> str:
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the kernel's environment without variables about the kernel itself."""
-    kept = {name: value for name, value in environ.items() if not name.startswith(_OURS)}
-    if kept.get("MPLBACKEND", "").startswith("module://"):
-        del kept["MPLBACKEND"]  # set for the outputs of this kernel
-    return kept
+    variables = {
+        name: value for name, value in environ.items() if not name.startswith(_KERNEL_VARIABLES)
+    }
+    if variables.get("MPLBACKEND", "").startswith("module://"):
+        del variables["MPLBACKEND"]  # set for the outputs of this kernel
+    return variables

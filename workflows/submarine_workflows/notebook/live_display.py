@@ -28,7 +28,7 @@ RATE = 40_000
 
 Update = Callable[[Mapping[str, Any]], None]
 #: Called once at the end, with the reason if it is not the end of the run.
-Ended = Callable[[SubmarineError | None], None]
+OnEnd = Callable[[SubmarineError | None], None]
 
 
 class Source(Protocol):
@@ -41,18 +41,18 @@ class Source(Protocol):
     def stamp(self) -> tuple[object, bool]:
         """Return a stamp that changes with the run, and whether it is active; must be cheap."""
 
-    def picture(self) -> tuple[dict[str, Any], bool]:
+    def render(self) -> tuple[dict[str, Any], bool]:
         """Return the current output, and whether it is final."""
 
 
 @dataclass
-class Watched:
+class WatchedRun:
     """A displayed run. Calling it updates the display from the calling thread."""
 
     source: Source
     update: Update
-    ended: Ended | None = None
-    seen: object = None
+    ended: OnEnd | None = None
+    last_stamp: object = None
     drawn: float = 0.0
     pause: float = 0.0
     over: bool = False
@@ -74,13 +74,13 @@ class Watched:
         with self.lock:
             if self.over or self.stopped:
                 return
-            now, (seen, goes_on) = time.monotonic(), self.source.stamp()
-            wait = self.pause if goes_on else 0.0
-            if now - self.drawn < (max(wait, RENEW) if seen == self.seen else wait):
+            now, (last_stamp, is_active) = time.monotonic(), self.source.stamp()
+            wait = self.pause if is_active else 0.0
+            if now - self.drawn < (max(wait, RENEW) if last_stamp == self.last_stamp else wait):
                 return
-            self.seen, self.drawn = seen, now
+            self.last_stamp, self.drawn = last_stamp, now
             try:
-                picture, over = self.source.picture()
+                picture, over = self.source.render()
             except ClusterError as error:  # temporary
                 log.debug("no state of the run %s: %s", self.source.name, error)
                 return
@@ -107,19 +107,19 @@ class RunWatcher:
     def __init__(self, most: int = MAX_WATCHED) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._watched: list[Watched] = []
+        self._watched: list[WatchedRun] = []
         self._children: list[subprocess.Popen[bytes]] = []
         self._thread: threading.Thread | None = None
 
-    def watch(self, source: Source, update: Update, ended: Ended | None = None) -> Watched:
+    def watch(self, source: Source, update: Update, ended: OnEnd | None = None) -> WatchedRun:
         """Update a display until its run has ended, or the returned object is stopped."""
-        watched = Watched(source, update, ended)
+        watched = WatchedRun(source, update, ended)
         with self._lock:
             self._watched = [*self._watched[-self._most + 1 :], watched]
             self._begin()
         return watched
 
-    def adopt(self, child: subprocess.Popen[bytes]) -> None:
+    def reap(self, child: subprocess.Popen[bytes]) -> None:
         """Reap a runner process when it ends."""
         with self._lock:
             self._children.append(child)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_runtime.translation import _
-from submarine_workflows.display import NodeState, RunState, Step, of_run
+from submarine_workflows.display import NextCommand, NodeState, RunState, of_run
 from submarine_workflows.runs import RunFolder, RunView, Status, view_of
 
 
@@ -25,22 +25,22 @@ def state_of(view: RunView) -> RunState:
     return RunState(view.run, str(view.status), view.started or None, ended, nodes, view.reason)
 
 
-def picture_of(view: RunView, command: str) -> dict[str, Any]:
+def output_of(view: RunView, command: str) -> dict[str, Any]:
     """Return the output of a run by MIME type, with next commands."""
     return of_run(view.workflow, state_of(view), _next_steps(view, command))
 
 
-def _next_steps(view: RunView, command: str) -> Sequence[Step]:
+def _next_steps(view: RunView, command: str) -> Sequence[NextCommand]:
     """Refer to the run by id, not by workflow name: outputs are read long after the run."""
     own, run = f"{command} workflow", view.run
-    jobs = Step(f"{command} list --workflow-run {run}", _("its jobs"))
+    jobs = NextCommand(f"{command} list --workflow-run {run}", _("its jobs"))
     failed = next((n.path for n in view.nodes if n.status in (Status.FAILED, Status.KILLED)), "")
-    logs = Step(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))
+    logs = NextCommand(f"{own} logs {run} {failed}".rstrip(), _("output of its commands"))
     if view.alive:
-        return [logs, Step(f"{own} cancel {run}", _("end it")), jobs]
+        return [logs, NextCommand(f"{own} cancel {run}", _("end it")), jobs]
     if view.status is Status.SUCCEEDED:
         return [logs, jobs]
-    return [logs, Step(f"{own} run --resume {run}", _("resume it")), jobs]
+    return [logs, NextCommand(f"{own} run --resume {run}", _("resume it")), jobs]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LocalRun:
             return (status.st_mtime_ns, status.st_size, alive), alive
         return None, alive
 
-    def picture(self) -> tuple[dict[str, Any], bool]:
+    def render(self) -> tuple[dict[str, Any], bool]:
         """Return the current output, and whether it is final."""
         view = view_of(self.run)
-        return picture_of(view, self.command), not view.alive
+        return output_of(view, self.command), not view.alive

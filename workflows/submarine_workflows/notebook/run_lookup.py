@@ -38,7 +38,7 @@ def find_run(run: str, url: str, state_dir: Path) -> Source:
 
 def _local(run: str, state_dir: Path) -> Source:
     runs = Runs(state_dir / "workflows")
-    for folder in (*runs.all(), *runs.elsewhere(run)):
+    for folder in (*runs.all(), *runs.linked_runs(run)):
         if folder.run == run:
             return LocalRun(folder, _COMMAND)
     raise RunNotFoundError(_("The user of this server has no run {run}.").format(run=run[:80]))

@@ -40,8 +40,8 @@ def check_name(name: str) -> str:
 
 def notebook_of(frontend: Frontend) -> Path | None:
     """Return the file of the notebook, or None."""
-    told = frontend.notebook_name
-    path = Path(told) if told else None
+    name = frontend.notebook_name
+    path = Path(name) if name else None
     return path.absolute() if path is not None and path.is_file() else None
 
 
@@ -61,7 +61,7 @@ def keep(name: str, text: str, frontend: Frontend) -> Path:
     """
     notebook = notebook_of(frontend)
     path = folder_of(frontend) / (name + SUFFIX)
-    _check_ours(path, notebook)
+    _check_overwritable(path, notebook)
     # A line break in the notebook's name would start another line of YAML.
     written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
     heading = f"{_HEAD}{written_in}; change it in that cell."
@@ -82,7 +82,7 @@ def keep(name: str, text: str, frontend: Frontend) -> Path:
     return path
 
 
-def _check_ours(path: Path, notebook: Path | None) -> None:
+def _check_overwritable(path: Path, notebook: Path | None) -> None:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
             first = file.readline(1000)
@@ -110,12 +110,12 @@ def _check_ours(path: Path, notebook: Path | None) -> None:
         )
 
 
-def kept_names(frontend: Frontend) -> list[str]:
+def saved_names(frontend: Frontend) -> list[str]:
     """Return the workflows that cells of this notebook have saved in this process."""
     own = frontend.notebook_name or ""
     return [name for notebook, name in _files if notebook == own]
 
 
-def kept_file(name: str, frontend: Frontend) -> Path | None:
+def saved_file(name: str, frontend: Frontend) -> Path | None:
     """Return the file that a cell of this notebook has written for the workflow ``name``."""
     return _files.get((frontend.notebook_name or "", name))

@@ -25,7 +25,7 @@ LAST = "last"
 #: Number of runs kept per workflow; a new run deletes the oldest.
 MAX_RUNS = 100
 #: Links to runs in other folders, by id.
-_ELSEWHERE = ".elsewhere"
+_LINKS = ".elsewhere"
 
 
 class RunNotFoundError(UsageError):
@@ -59,7 +59,7 @@ class RunFolder:
         return self.path / "runner.lock"
 
     @property
-    def keeper_lock(self) -> Path:
+    def guard_lock(self) -> Path:
         """Lock held until all processes of a killed runner have ended."""
         return self.path / "keeper.lock"
 
@@ -127,17 +127,17 @@ class Runs:
         return RunFolder(path)
 
     def _link(self, path: Path) -> None:
-        links = self._home / _ELSEWHERE
+        links = self._home / _LINKS
         make_private(links)
         for link in list(links.iterdir()):
             if not link.exists():  # the run was deleted
                 link.unlink(missing_ok=True)
         (links / path.name).symlink_to(path)
 
-    def elsewhere(self, run: str) -> list[RunFolder]:
+    def linked_runs(self, run: str) -> list[RunFolder]:
         """Return the run of that id in another folder; ``run`` is untrusted, not used as a path."""
         found: list[RunFolder] = []
-        with suppress(OSError), os.scandir(self._home / _ELSEWHERE) as entries:
+        with suppress(OSError), os.scandir(self._home / _LINKS) as entries:
             links = [entry.path for entry in entries if entry.name == run and entry.is_symlink()]
             found = [RunFolder(Path(os.readlink(link))) for link in links]
         return [one for one in found if one.journal.exists()]
@@ -166,7 +166,7 @@ class Runs:
             found = self.all()
         else:
             found = [run for run in self.all() if run.run == text] or self.of(text)
-            found = found or self.elsewhere(text)
+            found = found or self.linked_runs(text)
         if found:
             return found[0]
         begun = [run for run in self.all() if run.run.startswith(text)] if text else []
@@ -190,7 +190,7 @@ class Runs:
     def prune(self, workflow: str) -> None:
         """Delete the oldest runs that are not active."""
         for run in self.of(workflow)[MAX_RUNS:]:
-            if not run.alive and not is_held(run.keeper_lock):
+            if not run.alive and not is_held(run.guard_lock):
                 shutil.rmtree(run.path, ignore_errors=True)
 
 

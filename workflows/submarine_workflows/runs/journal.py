@@ -27,14 +27,14 @@ class Journal:
 
     Parameters
     ----------
-    complain
+    on_error
         Called once if the file cannot be written. The run continues, and the events are written
         again with the next one.
     """
 
-    def __init__(self, path: Path, complain: Callable[[str], None]) -> None:
+    def __init__(self, path: Path, on_error: Callable[[str], None]) -> None:
         self._path = path
-        self._complain = complain
+        self._on_error = on_error
         self._waiting = b""
         self._told = False
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -56,7 +56,7 @@ class Journal:
         except OSError as exc:
             if not self._told:
                 self._told = True
-                self._complain(
+                self._on_error(
                     _(
                         "The journal {path} cannot be written: {strerror}. The run continues; "
                         "if it is killed, `--resume` repeats what was not written."
@@ -104,7 +104,7 @@ class Lock:
         self._path = path
         self.file = -1
 
-    def take(self, seconds: float = 2.0) -> bool:
+    def acquire(self, seconds: float = 2.0) -> bool:
         """Acquire the lock; return False if another process holds it for that long."""
         file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + seconds
@@ -145,9 +145,9 @@ def is_held(path: Path) -> bool:
 
 
 @contextmanager
-def held(lock: Lock, seconds: float) -> Iterator[bool]:
+def hold(lock: Lock, seconds: float) -> Iterator[bool]:
     """Hold the lock in a context; yield whether it was acquired."""
-    got = lock.take(seconds)
+    got = lock.acquire(seconds)
     try:
         yield got
     finally:

@@ -21,7 +21,7 @@ MAX_TEXT = 1 << 20
 _LOOK = 0.5
 
 
-def shown(
+def log_outcome(
     run: RunFolder,
     node: str | None,
     attempt: int | None,
@@ -58,7 +58,7 @@ def shown(
     return Outcome("\n".join(parts), value=value)
 
 
-def followed(run: RunFolder, node: str | None, frontend: Frontend, tail: int | None) -> Outcome:
+def follow_logs(run: RunFolder, node: str | None, frontend: Frontend, tail: int | None) -> Outcome:
     """Write the logs of nodes as they grow, until the run (or the node) has ended."""
     reading: dict[tuple[str, int], int] = {}
     latest = ""
@@ -147,12 +147,12 @@ def _start(path: Path, tail: int | None) -> int:
                 file.seek(offset)
                 block = file.read(step)
                 newlines = [n for n, byte in enumerate(block) if byte == 10]
-                for place in reversed(newlines):
-                    if offset + place == end - 1:
+                for position in reversed(newlines):
+                    if offset + position == end - 1:
                         continue  # the newline at the end of the log
                     lines += 1
                     if lines == tail:
-                        return offset + place + 1
+                        return offset + position + 1
             return 0 if tail else end
     except OSError:
         return 0

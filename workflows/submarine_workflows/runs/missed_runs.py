@@ -26,8 +26,8 @@ _MOST = 2000
 
 
 @dataclass(frozen=True)
-class Missed:
-    """Missed runs.
+class MissedRuns:
+    """Runs that a schedule required and that did not take place.
 
     Attributes
     ----------
@@ -41,7 +41,9 @@ class Missed:
     more: bool = False
 
 
-def missed(schedule: str, zone: tzinfo, starts: Sequence[float], now: float) -> Missed:
+def find_missed_runs(
+    schedule: str, zone: tzinfo, starts: Sequence[float], now: float
+) -> MissedRuns:
     """Return the times since the first of ``starts`` that have no run.
 
     Parameters
@@ -50,7 +52,7 @@ def missed(schedule: str, zone: tzinfo, starts: Sequence[float], now: float) -> 
         Start times of runs in seconds since 1970; if empty, no run counts as missed.
     """
     if not schedule or not starts:
-        return Missed()
+        return MissedRuns()
     began = sorted(starts)
     due, more = _due(schedule, datetime.fromtimestamp(began[0], zone), now)
     if more:
@@ -61,7 +63,7 @@ def missed(schedule: str, zone: tzinfo, starts: Sequence[float], now: float) -> 
         if moment.timestamp() <= now - LATE
         and not _any_within(began, moment.timestamp() - EARLY, following.timestamp() - EARLY)
     ]
-    return Missed(tuple(found), more)
+    return MissedRuns(tuple(found), more)
 
 
 def _due(schedule: str, since: datetime, now: float) -> tuple[list[datetime], bool]:
@@ -77,8 +79,8 @@ def _due(schedule: str, since: datetime, now: float) -> tuple[list[datetime], bo
 
 
 def _any_within(times: Sequence[float], since: float, until: float) -> bool:
-    place = bisect.bisect_left(times, since)
-    return place < len(times) and times[place] < until
+    index = bisect.bisect_left(times, since)
+    return index < len(times) and times[index] < until
 
 
 def scheduled_starts(runs: Sequence[RunFolder]) -> list[float]:

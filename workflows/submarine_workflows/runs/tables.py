@@ -10,7 +10,7 @@ from submarine_jobs.display.columns import Row, html, text
 from submarine_jobs.text import duration, escape_html, one_line, printable
 from submarine_runtime.translation import _
 from submarine_workflows.display import as_svg
-from submarine_workflows.runs.missed_runs import Missed
+from submarine_workflows.runs.missed_runs import MissedRuns
 from submarine_workflows.runs.statuses import Status
 from submarine_workflows.runs.views import NodeView, RunView
 
@@ -24,8 +24,8 @@ def head_of(view: RunView, now: float) -> str:
     """Return one line about the run."""
     took = duration((view.ended or now) - view.started) if view.started else "-"
     word = "for" if view.alive else "after"
-    told = f"{view.run}: {view.status} {word} {took}"
-    return f"{told}. {one_line(view.reason, 600)}" if view.reason else f"{told}."
+    head = f"{view.run}: {view.status} {word} {took}"
+    return f"{head}. {one_line(view.reason, 600)}" if view.reason else f"{head}."
 
 
 def table_of(view: RunView, now: float) -> str:
@@ -96,7 +96,7 @@ def clock(moment: float) -> str:
     return datetime.fromtimestamp(moment).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
-def missed_sentence(name: str, found: Missed) -> str:
+def missed_runs_sentence(name: str, found: MissedRuns) -> str:
     """Return a sentence on the missed runs, with the newest times; empty if there are none."""
     if not found.times:
         return ""

@@ -140,21 +140,21 @@ def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
         raise UsageError(
             _("The run {run} cannot be read: {error}.").format(run=run.run, error=exc)
         ) from None
-    folding = _Folding(run, workflow)
+    folding = _ViewBuilder(run, workflow)
     for event in (*events, *unwritten):
         with suppress(KeyError, TypeError, ValueError):  # a line of a newer release
-            folding.take(event)
+            folding.add(event)
     # The run may have been resumed meanwhile.
     return folding.view(alive or (folding.is_open and run.alive))
 
 
-class _Folding:
+class _ViewBuilder:
     def __init__(self, run: RunFolder, workflow: Workflow) -> None:
         self._nodes = {node.path: node for node in _blank(workflow)}
         self._view = RunView(run.run, workflow, run.path, Status.READY, ())
         self.is_open = False
 
-    def take(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         kind, time = event["event"], float(event["time"])
         if kind == "begin":
             self.is_open = True

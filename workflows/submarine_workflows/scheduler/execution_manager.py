@@ -22,13 +22,13 @@ from jupyter_scheduler.orm import Job, JobDefinition
 from jupyter_scheduler.utils import create_output_directory
 
 from submarine_jobs.model import WorkflowOrigin
-from submarine_workflows.headless import MAX_MESSAGE, Traps, why_failed
+from submarine_workflows import headless
 from submarine_workflows.model import ScheduleError, read_timezone
-from submarine_workflows.runs import missed, missed_sentence
-from submarine_workflows.scheduler.process import MAX_SAID
+from submarine_workflows.runs import find_missed_runs, missed_runs_sentence
+from submarine_workflows.scheduler.process import MAX_REASON
 
 #: Seconds between checks of whether a server has stopped this run.
-LOOK_SECONDS = 5.0
+POLL_SECONDS = 5.0
 
 
 class NotebookFailedError(Exception):
@@ -54,12 +54,12 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         """
         staging = Path(self.staging_paths["input"]).parent
         output = self._output()
-        orders = {
+        request = {
             "input": self.staging_paths["input"],
             "output": str(output),
             "folder": str(staging),
             "parameters": dict(self.model.parameters or {}),
-            "kept": str(Path(self.root_dir, *self._folder())),
+            "stopped_outputs": str(Path(self.root_dir, *self._folder())),
             "database": self.db_url,
             "job": self.job_id,
             "exports": {
@@ -69,11 +69,11 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             },
         }
         try:
-            code, said = self._run(orders)
+            code, reason = self._run(request)
         finally:
             self.add_side_effects_files(str(staging))
         if code:
-            raise NotebookFailedError(why_failed(output, code, said))
+            raise NotebookFailedError(headless.why_failed(output, code, reason))
         if "ipynb" not in self.model.output_formats:
             output.unlink(missing_ok=True)
 
@@ -89,7 +89,7 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         """
         return "jobs", create_output_directory(self.model.input_filename, self.job_id)
 
-    def _asked_to_stop(self) -> bool:
+    def _stop_requested(self) -> bool:
         """Return whether a server that cannot signal this process has stopped the run."""
         with self.db_session() as session:
             found = session.query(Job.status).filter(Job.job_id == self.job_id).first()
@@ -105,58 +105,58 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
             own.update({"status": Status.STOPPED})
             session.commit()
 
-    def _run(self, orders: dict[str, Any]) -> tuple[int, str]:
+    def _run(self, request: dict[str, Any]) -> tuple[int, str]:
         """Return the exit code and output of the run; closing its standard input stops it.
 
         A signal, such as Ctrl-C for the server's process group, also stops it; this method waits
         until the run has saved its output.
         """
-        listen, tell = os.pipe()
-        os.set_blocking(listen, False)  # a process that inherited the pipe must not block the read
-        with os.fdopen(listen, "rb", buffering=0) as ear, Traps() as traps:
+        reading, writing = os.pipe()
+        os.set_blocking(reading, False)  # a process that inherited the pipe must not block the read
+        with os.fdopen(reading, "rb", buffering=0) as pipe, headless.SignalRecorder() as signals:
             try:
                 child = subprocess.Popen(
                     # -P: a file beside the notebook may have the name of a module.
                     [sys.executable, "-P", "-m", "submarine_workflows.scheduler.process"],
                     stdin=subprocess.PIPE,
-                    cwd=orders["folder"],
+                    cwd=request["folder"],
                     env={**os.environ, **self._origin().to_environment()},
-                    pass_fds=(tell,),
+                    pass_fds=(writing,),
                     # Signals to the server's process group, such as Ctrl-C, are forwarded by
                     # closing the pipe.
                     start_new_session=True,
                 )
             finally:
-                os.close(tell)
+                os.close(writing)
             assert child.stdin is not None
             with contextlib.suppress(BrokenPipeError):  # its exit code gives the reason
-                child.stdin.write(json.dumps({**orders, "tell": tell}).encode() + b"\n")
+                child.stdin.write(json.dumps({**request, "report_to": writing}).encode() + b"\n")
                 child.stdin.flush()
-            traps.listener = partial(_let_go, child)
-            if traps.received is not None:
-                _let_go(child)
+            signals.listener = partial(_request_stop, child)
+            if signals.received is not None:
+                _request_stop(child)
             while True:
                 try:
-                    code = child.wait(LOOK_SECONDS)
+                    code = child.wait(POLL_SECONDS)
                     break
                 except subprocess.TimeoutExpired:
-                    if traps.received is None and not self._stopped and self._asked_to_stop():
+                    if signals.received is None and not self._stopped and self._stop_requested():
                         self._stopped = True
-                        _let_go(child)
-            return code, (ear.read(MAX_SAID) or b"").decode("utf-8", "replace")
+                        _request_stop(child)
+            return code, (pipe.read(MAX_REASON) or b"").decode("utf-8", "replace")
 
     def before_start(self) -> None:
         """Record the start of the run, and report scheduled runs that were missed before it."""
         super().before_start()
-        sentence = self._missed()
+        sentence = self._missed_runs()
         if sentence:
             print(sentence, file=sys.stderr)
             with self.db_session() as session:
                 own = session.query(Job).filter(Job.job_id == self.job_id)
-                own.update({"status_message": sentence[:MAX_MESSAGE]})
+                own.update({"status_message": sentence[: headless.MAX_MESSAGE]})
                 session.commit()
 
-    def _missed(self) -> str:
+    def _missed_runs(self) -> str:
         """Return a sentence on the runs missed since the previous run, or an empty string."""
         definition = self._definition
         if definition is None or not definition.schedule:
@@ -176,10 +176,10 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         starts = [moment / 1000 for moment in (since, self.model.create_time)]
         try:
             zone = read_timezone(definition.timezone or "UTC")
-            found = missed(definition.schedule, zone, starts, starts[-1])
+            found = find_missed_runs(definition.schedule, zone, starts, starts[-1])
         except ScheduleError:
             return ""  # croniter accepts expressions that Quartz and crontab do not
-        return missed_sentence(str(self.model.name), found)
+        return missed_runs_sentence(str(self.model.name), found)
 
     @cached_property
     def _definition(self) -> Any:
@@ -195,12 +195,12 @@ class SubmarineExecutionManager(DefaultExecutionManager):  # type: ignore[misc]
         """Return the origin that the notebook's jobs record: the scheduled job."""
         definition = self._definition
         name = self.model.name if definition is None else definition.name
-        given = WorkflowOrigin.from_environment()
+        origin = WorkflowOrigin.from_environment()
         notebook = Path(self.model.input_filename).stem
-        return WorkflowOrigin(str(name), self.job_id, notebook, given.yarn_tags)
+        return WorkflowOrigin(str(name), self.job_id, notebook, origin.yarn_tags)
 
 
-def _let_go(child: subprocess.Popen[bytes]) -> None:
+def _request_stop(child: subprocess.Popen[bytes]) -> None:
     """Close the pipe; the run stops when it reads the end of its standard input."""
     if child.stdin is not None:
         with contextlib.suppress(OSError):

@@ -2,8 +2,8 @@
 
 The request is one line of JSON on standard input, which then stays open. End of file means that the
 requesting process has ended, also by SIGKILL, and is handled like SIGTERM. The reason of a failure
-is written to the descriptor ``tell``. The process writes to jupyter-scheduler's database only to
-record the end of a run whose process there no longer exists.
+is written to the descriptor ``report_to``. The process writes to jupyter-scheduler's database only
+to record the end of a run whose process there no longer exists.
 """
 
 from __future__ import annotations
@@ -24,38 +24,43 @@ from submarine_runtime.translation import _
 
 FAILED, USAGE = 1, 2
 #: A pipe accepts this many bytes without a reader.
-MAX_SAID = 4096
+MAX_REASON = 4096
 ENGINE = "submarine"
 _WORDS = {"true": True, "false": False, "null": None}
 MAX_LITERAL = 100_000
-ALONE = _("The run was stopped: the process of the Jupyter server that waited for it has ended.")
+ABANDONED = _(
+    "The run was stopped: the process of the Jupyter server that waited for it has ended."
+)
 
 
 def main() -> int:
     """Run and export the notebook; return papermill's exit code, or that of the signal."""
     try:
-        orders = json.loads(_line())
-        source, output = Path(orders["input"]), Path(orders["output"])
+        request = json.loads(_line())
+        source, output = Path(request["input"]), Path(request["output"])
     except (ValueError, LookupError, TypeError) as exc:
         print(f"The request on standard input is invalid: {exc!r}.", file=sys.stderr)
         return USAGE
-    threading.Thread(target=_until_alone, name="alone", daemon=True).start()
+    threading.Thread(target=_stop_at_end_of_input, name="stdin", daemon=True).start()
     stopped = False
     try:
-        code, said = 0, _run(source, output, Path(orders["folder"]), orders.get("parameters") or {})
+        code, reason = (
+            0,
+            _run(source, output, Path(request["folder"]), request.get("parameters") or {}),
+        )
     except SystemExit as exc:
-        code, said = (exc.code if isinstance(exc.code, int) else FAILED), ""
+        code, reason = (exc.code if isinstance(exc.code, int) else FAILED), ""
         stopped = True
-    if said:
+    if reason:
         code = FAILED
-        print(said, file=sys.stderr)
-        os.write(int(orders.get("tell") or 2), said.encode()[:MAX_SAID])
+        print(reason, file=sys.stderr)
+        os.write(int(request.get("report_to") or 2), reason.encode()[:MAX_REASON])
     if output.exists():  # deleting a run deletes its outputs
-        exported = _export(output, orders.get("exports") or {})
+        exported = _export(output, request.get("exports") or {})
         if stopped:
-            _keep([output, *exported], Path(orders["kept"]))
-    if stopped and orders.get("database"):
-        _record_end(str(orders["database"]), str(orders.get("job")))
+            _keep([output, *exported], Path(request["stopped_outputs"]))
+    if stopped and request.get("database"):
+        _record_end(str(request["database"]), str(request.get("job")))
     return code
 
 
@@ -95,14 +100,14 @@ def value_of(typed: Any) -> Any:
         value = ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return typed
-    return value if _carried(value) else typed
+    return value if _is_json(value) else typed
 
 
-def _carried(value: Any) -> bool:
+def _is_json(value: Any) -> bool:
     if isinstance(value, list):
-        return all(_carried(item) for item in value)
+        return all(_is_json(item) for item in value)
     if isinstance(value, dict):
-        return all(isinstance(k, str) and _carried(v) for k, v in value.items())
+        return all(isinstance(k, str) and _is_json(v) for k, v in value.items())
     if isinstance(value, float):
         return math.isfinite(value)
     return value is None or isinstance(value, (str, int, bool))
@@ -118,7 +123,7 @@ def _line() -> bytes:
     return b"".join(pieces)
 
 
-def _until_alone() -> None:
+def _stop_at_end_of_input() -> None:
     """Wait for the end of standard input, then send SIGTERM to this process."""
     while os.read(0, 1 << 16):
         pass
@@ -162,7 +167,7 @@ def _record_end(database: str, job_id: str) -> None:
 
     with create_session(database)() as session:
         own = session.query(Job).filter(Job.job_id == job_id, Job.status == Status.IN_PROGRESS)
-        own.update({"status": Status.FAILED, "status_message": ALONE})
+        own.update({"status": Status.FAILED, "status_message": ABANDONED})
         session.commit()
 
 

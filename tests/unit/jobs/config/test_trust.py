@@ -28,7 +28,7 @@ from submarine_jobs.frontends import Frontend
 from submarine_kernel.remote import KernelRequest, session_of
 from submarine_server.service import JobService
 from submarine_workflows.azkaban.api import load_settings
-from submarine_workflows.locations import profile_in_force
+from submarine_workflows.locations import current_profile
 from submarine_zeppelin.accounts import paragraph_config
 
 CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_command = "/bin/yarn"\n'
@@ -170,7 +170,7 @@ def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
         lambda: session_of(KernelRequest("gpu4", {})),
         lambda: submarine_jobs.list_jobs(),
         lambda: JobService().open_session(),
-        lambda: profile_in_force(),
+        lambda: current_profile(),
         lambda: load_settings(),
     ],
     ids=["zeppelin", "kernel in a container", "python", "server", "headless", "azkaban"],

@@ -16,11 +16,11 @@ from submarine_workflows.azkaban.api import (
     Azkaban,
     AzkabanError,
     Connection,
-    Follower,
+    LogFollower,
     NoProjectError,
     SessionFile,
     Settings,
-    UnsureError,
+    UnconfirmedError,
     connection as connection_module,
 )
 from submarine_workflows.azkaban.api.errors import UnreachableError
@@ -97,21 +97,21 @@ def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
 def test_a_log_is_read_by_the_offsets_of_bytes(
     server: servers.Azkaban, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from submarine_workflows.azkaban.api import Follower
+    from submarine_workflows.azkaban.api import LogFollower
 
     monkeypatch.setattr("submarine_workflows.azkaban.api.client.LOG_PIECE", 61)
     azkaban = client()
     azkaban.create("nightly", "words")
     azkaban.upload("nightly", packed(), "nightly.zip")
     execid = azkaban.execute("nightly", "nightly").execid
-    follower = Follower(azkaban, execid, "one", interval=0.05)
+    follower = LogFollower(azkaban, execid, "one", interval=0.05)
     server.fault("fetchexecflow", *[Reply("<html>starts</html>", 503, "text/html")] * 9)
     text = "".join(follower.until_the_end())
     (log,) = server.executions[execid].find("one").logs  # type: ignore[union-attr]
     assert text == log.read_text()
     assert follower.status in ("SUCCEEDED", "RUNNING")
     with pytest.raises(UsageError, match="no node `two`"):
-        list(Follower(azkaban, execid, "two").now())
+        list(LogFollower(azkaban, execid, "two").now())
 
 
 def test_a_log_that_is_between_executor_and_database_is_waited_for(
@@ -124,13 +124,13 @@ def test_a_log_that_is_between_executor_and_database_is_waited_for(
     until(lambda: azkaban.execution(execid).over)
     gone = Reply(JETTY.format(500), 500, "text/html")
     server.fault("fetchExecJobLogs", gone, gone, gone)
-    whole = "".join(Follower(azkaban, execid, "one", interval=0.01).now())
+    whole = "".join(LogFollower(azkaban, execid, "one", interval=0.01).now())
     assert whole.endswith("grüße 北京\n")
     server.fault("fetchExecJobLogs", gone, gone)
-    assert "".join(Follower(azkaban, execid, "one", interval=0.01).until_the_end()) == whole
+    assert "".join(LogFollower(azkaban, execid, "one", interval=0.01).until_the_end()) == whole
     server.fault("fetchExecJobLogs", *[gone] * 20)
     with pytest.raises(UnreachableError, match="Azkaban failed at the log of one"):
-        list(Follower(azkaban, execid, "one", interval=0.01).now())
+        list(LogFollower(azkaban, execid, "one", interval=0.01).now())
 
 
 def test_a_session_is_kept_for_the_next_command(
@@ -317,10 +317,10 @@ def test_a_change_is_asked_for_once(server: servers.Azkaban, client: Client) -> 
     azkaban.create("nightly", "words")
     azkaban.upload("nightly", packed(), "x.zip")
     server.fault("upload", broken())
-    with pytest.raises(UnsureError, match="the request may have been executed"):
+    with pytest.raises(UnconfirmedError, match="the request may have been executed"):
         azkaban.upload("nightly", packed(), "x.zip")
     server.fault("executeFlow", broken())
-    with pytest.raises(UnsureError, match="No execution of nightly is running"):
+    with pytest.raises(UnconfirmedError, match="No execution of nightly is running"):
         start(azkaban, "nightly", "nightly")
     server.fault("executeFlow", Reply("<html>away</html>", 502, "text/html"))
     with pytest.raises(UnreachableError, match="HTTP 502"):
@@ -340,7 +340,7 @@ def test_a_run_whose_answer_was_lost_is_found(server: servers.Azkaban, client: C
         return broken()
 
     server.fault("executeFlow", started_and_lost)
-    with pytest.raises(UnsureError) as unsure:
+    with pytest.raises(UnconfirmedError) as unsure:
         start(azkaban, "nightly", "nightly")
     (execid,) = server.executions
     assert f"nightly is running as azkaban:{execid}." in str(unsure.value)

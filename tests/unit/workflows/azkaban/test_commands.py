@@ -17,7 +17,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban import project_name
 from submarine_workflows.azkaban.api import AzkabanError
 from submarine_workflows.azkaban.server_zone import for_server
-from submarine_workflows.headless.engine_run import Announcer
+from submarine_workflows.headless.managed_run import JobReporter
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
 from tests.waiting import until
@@ -261,7 +261,7 @@ def test_applications_of_a_notebook_are_words_of_the_log() -> None:
     said: list[str] = []
     record = {"application_id": "application_1795334188115_0021"}
     card = {"job_id": "fit-20261122-1f0a", "state": "RUNNING", "record": record}
-    Announcer(said.append).seen({MIME_TYPE: card})
+    JobReporter(said.append).report({MIME_TYPE: card})
     # As ``HadoopJobUtils.findApplicationIdFromLog`` looks for them.
     words = re.split(r"\s", "\n".join(said))
     found = [match[1] for word in words if (match := re.match(r"^(application_\d+_\d+).*", word))]

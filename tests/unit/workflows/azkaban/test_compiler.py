@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.azkaban.project import has_trigger, looks_secret, project_of
+from submarine_workflows.azkaban.project import has_trigger, project_of, secret_kind
 from submarine_workflows.azkaban.project.secrets import secret_in_command
 from submarine_workflows.formats.flow1 import read_properties
-from submarine_workflows.model import Setting, WorkflowError, split_command
+from submarine_workflows.model import ExecutionSettings, WorkflowError, split_command
 from tests.azkaban.project import BadProjectError, load_project, unzip
 
 NIGHTLY = """\
@@ -75,7 +75,7 @@ def nightly(tmp_path: Path) -> Path:
 
 
 def test_the_whole_project(nightly: Path) -> None:
-    workflow, project = project_of(nightly, Setting(outputs="executed"))
+    workflow, project = project_of(nightly, ExecutionSettings(outputs="executed"))
     packed = project.to_zip()
     files = unzip(packed)
     assert sorted(files) == [
@@ -210,7 +210,7 @@ def test_what_azkaban_should_never_see(
     ],
 )  # fmt: skip
 def test_what_looks_like_a_secret(name: str, value: str, harmless: bool) -> None:
-    assert (looks_secret(name, value) == "") is harmless
+    assert (secret_kind(name, value) == "") is harmless
 
 
 def test_secrets_in_command_lines() -> None:

@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_workflows.azkaban.project.condition import azkabans_condition
-from submarine_workflows.model import Facts, read_condition
+from submarine_workflows.azkaban.project.condition import to_azkaban_condition
+from submarine_workflows.model import ConditionInputs, read_condition
 from tests.azkaban.script import holds
 
 
@@ -23,7 +23,7 @@ from tests.azkaban.script import holds
     ],
 )
 def test_conditions_in_azkabans_words(ours: str, azkabans: str) -> None:
-    assert azkabans_condition(ours) == azkabans
+    assert to_azkaban_condition(ours) == azkabans
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_conditions_in_azkabans_words(ours: str, azkabans: str) -> None:
 )
 def test_conditions_that_azkaban_cannot_say(ours: str, sentence: str) -> None:
     with pytest.raises(ValueError) as refused:
-        azkabans_condition(ours)
+        to_azkaban_condition(ours)
     assert sentence in str(refused.value)
 
 
@@ -55,10 +55,10 @@ def test_azkaban_judges_a_condition_as_we_do(
     left, right = "${a:x}", f"{bound:.3f}" if isinstance(bound, float) else str(bound)
     text = f"{right} {sign} {left}" if swapped else f"{left} {sign} {right}"
     text = f"!({text})" if negated else text
-    ours = read_condition(text).holds(Facts([True], {"a": {"x": value}}))
+    ours = read_condition(text).holds(ConditionInputs([True], {"a": {"x": value}}))
     outputs = {"a": {"x": str(json.loads(json.dumps(value)))}}
-    assert holds(azkabans_condition(text), outputs) is ours
-    assert holds(azkabans_condition(f"one_success && ({text})"), outputs) is ours
+    assert holds(to_azkaban_condition(text), outputs) is ours
+    assert holds(to_azkaban_condition(f"one_success && ({text})"), outputs) is ours
 
 
 def test_text_is_judged_as_we_do() -> None:
@@ -68,7 +68,7 @@ def test_text_is_judged_as_we_do() -> None:
         ("${a:x} == 'good' || ${a:x} == 'fair'", "fair", True),
         ("${a:x} == 'a b'", "a  b", False),
     ):  # fmt: skip
-        assert read_condition(text).holds(Facts([True], {"a": {"x": value}})) is true
-        assert holds(azkabans_condition(text), {"a": {"x": value}}) is true
+        assert read_condition(text).holds(ConditionInputs([True], {"a": {"x": value}})) is true
+        assert holds(to_azkaban_condition(text), {"a": {"x": value}}) is true
     # What was never put out is neither more nor less than anything.
-    assert holds(azkabans_condition("${a:x} >= 0.5"), {}) is False
+    assert holds(to_azkaban_condition("${a:x} >= 0.5"), {}) is False

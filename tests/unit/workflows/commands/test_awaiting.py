@@ -15,8 +15,8 @@ from submarine_jobs.commands import complete, execute
 from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_workflows.commands.awaiting import NotThereError, filled_in, wait_for_data
-from submarine_workflows.locations import HdfsPlace
+from submarine_workflows.commands.awaiting import DataMissingError, fill_parameters, wait_for_data
+from submarine_workflows.locations import HdfsLocation
 
 
 def wait(url: str, timeout: float = 60.0, said: list[str] | None = None) -> float:
@@ -40,7 +40,7 @@ def test_what_comes_later_is_waited_for_and_said_once(tmp_path):
 
 
 def test_what_does_not_come_in_time_is_told(tmp_path):
-    with pytest.raises(NotThereError, match="does not exist after") as late:
+    with pytest.raises(DataMissingError, match="does not exist after") as late:
         wait(str(tmp_path / "x"), 0.1)
     assert late.value.exit_code == 124
 
@@ -68,7 +68,9 @@ def test_a_storage_that_is_away_is_no_failure(monkeypatch):
                 raise answer
             return answer
 
-    monkeypatch.setattr("submarine_workflows.commands.awaiting.place_of", lambda *a, **k: Away())
+    monkeypatch.setattr(
+        "submarine_workflows.commands.awaiting.find_location", lambda *a, **k: Away()
+    )
     said: list[str] = []
     wait("hdfs://ann:hunter22@nn/x", said=said)
     assert answers == []
@@ -78,7 +80,7 @@ def test_a_storage_that_is_away_is_no_failure(monkeypatch):
 
 
 def test_a_storage_that_stays_away_is_named_at_the_end():
-    with pytest.raises(NotThereError, match="The last check failed: "):
+    with pytest.raises(DataMissingError, match="The last check failed: "):
         wait("webhdfs://127.0.0.1:9/x", 0.1)
 
 
@@ -89,9 +91,9 @@ def test_what_could_never_be_there_is_refused_at_once(url):
 
 
 def test_names_in_braces_have_values():
-    assert filled_in("s3://b/{date}/${hour}/x", {"date": "1", "hour": "2"}) == "s3://b/1/2/x"
+    assert fill_parameters("s3://b/{date}/${hour}/x", {"date": "1", "hour": "2"}) == "s3://b/1/2/x"
     with pytest.raises(UsageError, match=r"s3://b/\{date\}: \$\{date\} has no value"):
-        filled_in("s3://b/{date}", {})
+        fill_parameters("s3://b/{date}", {})
 
 
 def test_the_verb(tmp_path):
@@ -144,7 +146,7 @@ def test_hdfs_is_asked_as_whom_the_frontend_acts_and_nothing_else_needs_a_cluste
     asked: list[tuple[str, str | None]] = []
     configured: list[None] = []
 
-    def exists(place: HdfsPlace) -> bool:
+    def exists(place: HdfsLocation) -> bool:
         asked.append((place.url, place._profile().user))
         return True
 
@@ -154,7 +156,7 @@ def test_hdfs_is_asked_as_whom_the_frontend_acts_and_nothing_else_needs_a_cluste
             found = super().config(options)
             return replace(found, profile=replace(found.profile, user="ada"))
 
-    monkeypatch.setattr(HdfsPlace, "exists", exists)
+    monkeypatch.setattr(HdfsLocation, "exists", exists)
     execute(["workflow", "await", str(tmp_path)], Ada())
     assert not configured
     execute(["workflow", "await", "hdfs:///data/_SUCCESS"], Ada())

@@ -34,7 +34,7 @@ nodes:
     condition: one_success && ${train:rows} > 5
 """
 # As Azkaban's own documentation has a flow: types, embedded flows, a trigger.
-AZKABANS = """\
+AZKABAN_KEYS = """\
 config:
   failure.emails: ops@example.com
 trigger:
@@ -80,7 +80,7 @@ def test_a_workflow_of_notebooks_is_read():
 
 
 def test_azkabans_own_files_are_accepted():
-    found = read_workflow(AZKABANS, "daily")
+    found = read_workflow(AZKABAN_KEYS, "daily")
     assert (found.schedule, found.config) == ("0 0 1 ? * *", {"failure.emails": "ops@example.com"})
     inner = found.nodes[1]
     assert [node.kind for node in inner.nodes] == [Kind.COMMAND, Kind.OTHER]
@@ -203,7 +203,7 @@ def test_files_folders_and_zips_are_opened(tmp_path):
     assert len(open_workflow(tmp_path).nodes) == 3
     with zipfile.ZipFile(tmp_path / "project.zip", "w") as archive:
         archive.writestr("p.project", "azkaban-flow-version: 2.0")
-        archive.writestr("flows/daily.flow", AZKABANS)
+        archive.writestr("flows/daily.flow", AZKABAN_KEYS)
     assert open_workflow(tmp_path / "project.zip").name == "daily"
     (tmp_path / "second.flow").write_text(NIGHTLY)
     with pytest.raises(UsageError, match="has 2 flows"):

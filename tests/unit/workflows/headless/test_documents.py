@@ -27,7 +27,7 @@ def test_what_is_no_notebook_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.ipynb"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"x\.ipynb is not a notebook"):
-        read_document(places.place_of(str(path)))
+        read_document(places.find_location(str(path)))
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_metadata_of_another_form_is_no_end_of_a_run(
     path.write_text(
         json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": [cell]})
     )
-    found, _ = read_document(places.place_of(str(path)))
+    found, _ = read_document(places.find_location(str(path)))
     assert found.metadata == {}
     assert found.cells[0].metadata == {}
 
@@ -59,7 +59,7 @@ def test_a_notebook_of_format_3(tmp_path: Path) -> None:
     old = {"nbformat": 3, "nbformat_minor": 0, "metadata": {}, "worksheets": [{"cells": [cell]}]}
     path = tmp_path / "old.ipynb"
     path.write_text(json.dumps(old))
-    found, had_ids = read_document(places.place_of(str(path)))
+    found, had_ids = read_document(places.find_location(str(path)))
     assert not had_ids
     assert load_notebook_node(found).cells[0].source == "x = 1"
 
@@ -118,7 +118,7 @@ def test_injected_parameters_are_collected_where_the_notebooks_own_are(
     made = notebook((own, ["parameters", *tags]), "print(n)")
     warned: list[str] = []
     made = inject(made, {"n": 2}, "python3", "python", warned.append)
-    document.settle_parameters(made)
+    document.mark_injected_parameters(made)
     injected = made.cells[1]
     assert injected["id"] == "injected-parameters"
     assert injected.source.split("\n")[0] == first
@@ -137,13 +137,13 @@ def test_an_unknown_parameter_is_said_and_set() -> None:
 
 def test_cells_without_ids_get_the_same_ones_each_time() -> None:
     first, second = notebook("a", "a", "b"), notebook("new", "a", "a", "b")
-    document.steady_ids(first, had_ids=False)
-    document.steady_ids(second, had_ids=False)
+    document.assign_stable_ids(first, had_ids=False)
+    document.assign_stable_ids(second, had_ids=False)
     assert ids(second)[1:] == ids(first)
     assert len(set(ids(second))) == 4
     nbformat.validate(first)
     kept = notebook("a")
-    document.steady_ids(kept, had_ids=True)
+    document.assign_stable_ids(kept, had_ids=True)
     assert ids(kept) == ["cell-0"]
 
 

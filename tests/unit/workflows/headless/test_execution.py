@@ -13,13 +13,11 @@ from nbclient.exceptions import CellExecutionError
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
-from submarine_workflows.headless import (
-    barrier,
-    returning,
-)
-from submarine_workflows.headless.ending import Ending
-from submarine_workflows.headless.engine_run import Announcer
+from submarine_workflows.headless.kernel import JobOutcomes, ReturnedValues, return_values_code
+from submarine_workflows.headless.kernel.hidden_code import BARRIER_TYPE, RETURNED_TYPE
+from submarine_workflows.headless.managed_run import JobReporter
 from submarine_workflows.headless.report import Report
+from submarine_workflows.headless.result import RunResult, show_failures
 from submarine_workflows.headless.settings import Settings
 from tests.unit.notebook_rig import notebook
 
@@ -30,7 +28,7 @@ def test_failures_go_to_the_cells_that_started_the_jobs() -> None:
     made = notebook("a", "b", "c")
     for count, cell in enumerate(made.cells, start=1):
         cell.execution_count = count
-    jobs = barrier.JobsEnd()
+    jobs = JobOutcomes()
     failures = [
         {
             "job_id": "j1",
@@ -42,10 +40,10 @@ def test_failures_go_to_the_cells_that_started_the_jobs() -> None:
         {"job_id": "j2", "cell_id": None, "execution_count": 2},
         {"job_id": "j3", "cell_id": "gone"},
     ]
-    jobs.take({barrier.MIME_TYPE: {"failed": failures, "detached": [{"job_id": "j4"}]}})
-    assert jobs.told
+    jobs.add({BARRIER_TYPE: {"failed": failures, "detached": [{"job_id": "j4"}]}})
+    assert jobs.received
     assert jobs.detached == ["j4"]
-    barrier.show_failures(made, jobs)
+    show_failures(made, jobs)
     assert [len(cell.outputs) for cell in made.cells] == [1, 1, 1]
     assert made.cells[0].outputs[0].traceback == ["t1", "t2"]
     assert made.cells[1].outputs[0].evalue == "j2"
@@ -59,13 +57,13 @@ def test_failures_go_to_the_cells_that_started_the_jobs() -> None:
     [None, 1, [], {}, {"failed": 3}, {"failed": [1, None], "detached": 3}, {"detached": [None]}],
 )
 def test_nonsense_of_a_kernel_breaks_nothing(said: Any) -> None:
-    jobs, returned = barrier.JobsEnd(), returning.Returned()
+    jobs, returned = JobOutcomes(), ReturnedValues()
     lines: list[str] = []
-    jobs.take({barrier.MIME_TYPE: said})
-    returned.take({returning.MIME_TYPE: said})
-    announcer = Announcer(lines.append)
-    announcer.seen({MIME_TYPE: said})
-    barrier.show_failures(notebook(), jobs)
+    jobs.add({BARRIER_TYPE: said})
+    returned.add({RETURNED_TYPE: said})
+    reporter = JobReporter(lines.append)
+    reporter.report({MIME_TYPE: said})
+    show_failures(notebook(), jobs)
     assert jobs.failed == []
     assert lines == []
     assert returned.values == {}
@@ -73,7 +71,7 @@ def test_nonsense_of_a_kernel_breaks_nothing(said: Any) -> None:
 
 def test_jobs_are_said_once_with_their_applications() -> None:
     lines: list[str] = []
-    announcer = Announcer(lines.append)
+    reporter = JobReporter(lines.append)
     application = "application_1700000000000_0001"
     for state, known in (
         ("SUBMITTING", None),
@@ -83,7 +81,7 @@ def test_jobs_are_said_once_with_their_applications() -> None:
         ("FAILED", application),
     ):
         record = {"application_id": known}
-        announcer.seen({MIME_TYPE: {"job_id": "a\x1b[2J", "state": state, "record": record}})
+        reporter.report({MIME_TYPE: {"job_id": "a\x1b[2J", "state": state, "record": record}})
     assert [line.split(": ")[1] for line in lines] == ["SUBMITTING", "PENDING", "FAILED"]
     assert application in lines[1]
     assert "\x1b" not in "".join(lines)
@@ -122,16 +120,16 @@ def test_a_notebook_without_our_extension_is_told_how_to_load_it() -> None:
     said = "UsageError: Line magic function `%submarine` not found."
     told = []
     for text in (said, "something else\n\x1b[31mred"):
-        ending = Ending(error=CellExecutionError(text, "UsageError", "no"))
+        ending = RunResult(error=CellExecutionError(text, "UsageError", "no"))
         told.append(Report("a", "b", notebook("%submarine run x"), ending, 1.0).reason)
     assert "%load_ext submarine_magics" in told[0]
     assert told[1] == "A cell failed: something else red"
 
 
 def test_jobs_of_a_run_with_an_id_are_left_for_the_next_attempt() -> None:
-    assert Settings().ended_jobs == "cancel"
-    assert Settings(run_id="x").ended_jobs == "detach"
-    assert Settings(run_id="x", on_interrupt="cancel").ended_jobs == "cancel"
+    assert Settings().action_for_jobs == "cancel"
+    assert Settings(run_id="x").action_for_jobs == "detach"
+    assert Settings(run_id="x", on_interrupt="cancel").action_for_jobs == "cancel"
 
 
 @pytest.mark.parametrize(
@@ -163,9 +161,9 @@ def test_values_that_json_has_come_back(monkeypatch: pytest.MonkeyPatch) -> None
     display = types.SimpleNamespace(display=lambda data, raw: shown.append(data))
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     # As the kernel does it.
-    exec(returning.ask_for(["acc", "rows", "odd", "nan"]), {"get_ipython": Shell})
-    returned = returning.Returned()
-    returned.take(json.loads(json.dumps(shown[0])))
+    exec(return_values_code(["acc", "rows", "odd", "nan"]), {"get_ipython": Shell})
+    returned = ReturnedValues()
+    returned.add(json.loads(json.dumps(shown[0])))
     assert returned.values == {"acc": 0.5, "nan": "nan"}
     assert returned.missing == ["rows"]
-    assert returned.unfit == ["odd"]
+    assert returned.unencodable == ["odd"]

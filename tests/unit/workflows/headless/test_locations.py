@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 from submarine_jobs.errors import StorageError, UsageError
-from submarine_workflows.headless.saving import Output
+from submarine_workflows.headless.saving import OutputNotebook
 from submarine_workflows.locations import (
-    Place,
+    Location,
     papermill_handlers as papermill_places,
     urls as places,
     without_password,
@@ -27,7 +27,7 @@ def test_a_local_file_is_replaced_in_one_step_and_keeps_its_mode(tmp_path: Path)
     target.chmod(0o640)
     link = tmp_path / "link.ipynb"
     link.symlink_to(target)
-    places.place_of(str(link)).write(b"new")
+    places.find_location(str(link)).write(b"new")
     assert link.is_symlink()
     assert target.read_bytes() == b"new"
     assert target.stat().st_mode & 0o777 == 0o640
@@ -45,7 +45,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(StorageError, match="No space left on device"):
-        places.place_of(str(target)).write(b"new")
+        places.find_location(str(target)).write(b"new")
     assert [path.name for path in tmp_path.iterdir()] == ["x.ipynb"]
     assert target.read_text() == "old"
 
@@ -64,7 +64,7 @@ def test_papermills_own_last_write_replaces_the_output_in_one_step(
     (tmp_path / "same").hardlink_to("out.ipynb")
     with local_file_io_cwd():
         before = list(papermill_io._handlers)
-        with papermill_places.whole_at_last("out.ipynb"):
+        with papermill_places.atomic_last_write("out.ipynb"):
             pass
         assert papermill_io._handlers != before
         monkeypatch.chdir(tmp_path / "elsewhere")  # papermill's --cwd
@@ -75,21 +75,21 @@ def test_papermills_own_last_write_replaces_the_output_in_one_step(
     assert (tmp_path / "same").read_text() == "half read"
     assert {item.name for item in tmp_path.iterdir()} == {"out.ipynb", "same", "elsewhere"}
     for other in (None, "-", "h", "hdfs:///tmp/x.ipynb"):
-        with papermill_places.whole_at_last(other):
+        with papermill_places.atomic_last_write(other):
             assert papermill_io._handlers == before
-    with pytest.raises(SystemExit), papermill_places.whole_at_last("out.ipynb"):
+    with pytest.raises(SystemExit), papermill_places.atomic_last_write("out.ipynb"):
         raise SystemExit(143)
     assert papermill_io._handlers == before
 
 
 def test_any_url_that_fsspec_knows(tmp_path: Path) -> None:
-    place = places.place_of("memory://headless/x.ipynb")
+    place = places.find_location("memory://headless/x.ipynb")
     with pytest.raises(UsageError, match="There is no file"):
         place.read()
     place.write(b"{}")
     assert place.read() == b"{}"
     assert fsspec.filesystem("memory").cat("/headless/x.ipynb") == b"{}"
-    local = places.place_of(f"file://{tmp_path}/y.ipynb")
+    local = places.find_location(f"file://{tmp_path}/y.ipynb")
     assert local.local == tmp_path / "y.ipynb"
 
 
@@ -98,7 +98,7 @@ def test_a_password_in_a_url_is_not_shown() -> None:
     assert shown == "sftp://host/x.ipynb"
 
 
-class Away(Place):
+class Away(Location):
     """HDFS that is there again after so many tries."""
 
     url = "hdfs:///reports/x.ipynb"
@@ -131,7 +131,7 @@ def test_an_output_whose_place_comes_back_is_saved_there(
 
     monkeypatch.setattr("time.sleep", sleep)
     place = Away(failures=6)
-    Output(notebook("x = 1"), place).end()
+    OutputNotebook(notebook("x = 1"), place).save_final()
     assert b"x = 1" in place.written
     assert paused == [1, 2, 4, 8, 10, 10]
     assert not list(tmp_path.glob("unsaved/*"))
@@ -143,9 +143,9 @@ def test_an_output_that_cannot_be_saved_is_kept_on_this_machine(
     monkeypatch.setattr("submarine_workflows.headless.saving.default_state_dir", lambda: tmp_path)
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
     place = Away()
-    output = Output(notebook("x = 1"), place)
+    output = OutputNotebook(notebook("x = 1"), place)
     with pytest.raises(StorageError, match=r"The NameNode is away\. It is in ") as caught:
-        output.end(lambda: "stopped")
+        output.save_final(lambda: "stopped")
     assert place.tries == 3
     kept = Path(caught.value.fix.removeprefix("It is in ").removesuffix("."))
     assert kept.parent.parent == tmp_path

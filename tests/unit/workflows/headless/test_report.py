@@ -14,8 +14,8 @@ from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.frontends import TerminalFrontend
-from submarine_workflows.headless.ending import Ending, Stop
 from submarine_workflows.headless.report import Report
+from submarine_workflows.headless.result import RunResult, StopReason
 
 CARD = """\
 copy  copy-1  FAILED after 1 s
@@ -65,7 +65,7 @@ def test_a_run_that_cannot_begin_is_told(folder: Path) -> None:
 def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> None:
     request = NotebookRun("a.ipynb", notify="tee notice.json")
     given = {"db_password": "line", "steps": 3}
-    report = Report("a.ipynb", "out/b.ipynb", failed(), Ending(), 2.0, given)
+    report = Report("a.ipynb", "out/b.ipynb", failed(), RunResult(), 2.0, given)
     outcome = report.outcome(TerminalFrontend(json_asked=False), request)
     assert outcome.exit_code == 1
     assert outcome.text == (
@@ -80,8 +80,16 @@ def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> 
 def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
     away = StorageError("The NameNode is away.", "It is in /home/me/b.ipynb.")
     for ending, code, said in (
-        (Ending(unsaved=away), 1, "Cell [1] failed: JobFailedError: Exit code 3. The NameNode"),
-        (Ending(stop=Stop("It was late.", 124), unsaved=away), 124, "It was late. The NameNode"),
+        (
+            RunResult(save_error=away),
+            1,
+            "Cell [1] failed: JobFailedError: Exit code 3. The NameNode",
+        ),
+        (
+            RunResult(stop=StopReason("It was late.", 124), save_error=away),
+            124,
+            "It was late. The NameNode",
+        ),
     ):
         report = Report("a.ipynb", "hdfs:///b.ipynb", failed(), ending, 2.0)
         outcome = report.outcome(TerminalFrontend(json_asked=False), NotebookRun("a.ipynb"))
@@ -89,7 +97,7 @@ def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
         assert "It is in /home/me/b.ipynb." in report.reason
         assert "was not saved there" in outcome.text
     empty = nbformat.v4.new_notebook()
-    assert Report("a", "b", empty, Ending(unsaved=away), 1.0).exit_code == 3
+    assert Report("a", "b", empty, RunResult(save_error=away), 1.0).exit_code == 3
 
 
 def test_a_kernel_that_we_install_is_offered(folder: Path) -> None:

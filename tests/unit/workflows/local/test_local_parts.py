@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 from submarine_jobs.errors import UsageError
 from submarine_workflows.formats import read_workflow
 from submarine_workflows.formats.flow1 import read_properties
-from submarine_workflows.local import filler
+from submarine_workflows.local import parameter_filler
 from submarine_workflows.local.execution import unpack
 from submarine_workflows.local.parameters import as_properties, flow_parameters
 from submarine_workflows.local.preparation import read_outputs
@@ -29,8 +29,8 @@ from submarine_workflows.runs import (
     RunNotFoundError,
     Runs,
     Status,
+    find_missed_runs,
     is_held,
-    missed,
     view_of,
 )
 from submarine_workflows.runs.journal import read_journal
@@ -39,7 +39,7 @@ BERLIN = ZoneInfo("Europe/Berlin")
 
 
 def test_parameters_stand_in_each_other():
-    fill = filler({"date": "${year}-11", "year": "2026", "odd": "$ {x} ${a-b}"})
+    fill = parameter_filler({"date": "${year}-11", "year": "2026", "odd": "$ {x} ${a-b}"})
     assert fill("/data/${date}/${year}") == "/data/2026-11/2026"
     assert fill("${odd}") == "$ {x} ${a-b}"
 
@@ -56,12 +56,12 @@ def test_parameters_stand_in_each_other():
 def test_parameters_that_make_no_sense(text, sentence):
     values = {"a": "${b}", "b": "${a}", "long": "${l1}" * 900, "l1": "${l2}" * 900, "l2": "x"}
     with pytest.raises(UsageError, match=sentence):
-        filler(values)(text)
+        parameter_filler(values)(text)
 
 
 def test_parameters_that_name_each_other_without_end_cost_no_time():
     values = {f"p{n}": f"${{p{n + 1}}}" * 2 for n in range(40)} | {"p40": ""}
-    assert filler(values)("${p0}") == ""
+    assert parameter_filler(values)("${p0}") == ""
 
 
 def test_azkabans_own_parameters():
@@ -156,12 +156,12 @@ def test_a_lock_is_held_until_it_is_let_go(tmp_path):
     path = tmp_path / "lock"
     assert not is_held(path)
     lock = Lock(path)
-    assert lock.take(0)
+    assert lock.acquire(0)
     assert is_held(path)
-    assert not Lock(path).take(0)
+    assert not Lock(path).acquire(0)
     lock.release()
     assert not is_held(path)
-    assert Lock(path).take(0)
+    assert Lock(path).acquire(0)
 
 
 def test_runs_are_named_by_id_beginning_workflow_and_last(tmp_path):
@@ -258,7 +258,7 @@ NIGHTLY = "0 30 2 ? * *"
 
 
 def test_runs_that_should_have_been_are_told():
-    found = missed(NIGHTLY, BERLIN, [at("2026-11-10T02:30:01")], at("2026-11-13T12:00"))
+    found = find_missed_runs(NIGHTLY, BERLIN, [at("2026-11-10T02:30:01")], at("2026-11-13T12:00"))
     assert [moment.isoformat() for moment in found.times] == [
         "2026-11-11T02:30:00+01:00", "2026-11-12T02:30:00+01:00", "2026-11-13T02:30:00+01:00",
     ]  # fmt: skip
@@ -266,50 +266,58 @@ def test_runs_that_should_have_been_are_told():
 
 def test_a_run_that_was_made_up_for_is_not_missed():
     starts = [at("2026-11-10T02:30:01"), at("2026-11-11T14:00"), at("2026-11-12T02:30:02")]
-    assert not missed(NIGHTLY, BERLIN, starts, at("2026-11-12T20:00")).times
+    assert not find_missed_runs(NIGHTLY, BERLIN, starts, at("2026-11-12T20:00")).times
 
 
 def test_a_run_that_is_due_just_now_is_not_missed_yet():
     starts = [at("2026-11-10T02:30:01")]
-    assert not missed(NIGHTLY, BERLIN, starts, at("2026-11-11T02:30:30")).times
-    assert len(missed(NIGHTLY, BERLIN, starts, at("2026-11-11T02:31:30")).times) == 1
+    assert not find_missed_runs(NIGHTLY, BERLIN, starts, at("2026-11-11T02:30:30")).times
+    assert len(find_missed_runs(NIGHTLY, BERLIN, starts, at("2026-11-11T02:31:30")).times) == 1
 
 
 @pytest.mark.parametrize("start", ["2026-03-29T03:00:02", "2026-03-29T03:05"])
 def test_where_the_clock_jumps_over_the_hour_the_run_comes_after_it(start):
     starts = [at("2026-03-28T02:30:01"), at(start), at("2026-03-30T02:30:01")]
-    assert not missed(NIGHTLY, BERLIN, starts, at("2026-03-30T12:00")).times
-    assert len(missed(NIGHTLY, BERLIN, starts[:1] + starts[2:], at("2026-03-30T12:00")).times) == 1
+    assert not find_missed_runs(NIGHTLY, BERLIN, starts, at("2026-03-30T12:00")).times
+    assert (
+        len(
+            find_missed_runs(NIGHTLY, BERLIN, starts[:1] + starts[2:], at("2026-03-30T12:00")).times
+        )
+        == 1
+    )
 
 
 @pytest.mark.parametrize("fold", [0, 1])
 def test_where_an_hour_comes_twice_one_run_is_due(fold):
     starts = [at("2026-10-24T02:30:01"), at("2026-10-26T02:30:01")]
     now = at("2026-10-26T12:00")
-    assert len(missed(NIGHTLY, BERLIN, starts, now).times) == 1
-    once = missed(NIGHTLY, BERLIN, [*starts, at("2026-10-25T02:30:01", fold=0)], now)
+    assert len(find_missed_runs(NIGHTLY, BERLIN, starts, now).times) == 1
+    once = find_missed_runs(NIGHTLY, BERLIN, [*starts, at("2026-10-25T02:30:01", fold=0)], now)
     assert not once.times
-    looked = missed(NIGHTLY, BERLIN, starts[:1], at("2026-10-25T02:45", fold=fold))
+    looked = find_missed_runs(NIGHTLY, BERLIN, starts[:1], at("2026-10-25T02:45", fold=fold))
     assert len(looked.times) == 1, "seen in the first hour and in its repetition"
 
 
 def test_of_a_schedule_of_minutes_none_is_missed_in_an_hour_that_comes_twice():
     began = at("2026-10-25T01:50")
     starts = [began + 600 * n for n in range(20)]
-    assert not missed("0 0/10 * ? * *", BERLIN, starts, starts[-1] + 100).times
-    assert len(missed("0 0/10 * ? * *", BERLIN, starts[:9] + starts[10:], starts[-1]).times) == 1
+    assert not find_missed_runs("0 0/10 * ? * *", BERLIN, starts, starts[-1] + 100).times
+    assert (
+        len(find_missed_runs("0 0/10 * ? * *", BERLIN, starts[:9] + starts[10:], starts[-1]).times)
+        == 1
+    )
 
 
 def test_a_schedule_of_minutes_is_looked_at_from_the_last_run():
     starts = [at("2026-01-01T00:00"), at("2026-11-13T11:55")]
-    found = missed("* * * * *", BERLIN, starts, at("2026-11-13T12:00:30"))
+    found = find_missed_runs("* * * * *", BERLIN, starts, at("2026-11-13T12:00:30"))
     assert found.more
     assert len(found.times) == 4
 
 
 def test_nothing_is_missed_where_nothing_is_scheduled_or_was_ever_run():
-    assert not missed("", BERLIN, [1.0], 1e9).times
-    assert not missed(NIGHTLY, BERLIN, [], 1e9).times
+    assert not find_missed_runs("", BERLIN, [1.0], 1e9).times
+    assert not find_missed_runs(NIGHTLY, BERLIN, [], 1e9).times
 
 
 def test_a_project_is_unpacked_within_its_folder(tmp_path):

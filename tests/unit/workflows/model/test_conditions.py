@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_workflows.model import ConditionError, Facts, read_condition
+from submarine_workflows.model import ConditionError, ConditionInputs, read_condition
 
 GOOD, MIXED, BAD = (True, True), (True, False), (False, False)
 
 
 def holds(text: str, succeeded: Any = GOOD, **outputs: Any) -> bool:
-    return read_condition(text).holds(Facts(succeeded, outputs))
+    return read_condition(text).holds(ConditionInputs(succeeded, outputs))
 
 
 @pytest.mark.parametrize(

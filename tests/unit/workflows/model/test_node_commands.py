@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from submarine_jobs.errors import UsageError
 from submarine_workflows.formats import read_workflow
 from submarine_workflows.model import (
-    Setting,
+    ExecutionSettings,
     commands_of,
     environment_of,
     join_command,
@@ -50,10 +50,10 @@ NODES = {node.name: (flows, node) for flows, node in WORKFLOW.walk()}
 
 
 def commands(
-    name: str, setting: Setting | None = None, fill: Callable[[str], str] = str
+    name: str, settings: ExecutionSettings | None = None, fill: Callable[[str], str] = str
 ) -> list[list[str]]:
     flows, node = NODES[name]
-    return commands_of(WORKFLOW, node, flows, setting or Setting("7", "out"), fill)
+    return commands_of(WORKFLOW, node, flows, settings or ExecutionSettings("7", "out"), fill)
 
 
 def test_a_notebook_waits_for_its_data_and_runs_once_for_all_its_attempts():
@@ -77,7 +77,7 @@ def test_parameters_keep_their_types_and_conditions_get_their_outputs():
 def test_cells_are_those_of_the_notebook_that_it_is_written_in():
     with pytest.raises(UsageError, match="the workflow has none"):
         commands("report")
-    [words] = commands("report", Setting(notebook="this.ipynb"))
+    [words] = commands("report", ExecutionSettings(notebook="this.ipynb"))
     assert words[:6] == ["submarine", "run", "this.ipynb", "-o", "report.ipynb", "--cells"]
     assert words[6] == "summary,plot"
 

@@ -18,10 +18,10 @@ from submarine_jobs.commands.grammar import complete_below, explain_below
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import CellCollection, read_notebook
-from submarine_workflows.display import MIME_TYPE, NodeState, RunState, Step, of_run
+from submarine_workflows.display import MIME_TYPE, NextCommand, NodeState, RunState, of_run
 from submarine_workflows.formats import open_workflow, read_workflow
 from submarine_workflows.model import WorkflowError
-from submarine_workflows.notebook import kept_file
+from submarine_workflows.notebook import saved_file
 
 TEXT = """\
 # two steps
@@ -73,8 +73,8 @@ def test_the_cell_is_kept_beside_the_notebook_and_the_file_means_the_same(saved:
     frontend = Notebook(saved)
     outcome = run(LINE, TEXT, frontend)
     file = saved.with_name("nightly.flow")
-    assert file == kept_file("nightly", frontend)
-    assert kept_file("nightly", Notebook(None)) != file
+    assert file == saved_file("nightly", frontend)
+    assert saved_file("nightly", Notebook(None)) != file
     first, *lines = file.read_text().splitlines()
     assert first == "# Written by %%submarine workflow in digits.ipynb; change it in that cell."
     assert lines[-len(TEXT.splitlines()) :] == TEXT.splitlines()
@@ -193,7 +193,7 @@ def test_the_picture_has_three_forms_without_a_script_of_anybody() -> None:
     state = NodeState("FAILED", 100.0, 130.0, 1, "<script>boom\x1b[31m</script>")
     nodes = {"<script>x</script>": state, "train": NodeState("QUEUED")}
     running = RunState("r-1", "FAILED_FINISHING", 90.0, None, nodes)
-    bundle = of_run(workflow, running, [Step("<b>do</b>", "<i>it</i>")], now=150.0)
+    bundle = of_run(workflow, running, [NextCommand("<b>do</b>", "<i>it</i>")], now=150.0)
     html = bundle["text/html"]
     assert "<script" not in html
     assert "<img" not in html

@@ -34,7 +34,7 @@ class Run:
         self.folder = runs.new("nightly")
         self.folder.workflow.write_text(json.dumps(to_json(read_workflow(TEXT, "nightly"))))
         self.lock = Lock(self.folder.runner_lock)
-        assert self.lock.take()
+        assert self.lock.acquire()
         self.journal = Journal(self.folder.journal, print)
         self.journal.add("begin", pid=1, execid=1)
 
@@ -112,7 +112,7 @@ def test_of_a_run_that_goes_on_again_what_waits_has_no_end(runs: Runs) -> None:
         run.journal.add("node", node=name, status=status, reason="Too bad.", code=1)
     run.journal.add("end", status="FAILED")
     run.journal.add("begin", pid=1, execid=1)
-    shown = LocalRun(run.folder, "submarine").picture()[0]
+    shown = LocalRun(run.folder, "submarine").render()[0]
     assert ", 0 of 2 nodes\n" in shown["text/plain"]
     assert "Too bad" not in shown["text/plain"]
     view = view_of(run.folder)

@@ -1,4 +1,4 @@
-"""Scheduled notebooks without a server: parameters, orders, what is said of a failure."""
+"""Scheduled notebooks without a server: parameters, orders, the reason of a failure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from submarine_workflows.scheduler.process import _record_end, value_of
         ("hdfs:///data/{date}", "hdfs:///data/{date}"),
         ("", ""),
         ("__import__('os').system('true')", "__import__('os').system('true')"),
-        # What JSON cannot carry stays the text that was typed.
+        # Text that JSON cannot represent stays the text that was typed.
         ("(1, 2)", "(1, 2)"),
         ("b'x'", "b'x'"),
         ("{1: 2}", "{1: 2}"),
@@ -69,20 +69,23 @@ def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
         "ename": "JobFailedError",
         "evalue": "Job \x1b[31mdigits\x1b[39m FAILED\u202e: " + "<b>" * 1000,
     }
-    said = why_failed(document(tmp_path / "x.ipynb", {"output_type": "stream"}, error), 1)
-    assert said.startswith("Cell [3]: JobFailedError: Job digits FAILED\ufffd: <b>")
-    assert len(said) == MAX_MESSAGE
+    output_text = why_failed(document(tmp_path / "x.ipynb", {"output_type": "stream"}, error), 1)
+    assert output_text.startswith("Cell [3]: JobFailedError: Job digits FAILED\ufffd: <b>")
+    assert len(output_text) == MAX_MESSAGE
 
 
 def test_a_run_that_was_ended_is_told_by_that_and_not_by_what_it_interrupted(
     tmp_path: Path,
 ) -> None:
     errors = [
-        {"output_type": "error", "ename": name, "evalue": said}
-        for name, said in (("KeyboardInterrupt", ""), (ENDED, "The run was stopped by SIGTERM."))
+        {"output_type": "error", "ename": name, "evalue": output_text}
+        for name, output_text in (
+            ("KeyboardInterrupt", ""),
+            (ENDED, "The run was stopped by SIGTERM."),
+        )
     ]
-    said = why_failed(document(tmp_path / "x.ipynb", *errors), 143)
-    assert said.endswith("RunEnded: The run was stopped by SIGTERM.")
+    output_text = why_failed(document(tmp_path / "x.ipynb", *errors), 143)
+    assert output_text.endswith("RunEnded: The run was stopped by SIGTERM.")
 
 
 @pytest.mark.filterwarnings("ignore")  # jupyter-scheduler's own

@@ -1,17 +1,16 @@
 from .client import Azkaban as Azkaban, options_of as options_of, parameters_of as parameters_of
-from .connection import Connection as Connection
+from .connection import Connection as Connection, SessionFile as SessionFile
 from .credentials import find_password as find_password
 from .errors import (
     AzkabanError as AzkabanError,
     NoProjectError as NoProjectError,
-    UnsureError as UnsureError,
+    UnconfirmedError as UnconfirmedError,
 )
 from .executions import (
     Execution as Execution,
-    NodeSeen as NodeSeen,
-    PastExecution as PastExecution,
-    Started as Started,
+    ExecutionSummary as ExecutionSummary,
+    NodeExecution as NodeExecution,
+    StartResult as StartResult,
 )
-from .logs import Follower as Follower
-from .session_file import SessionFile as SessionFile
+from .logs import LogFollower as LogFollower
 from .settings import Settings as Settings, load_settings as load_settings

@@ -22,12 +22,12 @@ from submarine_workflows.azkaban.api.errors import (
 )
 from submarine_workflows.azkaban.api.executions import (
     Execution,
+    ExecutionSummary,
+    FlowSchedule,
     LogPiece,
-    PastExecution,
     ProjectFlows,
-    Scheduled,
-    Started,
-    Uploaded,
+    StartResult,
+    UploadResult,
     execution_of,
     past_of,
 )
@@ -59,7 +59,7 @@ class Azkaban:
         refuse_error(reply, what)
         return True
 
-    def upload(self, project: str, packed: bytes, name: str) -> Uploaded:
+    def upload(self, project: str, packed: bytes, name: str) -> UploadResult:
         """Upload a zip file as the next version of a project."""
         what = _("the upload of {name} to {project}").format(name=name, project=project)
         reply = self._connection.upload(
@@ -67,7 +67,9 @@ class Azkaban:
         )
         refuse_error(reply, what)
         warning = sentence(reply["warn"]) if reply.get("warn") else ""
-        return Uploaded(number(reply, "projectId", what), str(reply.get("version", "")), warning)
+        return UploadResult(
+            number(reply, "projectId", what), str(reply.get("version", "")), warning
+        )
 
     def flows(self, project: str) -> ProjectFlows:
         """Return the id and flows of a project.
@@ -99,7 +101,7 @@ class Azkaban:
         *,
         disabled: Sequence[str] = (),
         **options: str,
-    ) -> Started:
+    ) -> StartResult:
         """Start a flow. The request is never repeated.
 
         Parameters
@@ -111,7 +113,7 @@ class Azkaban:
 
         Raises
         ------
-        UnsureError
+        UnconfirmedError
             If no answer was received: the flow may have started.
         """
         what = _("to run {flow} of {project}").format(flow=flow, project=project)
@@ -124,15 +126,15 @@ class Azkaban:
         # An error may contain the id that was reserved for the execution, or -1.
         execid = str(reply.get("execid", ""))
         if "error" in reply and execid.isdecimal():
-            said = sentence(reply["error"])
+            message = sentence(reply["error"])
             raise AzkabanError(
-                _("Azkaban refused {what}: {said} Its id would have been {execid}.").format(
-                    what=what, said=said, execid=execid
+                _("Azkaban refused {what}: {message} Its id would have been {execid}.").format(
+                    what=what, message=message, execid=execid
                 )
             )
         refuse_error(reply, what)
         words = sentence(reply["message"]) if reply.get("message") else ""
-        return Started(number(reply, "execid", what), words)
+        return StartResult(number(reply, "execid", what), words)
 
     def execution(self, execid: int) -> Execution:
         """Return an execution and its nodes."""
@@ -172,7 +174,7 @@ class Azkaban:
         refuse_error(reply, what)
         return number(reply, "scheduleId", what)
 
-    def scheduled(self, project_id: int, flow: str) -> Scheduled | None:
+    def scheduled(self, project_id: int, flow: str) -> FlowSchedule | None:
         """Return the schedule of a flow, or None."""
         what = _("to show the schedule of {flow}").format(flow=flow)
         reply = self._connection.get(
@@ -181,7 +183,7 @@ class Azkaban:
         found = refuse_error(reply, what).get("schedule")
         if not isinstance(found, Mapping):
             return None
-        return Scheduled(
+        return FlowSchedule(
             number(found, "scheduleId", what),
             str(found.get("cronExpression") or ""),
             str(found.get("nextExecTime") or ""),
@@ -201,7 +203,7 @@ class Azkaban:
             )
         return sentence(reply.get("message") or "removed")
 
-    def past(self, project: str, flow: str, count: int) -> list[PastExecution]:
+    def past(self, project: str, flow: str, count: int) -> list[ExecutionSummary]:
         """Return the last executions of a flow, newest first."""
         what = _("to list executions of {flow}").format(flow=flow)
         reply = self._connection.get(

@@ -12,13 +12,17 @@ the body if possible.
 
 from __future__ import annotations
 
+import hashlib
 import http.cookiejar
 import logging
+import os
 import re
+import secrets
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -26,31 +30,71 @@ import requests
 import tenacity
 import urllib3.exceptions
 
+from submarine_jobs.config import make_private
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.errors import (
-    AwayError,
     AzkabanError,
     NotSentError,
-    SessionOverError,
+    SessionExpiredError,
+    UnavailableError,
+    UnconfirmedError,
     UnreachableError,
-    UnsureError,
     noun,
 )
 from submarine_workflows.azkaban.api.replies import Reply, read_reply, refuse_error
-from submarine_workflows.azkaban.api.session_file import SessionFile
 from submarine_workflows.azkaban.api.settings import Settings, origin_of, refuse_plain
 
 #: Seconds for a complete response.
-ANSWER, UPLOAD = 60.0, 600.0
+RESPONSE_TIMEOUT, UPLOAD_TIMEOUT = 60.0, 600.0
 ATTEMPTS = 4
 PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
 _REDIRECTS = 3
-_AGAIN = (502, 503, 504)
+_TEMPORARY = (502, 503, 504)
 #: Seconds for a connection.
-CONNECT = 10.0
+CONNECT_TIMEOUT = 10.0
 MAX_REPLY = 64 << 20
 _SESSION_ID = re.compile(r"(session\.id=)[^&\s\"']+")
+
+_ID = re.compile(r"[\x21-\x7e]{1,200}")
+
+
+class SessionFile:
+    """Private file with the session id of one user at one server; it contains no password.
+
+    The id is kept between commands, because Azkaban limits the number of sessions.
+
+    Parameters
+    ----------
+    folder
+        State directory of this machine; never on a shared file system.
+    """
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        name = hashlib.sha256(f"{settings.url}\n{settings.user}".encode()).hexdigest()[:24]
+        self._path = folder / "azkaban" / f"{name}.session"
+
+    def read(self) -> str:
+        """Return the id; empty if there is none."""
+        try:
+            text = self._path.read_text(encoding="ascii").strip()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return text if _ID.fullmatch(text) else ""
+
+    def write(self, session: str) -> None:
+        """Store the id. If the disk is full, the next command logs in again."""
+        with suppress(OSError):
+            make_private(self._path.parent)
+            temporary = self._path.with_suffix(f".{secrets.token_hex(4)}")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
+                file.write(session)
+            temporary.replace(self._path)
+
+    def forget(self) -> None:
+        """Delete an invalid id."""
+        self._path.unlink(missing_ok=True)
 
 
 class Connection:
@@ -60,17 +104,20 @@ class Connection:
     ----------
     password
         Called when a login is needed.
-    kept
-        Session ids of earlier commands.
+    session_file
+        File with the session id of earlier commands; None: log in.
     """
 
     def __init__(
-        self, settings: Settings, password: Callable[[], str], kept: SessionFile | None = None
+        self,
+        settings: Settings,
+        password: Callable[[], str],
+        session_file: SessionFile | None = None,
     ) -> None:
         self.settings = settings
         self._password = password
-        self._kept = kept
-        self._session_id = kept.read() if kept is not None else ""
+        self._session_file = session_file
+        self._session_id = session_file.read() if session_file is not None else ""
         self._http = requests.Session()
         self._http.cookies.set_policy(http.cookiejar.DefaultCookiePolicy(allowed_domains=[]))
         self._http.headers["X-Requested-With"] = "XMLHttpRequest"
@@ -82,41 +129,43 @@ class Connection:
     def get(self, path: str, what: str, **fields: object) -> Reply:
         """Send a read request; repeated if the server is temporarily unavailable."""
 
-        def once(session: str) -> Reply:
-            given = {**_texts(fields), "session.id": session}
-            return self._send("GET", path, what, given, safe=True)
+        def request(session: str) -> Reply:
+            fields_sent = {**_texts(fields), "session.id": session}
+            return self._send("GET", path, what, fields_sent, safe=True)
 
-        return self._in_session(once)
+        return self._in_session(request)
 
     def change(self, path: str, what: str, query: Mapping[str, str], **fields: object) -> Reply:
         """Send a change; repeated only if nothing reached the server."""
 
-        def once(session: str) -> Reply:
-            given = {**_texts(fields), "session.id": session}
-            return self._send("POST", path, what, dict(query), data=given)
+        def request(session: str) -> Reply:
+            fields_sent = {**_texts(fields), "session.id": session}
+            return self._send("POST", path, what, dict(query), data=fields_sent)
 
-        return self._in_session(once)
+        return self._in_session(request)
 
     def upload(self, path: str, what: str, name: str, packed: bytes, **fields: object) -> Reply:
         """Send a zip file as a multipart form; repeated only as ``change``."""
 
-        def once(session: str) -> Reply:
-            given = {"session.id": session, **_texts(fields)}
+        def request(session: str) -> Reply:
+            fields_sent = {"session.id": session, **_texts(fields)}
             files = {"file": (name, packed, "application/zip")}
-            return self._send("POST", path, what, {}, data=given, files=files, limit=UPLOAD)
+            return self._send(
+                "POST", path, what, {}, data=fields_sent, files=files, limit=UPLOAD_TIMEOUT
+            )
 
-        return self._in_session(once)
+        return self._in_session(request)
 
-    def _in_session(self, once: Callable[[str], Reply]) -> Reply:
+    def _in_session(self, request: Callable[[str], Reply]) -> Reply:
         """Use the saved session; a request with an expired session has had no effect."""
         if self._session_id:
             try:
-                return once(self._session_id)
-            except SessionOverError:
+                return request(self._session_id)
+            except SessionExpiredError:
                 self._forget()
         try:
-            return once(self._login())
-        except SessionOverError:
+            return request(self._login())
+        except SessionExpiredError:
             self._forget()
             raise AzkabanError(
                 _("Azkaban accepts the login and rejects the session that it created."),
@@ -133,7 +182,7 @@ class Connection:
         }
         try:
             reply = refuse_error(self._send("POST", "/", what, {}, data=form, again=True), what)
-        except SessionOverError:
+        except SessionExpiredError:
             raise AzkabanError(_("Azkaban refused {what}.").format(what=what)) from None
         session = reply.get("session.id")
         if not isinstance(session, str) or not session:
@@ -141,14 +190,14 @@ class Connection:
                 _("Azkaban's answer to {what} has no session.").format(what=what)
             )
         self._session_id = session
-        if self._kept is not None:
-            self._kept.write(session)
+        if self._session_file is not None:
+            self._session_file.write(session)
         return session
 
     def _forget(self) -> None:
         self._session_id = ""
-        if self._kept is not None:
-            self._kept.forget()
+        if self._session_file is not None:
+            self._session_file.forget()
 
     def _send(
         self,
@@ -159,11 +208,11 @@ class Connection:
         *,
         safe: bool = False,
         again: bool = False,
-        limit: float = ANSWER,
+        limit: float = RESPONSE_TIMEOUT,
         **body: Any,
     ) -> Reply:
         """Send a request; repeat it if ``safe``, or if ``again``: unsafe but harmless."""
-        kinds = (NotSentError, AwayError) if safe or again else (NotSentError,)
+        kinds = (NotSentError, UnavailableError) if safe or again else (NotSentError,)
         retry = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
             wait=PAUSES,
@@ -172,18 +221,18 @@ class Connection:
         )
         for attempt in retry:
             with attempt:
-                status, content, moved = self._once(
+                status, content, moved = self._send_once(
                     method, path, what, query, safe or again, limit, body
                 )
                 try:
                     return read_reply(status, content, what)
-                except SessionOverError:
+                except SessionExpiredError:
                     if moved:
                         raise self._no_such_page(moved) from None
                     raise
         raise AssertionError("tenacity ends with a result or an error")
 
-    def _once(
+    def _send_once(
         self,
         method: str,
         path: str,
@@ -196,31 +245,31 @@ class Connection:
         """Return status, body, and the URL after redirects."""
         url, deadline, moved = f"{self.settings.url}{path}", time.monotonic() + limit, ""
         for _unused in range(_REDIRECTS + 1):
-            with in_words(self.settings.origin, what, safe=safe):
+            with request_errors(self.settings.origin, what, safe=safe):
                 answer = self._http.request(
                     method,
                     url,
                     params=dict(query),
-                    timeout=(CONNECT, limit),
+                    timeout=(CONNECT_TIMEOUT, limit),
                     allow_redirects=False,
                     stream=True,
                     **body,
                 )
                 with answer:
-                    content = limited(answer, deadline, what)
+                    content = read_limited(answer, deadline, what)
             if not answer.is_redirect:
-                if answer.status_code in _AGAIN and safe:
-                    raise AwayError(
+                if answer.status_code in _TEMPORARY and safe:
+                    raise UnavailableError(
                         _("Azkaban is temporarily unavailable (HTTP {status_code}).").format(
                             status_code=answer.status_code
                         )
                     )
                 return answer.status_code, content, moved
-            url = moved = self._elsewhere(answer, method)
+            url = moved = self._redirect_target(answer, method)
             query = {}
         raise UnreachableError(_("Azkaban redirects {what} in a loop.").format(what=noun(what)))
 
-    def _elsewhere(self, answer: requests.Response, method: str) -> str:
+    def _redirect_target(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
         origin = origin_of(target)
         if origin == self.settings.origin and method == "GET":
@@ -254,7 +303,7 @@ def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     return request
 
 
-class _NoSessions(logging.Filter):
+class _SessionIdFilter(logging.Filter):
     """Removes session ids from the URLs that urllib3 logs."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -263,11 +312,11 @@ class _NoSessions(logging.Filter):
         return True
 
 
-logging.getLogger("urllib3.connectionpool").addFilter(_NoSessions())
+logging.getLogger("urllib3.connectionpool").addFilter(_SessionIdFilter())
 
 
 @contextmanager
-def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
+def request_errors(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     """Convert the errors of a request to messages.
 
     Parameters
@@ -280,7 +329,7 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     try:
         yield
     except requests.exceptions.SSLError as exc:
-        if not _is_distrust(exc):
+        if not _is_untrusted_certificate(exc):
             raise UnreachableError(
                 _("{origin} does not support https: {error}.").format(
                     origin=origin, error=_reason(exc)
@@ -296,7 +345,7 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
     except requests.exceptions.ConnectTimeout:
         raise NotSentError(
             _("{origin} does not answer within {connect:.0f} s.").format(
-                origin=origin, connect=CONNECT
+                origin=origin, connect=CONNECT_TIMEOUT
             )
         ) from None
     except requests.exceptions.ConnectionError as exc:
@@ -304,19 +353,19 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
             raise NotSentError(
                 _("{origin} cannot be reached: {error}.").format(origin=origin, error=_reason(exc))
             ) from None
-        raise _broken(
+        raise _interrupted(
             _("{origin} closed the connection during {what}: {error}").format(
                 origin=origin, what=noun(what), error=_reason(exc)
             ),
             safe=safe,
         ) from None
     except requests.exceptions.Timeout:
-        raise _broken(
+        raise _interrupted(
             _("{origin} did not answer {what} in time").format(origin=origin, what=noun(what)),
             safe=safe,
         ) from None
     except requests.exceptions.RequestException as exc:
-        raise _broken(
+        raise _interrupted(
             _("{what} failed: {name}").format(what=noun(what), name=type(exc).__name__), safe=safe
         ) from None
     except ValueError:  # requests parses the redirect URL even if it is not followed
@@ -327,7 +376,7 @@ def in_words(origin: str, what: str, *, safe: bool) -> Iterator[None]:
         ) from None
 
 
-def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
+def read_limited(answer: requests.Response, deadline: float, what: str) -> bytes:
     """Return the body, with a limit of size and of time."""
     parts, size = [], 0
     for part in answer.iter_content(1 << 16):
@@ -344,10 +393,10 @@ def limited(answer: requests.Response, deadline: float, what: str) -> bytes:
     return b"".join(parts)
 
 
-def _broken(words: str, *, safe: bool) -> UnreachableError:
+def _interrupted(words: str, *, safe: bool) -> UnreachableError:
     if safe:
-        return AwayError(f"{words}.")
-    return UnsureError(
+        return UnavailableError(f"{words}.")
+    return UnconfirmedError(
         _("{words}; the request may have been executed.").format(words=words),
         _("Check Azkaban's web pages."),
     )
@@ -359,27 +408,27 @@ def _was_not_sent(exc: BaseException) -> bool:
     return isinstance(reason, urllib3.exceptions.NewConnectionError)
 
 
-def _is_distrust(exc: BaseException) -> bool:
+def _is_untrusted_certificate(exc: BaseException) -> bool:
     """Return whether a certificate is not trusted; else the server does not use TLS."""
-    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _inside(exc))
+    return any(isinstance(one, ssl.SSLCertVerificationError) for one in _causes(exc))
 
 
-def _inside(exc: BaseException) -> Iterator[BaseException]:
+def _causes(exc: BaseException) -> Iterator[BaseException]:
     """Yield an error of requests and its causes, innermost last."""
-    seen: BaseException | None = exc
+    error: BaseException | None = exc
     for _unused in range(6):
-        if seen is None:
+        if error is None:
             return
-        yield seen
-        inner: Any = seen.args[0] if seen.args else None
-        found = (getattr(inner, "reason", None), seen.__cause__, inner)
-        seen = next((one for one in found if isinstance(one, BaseException)), None)
+        yield error
+        inner: Any = error.args[0] if error.args else None
+        found = (getattr(inner, "reason", None), error.__cause__, inner)
+        error = next((one for one in found if isinstance(one, BaseException)), None)
 
 
 def _reason(exc: BaseException) -> str:
     """Return the innermost error in a few words."""
     words = type(exc).__name__
-    for inner in list(_inside(exc))[1:]:
-        said = getattr(inner, "verify_message", "") or getattr(inner, "strerror", "")
-        words = str(said or type(inner).__name__)
+    for inner in list(_causes(exc))[1:]:
+        reason = getattr(inner, "verify_message", "") or getattr(inner, "strerror", "")
+        words = str(reason or type(inner).__name__)
     return one_line(words, 200)

@@ -103,8 +103,8 @@ def read_password(path: Path) -> str:
     """
     try:
         with path.open("rb") as file:
-            seen = os.fstat(file.fileno())
-            _check_owner(path, seen)
+            status = os.fstat(file.fileno())
+            _check_owner(path, status)
             line = file.read(_MAX_BYTES).split(b"\n", 1)[0].rstrip(b"\r")
     except OSError as exc:
         raise ConfigError(
@@ -118,10 +118,10 @@ def read_password(path: Path) -> str:
     return line.decode("utf-8", "replace")
 
 
-def _check_owner(path: Path, seen: os.stat_result) -> None:
-    if not stat.S_ISREG(seen.st_mode):
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise ConfigError(_("{path} is not a regular file.").format(path=path))
-    if unsafe := check_private(path, seen):
+    if unsafe := check_private(path, status):
         raise ConfigError(
             _("{path} holds a password and {reason}.").format(path=path, reason=unsafe.reason),
             unsafe.fix,

@@ -27,13 +27,13 @@ class NotSentError(UnreachableError):
     """Nothing reached the server, so the request may be repeated."""
 
 
-class AwayError(UnreachableError):
+class UnavailableError(UnreachableError):
     """The server or its proxy is temporarily unavailable."""
 
 
-class UnsureError(UnreachableError):
+class UnconfirmedError(UnreachableError):
     """No answer was received: the request may have been executed."""
 
 
-class SessionOverError(Exception):
+class SessionExpiredError(Exception):
     """The session has expired; handled by a new login, not shown to users."""

@@ -19,7 +19,7 @@ _MAX_DEPTH = 20
 
 
 @dataclass(frozen=True)
-class Uploaded:
+class UploadResult:
     """A new version of a project."""
 
     project_id: int
@@ -36,7 +36,7 @@ class ProjectFlows:
 
 
 @dataclass(frozen=True)
-class Started:
+class StartResult:
     """A started execution, and Azkaban's message."""
 
     execid: int
@@ -44,7 +44,7 @@ class Started:
 
 
 @dataclass(frozen=True)
-class Scheduled:
+class FlowSchedule:
     """A schedule; ``next_run`` in the server's time zone, as the server writes it."""
 
     schedule_id: int
@@ -63,7 +63,7 @@ class LogPiece:
 
 
 @dataclass(frozen=True)
-class NodeSeen:
+class NodeExecution:
     """One node of an execution.
 
     Attributes
@@ -83,7 +83,7 @@ class NodeSeen:
     started: float | None = None
     ended: float | None = None
     depends_on: tuple[str, ...] = ()
-    nodes: tuple[NodeSeen, ...] = ()
+    nodes: tuple[NodeExecution, ...] = ()
 
     @property
     def over(self) -> bool:
@@ -103,14 +103,14 @@ class Execution:
     submitted: float | None
     started: float | None
     ended: float | None
-    nodes: tuple[NodeSeen, ...]
+    nodes: tuple[NodeExecution, ...]
 
     @property
     def over(self) -> bool:
         """Whether the status is final."""
         return self.status in ENDED
 
-    def walk(self) -> Iterator[NodeSeen]:
+    def walk(self) -> Iterator[NodeExecution]:
         """Yield every node; those of embedded flows after the flow itself."""
         waiting = list(reversed(self.nodes))
         while waiting:
@@ -120,7 +120,7 @@ class Execution:
 
 
 @dataclass(frozen=True)
-class PastExecution:
+class ExecutionSummary:
     """An entry of a list of executions."""
 
     execid: int
@@ -146,11 +146,11 @@ def execution_of(reply: Reply, execid: int) -> Execution:
     )
 
 
-def past_of(reply: Reply) -> list[PastExecution]:
+def past_of(reply: Reply) -> list[ExecutionSummary]:
     """Parse the reply to ``fetchFlowExecutions``."""
     listed = reply.get("executions")
     return [
-        PastExecution(
+        ExecutionSummary(
             number(item, "execId", _("a list of executions")),
             _text(item.get("status")).upper(),
             _text(item.get("submitUser")),
@@ -163,7 +163,7 @@ def past_of(reply: Reply) -> list[PastExecution]:
     ]
 
 
-def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen]:
+def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeExecution]:
     listed = value.get("nodes")
     if not isinstance(listed, list) or depth > _MAX_DEPTH:
         return
@@ -172,7 +172,7 @@ def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen
             continue
         own = _text(item.get("nestedId")) or f"{path}{_text(item.get('id'))}"
         before = item.get("in")
-        yield NodeSeen(
+        yield NodeExecution(
             own,
             _text(item.get("status")).upper(),
             _text(item.get("type")),
@@ -184,7 +184,7 @@ def _nodes(value: Mapping[str, Any], path: str, depth: int) -> Iterator[NodeSeen
         )
 
 
-def _in_order(nodes: Iterable[NodeSeen]) -> tuple[NodeSeen, ...]:
+def _in_order(nodes: Iterable[NodeExecution]) -> tuple[NodeExecution, ...]:
     """Sort nodes after their dependencies; Azkaban lists them in no order."""
     known = {node.path.rpartition(":")[2]: node for node in nodes}
     sorter = TopologicalSorter({name: node.depends_on for name, node in known.items()})
@@ -192,7 +192,7 @@ def _in_order(nodes: Iterable[NodeSeen]) -> tuple[NodeSeen, ...]:
         sorter.prepare()
     except CycleError:  # Azkaban rejects cycles
         return tuple(known.values())
-    found: list[NodeSeen] = []
+    found: list[NodeExecution] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
         found += [known[name] for name in ready if name in known]

@@ -11,20 +11,20 @@ from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.client import Azkaban
 from submarine_workflows.azkaban.api.errors import AzkabanError, UnreachableError
-from submarine_workflows.azkaban.api.executions import Execution, NodeSeen
+from submarine_workflows.azkaban.api.executions import Execution, NodeExecution
 
 #: Statuses in which a node has no log yet.
 _BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
 _SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
 #: Limit of failed requests while a node runs: the executor or server may be restarting.
-_PATIENCE = 30
+_MAX_FAILURES = 30
 #: The limit for an ended node: for some seconds after a run the web server asks the executor, which
 #: no longer has the logs, and answers HTTP 500.
-_LATE = 8
+_MAX_FAILURES_AT_END = 8
 
 
 @dataclass
-class _Place:
+class _Position:
     """Reading position in a node's log."""
 
     attempt: int = 0
@@ -34,7 +34,7 @@ class _Place:
     done: bool = False
 
 
-class Follower:
+class LogFollower:
     """Read the logs of one run.
 
     Parameters
@@ -57,29 +57,29 @@ class Follower:
         self._execid = execid
         self._node = node
         self._interval = interval
-        self._places: dict[str, _Place] = {}
+        self._positions: dict[str, _Position] = {}
         self._open = ""
         self.status = ""
 
     def now(self) -> Iterator[str]:
         """Yield the current logs."""
-        yield from self._look()
-        while any(place.over and not place.done for place in self._places.values()):
+        yield from self._new_text()
+        while any(position.over and not position.done for position in self._positions.values()):
             time.sleep(self._interval)
-            yield from self._look()
+            yield from self._new_text()
 
     def until_the_end(self) -> Iterator[str]:
         """Yield the logs until the node or the run has ended."""
         misses = 0
         while True:
             try:
-                yield from self._look()
+                yield from self._new_text()
                 misses = 0
             except UnreachableError:  # a restarting web server is unavailable for a while
                 misses += 1
-                if misses > _PATIENCE:
+                if misses > _MAX_FAILURES:
                     raise
-            if self._places and all(place.done for place in self._places.values()):
+            if self._positions and all(position.done for position in self._positions.values()):
                 return
             time.sleep(self._interval)
 
@@ -87,30 +87,30 @@ class Follower:
         """Yield the log of one attempt of the node; attempts count from 0."""
         execution = self._azkaban.execution(self._execid)
         self.status = execution.status
-        for node in self._wanted(execution):
+        for node in self._selected_nodes(execution):
             if number > node.attempt:
                 raise UsageError(
                     _("`{path}` has no attempt {number}; it has {attempt}.").format(
                         path=node.path, number=number + 1, attempt=node.attempt + 1
                     )
                 )
-            place = _Place(number)
-            yield from self._pieces(node.path, place, number)
+            position = _Position(number)
+            yield from self._pieces(node.path, position, number)
 
-    def _look(self) -> Iterator[str]:
+    def _new_text(self) -> Iterator[str]:
         execution = self._azkaban.execution(self._execid)
         self.status = execution.status
-        for node in self._wanted(execution):
-            place = self._places.setdefault(node.path, _Place())
-            if place.done:
+        for node in self._selected_nodes(execution):
+            position = self._positions.setdefault(node.path, _Position())
+            if position.done:
                 continue
             # Read the status before the log, so that the last piece is complete.
-            place.over = node.over or execution.over
+            position.over = node.over or execution.over
             if node.status not in (*_BEFORE, *_SILENT):
-                yield from self._read(node, place)
-            place.done = place.over and not place.failures
+                yield from self._read(node, position)
+            position.done = position.over and not position.failures
 
-    def _wanted(self, execution: Execution) -> list[NodeSeen]:
+    def _selected_nodes(self, execution: Execution) -> list[NodeExecution]:
         nodes = [node for node in execution.walk() if not node.nodes]
         if not self._node:
             return nodes
@@ -123,26 +123,26 @@ class Follower:
             )
         return found
 
-    def _read(self, node: NodeSeen, place: _Place) -> Iterator[str]:
+    def _read(self, node: NodeExecution, position: _Position) -> Iterator[str]:
         """Yield the new text of a node; each attempt has its own log."""
         try:
-            while place.attempt < node.attempt and place.offset:
-                yield from self._pieces(node.path, place, place.attempt)
-                place.attempt, place.offset = place.attempt + 1, 0
-            place.attempt = node.attempt
-            yield from self._pieces(node.path, place)
+            while position.attempt < node.attempt and position.offset:
+                yield from self._pieces(node.path, position, position.attempt)
+                position.attempt, position.offset = position.attempt + 1, 0
+            position.attempt = node.attempt
+            yield from self._pieces(node.path, position)
         except (AzkabanError, UnreachableError):
-            place.failures += 1
-            if place.failures > (_LATE if place.over else _PATIENCE):
+            position.failures += 1
+            if position.failures > (_MAX_FAILURES_AT_END if position.over else _MAX_FAILURES):
                 raise
 
-    def _pieces(self, path: str, place: _Place, attempt: int | None = None) -> Iterator[str]:
+    def _pieces(self, path: str, position: _Position, attempt: int | None = None) -> Iterator[str]:
         while True:
-            piece = self._azkaban.log(self._execid, path, place.offset, attempt)
-            place.failures = 0
+            piece = self._azkaban.log(self._execid, path, position.offset, attempt)
+            position.failures = 0
             if not piece.length:
                 return
-            place.offset = piece.offset + piece.length
+            position.offset = piece.offset + piece.length
             yield self._marked(path, piece.text)
 
     def _marked(self, path: str, text: str) -> str:

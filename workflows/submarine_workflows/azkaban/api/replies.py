@@ -19,7 +19,7 @@ from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
-    SessionOverError,
+    SessionExpiredError,
     UnreachableError,
     noun,
 )
@@ -41,7 +41,7 @@ def read_reply(status: int, body: bytes, what: str) -> Reply:
 
     Raises
     ------
-    SessionOverError
+    SessionExpiredError
         If Azkaban requires a login.
     AzkabanError, UnreachableError
         If the reply is not a JSON object.
@@ -53,7 +53,7 @@ def read_reply(status: int, body: bytes, what: str) -> Reply:
         value = None
     if isinstance(value, dict):
         if value.get("error") == "session" or value.get("action") == "login":
-            raise SessionOverError
+            raise SessionExpiredError
         return value
     if status == 200 and not text:
         return {}  # the servlet does not know the call
@@ -81,8 +81,8 @@ def refuse_error(reply: Reply, what: str) -> Reply:
 def sentence(words: Any, limit: int = 1000) -> str:
     """Return a message of Azkaban in one line, without tags."""
     text = html.unescape(_TAG.sub(" ", str(words)))
-    said = one_line(text, limit).strip()
-    return said if said.endswith((".", "!", "?")) else f"{said}."
+    message = one_line(text, limit).strip()
+    return message if message.endswith((".", "!", "?")) else f"{message}."
 
 
 def number(reply: Reply, key: str, what: str) -> int:
@@ -105,7 +105,7 @@ def number(reply: Reply, key: str, what: str) -> int:
 
 def _no_json(status: int, text: str, what: str) -> Exception:
     if _PASSWORD_FIELD.search(text) or text.startswith(_LOGIN):
-        return SessionOverError()
+        return SessionExpiredError()
     title = _TITLE.search(text)
     shown = one_line(html.unescape(title[1] if title else _TAG.sub(" ", text[:2000])), 200)
     words = f": {shown}" if shown else ""

@@ -112,7 +112,7 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     found = load_section("azkaban", environ=environ, cwd=cwd)
-    values = _in_force(found, options, environ)
+    values = _effective_values(found, options, environ)
     if not values.get("url"):
         raise ConfigError(
             _("No Azkaban server is configured."),
@@ -134,7 +134,7 @@ def load_settings(
     return Settings(**{**values, "url": _checked_url(values["url"])}, named_by_project=project)
 
 
-def _in_force(
+def _effective_values(
     found: Mapping[str, SectionValue],
     options: Mapping[str, str | None] | None,
     environ: Mapping[str, str],

@@ -23,16 +23,16 @@ from submarine_jobs.model import NODE_VARIABLE, RUN_VARIABLE, TAGS_VARIABLE, WOR
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project.archive import Project
 from submarine_workflows.azkaban.project.command_values import VERB, with_references
-from submarine_workflows.azkaban.project.condition import azkabans_condition
+from submarine_workflows.azkaban.project.condition import to_azkaban_condition
 from submarine_workflows.azkaban.project.secrets import find_secrets
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
 from submarine_workflows.model import (
     ENVIRONMENT,
     EXECUTION,
+    ExecutionSettings,
     Kind,
     Node,
     Problem,
-    Setting,
     Workflow,
     WorkflowError,
     commands_of,
@@ -41,7 +41,7 @@ from submarine_workflows.model import (
     path_of,
     properties_of,
 )
-from submarine_workflows.project_files import carry, is_url
+from submarine_workflows.project_files import collect_files, is_url
 
 PROJECT_FILE = b"azkaban-flow-version: 2.0\n"
 #: Azkaban finds the applications of an execution by these tags, as for its own job types.
@@ -61,7 +61,7 @@ _WIDTH = 1 << 30
 def compile_workflow(
     workflow: Workflow,
     root: Path,
-    setting: Setting | None = None,
+    settings: ExecutionSettings | None = None,
     *,
     extra: Sequence[str] = (),
     trigger: Any = None,
@@ -84,14 +84,14 @@ def compile_workflow(
     UsageError
         If a required file cannot be included.
     """
-    compiler = _Compiler(workflow, setting or Setting())
+    compiler = _Compiler(workflow, settings or ExecutionSettings())
     flow = compiler.flow(trigger)
     if compiler.problems:
         raise WorkflowError(compiler.problems)
-    carried = carry(workflow, root, compiler.setting.notebook, extra)
+    collected = collect_files(workflow, root, compiler.settings.notebook, extra)
     files = {
-        **carried,
-        **_folder(compiler.setting.outputs),
+        **collected,
+        **_folder(compiler.settings.outputs),
         f"{workflow.name}.project": PROJECT_FILE,
         f"{workflow.name}.flow": flow_text(flow),
     }
@@ -115,7 +115,7 @@ def job_file_environment() -> dict[str, str]:
     }
 
 
-def unfit_value(value: str | None) -> str | None:
+def unsupported_value(value: str | None) -> str | None:
     """Return why Azkaban does not pass a parameter's value unchanged; None if it does."""
     if value is not None and "$(" in value:
         return "contains `$(`, which starts a JEXL expression in Azkaban"
@@ -123,9 +123,9 @@ def unfit_value(value: str | None) -> str | None:
 
 
 class _Compiler:
-    def __init__(self, workflow: Workflow, setting: Setting) -> None:
+    def __init__(self, workflow: Workflow, settings: ExecutionSettings) -> None:
         self._workflow = workflow
-        self.setting = setting
+        self.settings = settings
         self.problems = find_secrets(workflow)
         if not _NAME.fullmatch(workflow.name):
             sentence = _(
@@ -170,7 +170,7 @@ class _Compiler:
 
     def _condition(self, node: Node) -> str:
         try:
-            return azkabans_condition(node.condition)
+            return to_azkaban_condition(node.condition)
         except ValueError as exc:
             self._add(node, f"`{node.name}`: {exc}")
             return ""
@@ -182,15 +182,15 @@ class _Compiler:
         values: dict[str, str] = {}
         lines = self._lines(node, flows, values)
         if node.kind is not Kind.OTHER:
-            theirs = [own.pop(key) for key in _command_keys(own)]
-            if theirs and node.kind is not Kind.COMMAND:
+            node_commands = [own.pop(key) for key in _command_keys(own)]
+            if node_commands and node.kind is not Kind.COMMAND:
                 self._add(
                     node,
                     _("`{node}` is not a command node but has a `command` under `config:`.").format(
                         node=node.name
                     ),
                 )
-            lines += theirs if node.kind is Kind.COMMAND else []
+            lines += node_commands if node.kind is Kind.COMMAND else []
         if not lines and node.kind is Kind.NOOP:
             return own
         numbered = {f"command.{number}" if number else "command": line
@@ -216,10 +216,10 @@ class _Compiler:
                     ).format(node=node.name, type=node.type),
                 )
             return []
-        commands = commands_of(self._workflow, node, flows, self.setting)
+        commands = commands_of(self._workflow, node, flows, self.settings)
         if node.kind is Kind.COMMAND:
             commands = commands[: len(needs)]
-        program = list(self.setting.program)
+        program = list(self.settings.program)
         lines = []
         for words in commands:
             own = words[len(program) :]
@@ -229,7 +229,7 @@ class _Compiler:
                 lines.append(join_command([*program, *verb, *rest]))
             except ValueError as exc:
                 self._add(node, f"`{node.name}`: {exc}")
-            if (why := unfit_value(" ".join(words))) is not None:
+            if (why := unsupported_value(" ".join(words))) is not None:
                 self._add(node, _("A command of `{node}` {why}.").format(node=node.name, why=why))
         self._values(node, values.values(), properties_of(self._workflow, node, flows))
         return lines
@@ -237,7 +237,7 @@ class _Compiler:
     def _values(self, node: Node, texts: Iterable[str], values: Mapping[str, str]) -> None:
         """Check that Azkaban's parameter substitution preserves the values."""
         for name in dict.fromkeys(_PARAMETER.findall("\n".join(texts))):
-            if (why := unfit_value(values.get(name))) is not None:
+            if (why := unsupported_value(values.get(name))) is not None:
                 self._add(
                     node,
                     _("`{node}` uses ${{{name}}}, whose value {why}.").format(

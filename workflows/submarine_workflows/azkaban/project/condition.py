@@ -23,7 +23,7 @@ _OPERAND = re.compile(r"\d+|'.*'|\".*\"|\$\{[^:{}]+:[^:{}]+\}", re.DOTALL)
 _SPACE = re.compile(r"\s+|\(|\)")
 
 
-def azkabans_condition(text: str) -> str:
+def to_azkaban_condition(text: str) -> str:
     """Return an equivalent condition that Azkaban accepts.
 
     Raises
@@ -33,7 +33,7 @@ def azkabans_condition(text: str) -> str:
 
     Examples
     --------
-    >>> azkabans_condition("${train:accuracy} >= 0.9")
+    >>> to_azkaban_condition("${train:accuracy} >= 0.9")
     "(${train:accuracy} > '1'*'0.9' || ${train:accuracy} == '1'*'0.9')"
     """
     tokens = [(kind, _number(word) if kind == "number" else word) for kind, word in tokens_of(text)]
@@ -48,9 +48,9 @@ def azkabans_condition(text: str) -> str:
         else:
             words.append(tokens[at][1])
             at += 1
-    made = " ".join(words).replace("( ", "(").replace(" )", ")").replace("! ", "!")
-    _check(text, made)
-    return made
+    translated = " ".join(words).replace("( ", "(").replace(" )", ")").replace("! ", "!")
+    _check(text, translated)
+    return translated
 
 
 def _number(word: str) -> str:
@@ -58,7 +58,7 @@ def _number(word: str) -> str:
     return word if _WHOLE.fullmatch(word) else f"'1'*'{word}'"
 
 
-def _check(text: str, made: str) -> None:
+def _check(text: str, translated: str) -> None:
     """Apply Azkaban's own check, so that errors appear before the upload."""
     if any(kind == "param" and _SPACE.search(word) for kind, word in tokens_of(text)):
         raise ValueError(
@@ -67,7 +67,7 @@ def _check(text: str, made: str) -> None:
                 "node: use a node name without spaces."
             ).format(text=text)
         )
-    for piece in _SPLIT.split(_SPACE.sub("", made)):
+    for piece in _SPLIT.split(_SPACE.sub("", translated)):
         word = piece.removeprefix("!")
         if word.lower() in MACROS or _OPERAND.fullmatch(word):
             continue

@@ -39,14 +39,14 @@ _OPTION = re.compile(r"(?i)(?:^|[\s'\"])-{1,2}([a-z][\w.-]*?)(?:=|\s+)['\"]?([^\
 _ASSIGNMENT = re.compile(r"(?:^|[\s'\"])([A-Za-z_][\w.]*)=['\"]?([^\s'\"]+)")
 
 
-def looks_secret(name: str, value: str) -> str:
+def secret_kind(name: str, value: str) -> str:
     """Return what the value of ``name`` looks like, for a message; empty if it is harmless.
 
     Examples
     --------
-    >>> looks_secret("env.DB_PASSWORD", "hunter2")
+    >>> secret_kind("env.DB_PASSWORD", "hunter2")
     'a secret by its name'
-    >>> looks_secret("env.DB_PASSWORD_FILE", "/etc/secrets/db")
+    >>> secret_kind("env.DB_PASSWORD_FILE", "/etc/secrets/db")
     ''
     """
     if names_secret(name) and _is_literal(value):
@@ -78,7 +78,7 @@ def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:
     """Return the first name whose value looks like a secret, and what it looks like."""
     for name, value in values.items():
         is_command = name == "command" or name.startswith("command.")
-        what = secret_in_command(value) if is_command else looks_secret(name, value)
+        what = secret_in_command(value) if is_command else secret_kind(name, value)
         if what:
             return name, what
     return None

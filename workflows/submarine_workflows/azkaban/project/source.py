@@ -24,25 +24,25 @@ from submarine_workflows.azkaban.project.compiler import (
 from submarine_workflows.azkaban.project.secrets import find_secrets
 from submarine_workflows.formats import Value, load, open_workflow
 from submarine_workflows.model import (
+    ExecutionSettings,
     Kind,
     Node,
-    Setting,
     Workflow,
     WorkflowError,
     check,
     split_command,
 )
-from submarine_workflows.project_files import Carried
+from submarine_workflows.project_files import ProjectFiles
 
 #: Default location of executed notebooks: must not overwrite the originals.
 OUTPUTS = "executed"
 ORIGIN_FILE = "00-submarine.properties"
 #: Keys of a flow's root that Azkaban supports.
-_AZKABANS_ROOT = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
+_AZKABAN_ROOT_KEYS = ("config", "nodes", "trigger", "dependsOn", "condition", "type", "name")
 
 
 def project_of(
-    path: Path, setting: Setting | None = None, *, extra: tuple[str, ...] = ()
+    path: Path, settings: ExecutionSettings | None = None, *, extra: tuple[str, ...] = ()
 ) -> tuple[Workflow, Project]:
     """Return the workflow in ``path``, and its project for Azkaban.
 
@@ -58,15 +58,15 @@ def project_of(
     if problems:
         raise WorkflowError(problems)
     if path.is_dir() or path.suffix == ".zip":
-        return workflow, _as_it_stands(workflow, path)
-    keys = _keys(path.read_text(encoding="utf-8-sig")) if _may_be_theirs(workflow) else None
+        return workflow, _unchanged_project(workflow, path)
+    keys = _keys(path.read_text(encoding="utf-8-sig")) if _may_be_azkaban_format(workflow) else None
     trigger = keys.get("trigger") if keys else _trigger(path)
-    theirs = keys is not None and all(key in _AZKABANS_ROOT for key in keys)
-    if theirs and not extra and not _calls_us(workflow):
-        return workflow, _theirs(workflow, path)
+    is_azkaban_format = keys is not None and all(key in _AZKABAN_ROOT_KEYS for key in keys)
+    if is_azkaban_format and not extra and not _calls_submarine(workflow):
+        return workflow, _azkaban_flow_project(workflow, path)
     plain = _plain(trigger) if trigger is not None else None
-    made = compile_workflow(workflow, path.parent, setting, extra=extra, trigger=plain)
-    return workflow, made
+    project = compile_workflow(workflow, path.parent, settings, extra=extra, trigger=plain)
+    return workflow, project
 
 
 def has_trigger(path: Path) -> bool:
@@ -74,9 +74,9 @@ def has_trigger(path: Path) -> bool:
     return path.is_file() and path.suffix != ".zip" and _trigger(path) is not None
 
 
-def _as_it_stands(workflow: Workflow, path: Path) -> Project:
+def _unchanged_project(workflow: Workflow, path: Path) -> Project:
     """Return the project of a folder or zip file that already is an Azkaban project."""
-    if not _may_be_theirs(workflow):
+    if not _may_be_azkaban_format(workflow):
         raise UsageError(
             _("{path} has nodes that run notebooks, which Azkaban does not support.").format(
                 path=path
@@ -87,7 +87,7 @@ def _as_it_stands(workflow: Workflow, path: Path) -> Project:
         raise WorkflowError(problems)
     flows = _flows(workflow)
     if path.is_dir():
-        carried = Carried(path)
+        carried = ProjectFiles(path)
         carried.everything()
         files = {**carried.files, **_origin(workflow)}
         return Project(path.resolve().name, flows, files)
@@ -102,17 +102,17 @@ def _origin(workflow: Workflow) -> dict[str, bytes]:
 
     Azkaban reads the files of a folder by name, so a later file can override the values.
     """
-    if workflow.file or not _calls_us(workflow):
+    if workflow.file or not _calls_submarine(workflow):
         return {}
     lines = [f"{key}={value}\n" for key, value in job_file_environment().items()]
     return {ORIGIN_FILE: "".join(lines).encode()}
 
 
-def _theirs(workflow: Workflow, path: Path) -> Project:
+def _azkaban_flow_project(workflow: Workflow, path: Path) -> Project:
     """Return the project of a ``.flow`` file in Azkaban's format, with its scripts."""
     if problems := find_secrets(workflow):
         raise WorkflowError(problems)
-    carried = Carried(path.parent)
+    carried = ProjectFiles(path.parent)
     for _unused, node in workflow.walk():
         for key, line in node.config.items():
             if key == "command" or key.startswith("command."):
@@ -129,16 +129,16 @@ def _flows(workflow: Workflow) -> tuple[str, ...]:
     return tuple(node.name for node in workflow.nodes if node.name not in wanted)
 
 
-def _may_be_theirs(workflow: Workflow) -> bool:
-    return not any(_is_ours(node) for _, node in workflow.walk())
+def _may_be_azkaban_format(workflow: Workflow) -> bool:
+    return not any(_uses_extensions(node) for _, node in workflow.walk())
 
 
-def _is_ours(node: Node) -> bool:
+def _uses_extensions(node: Node) -> bool:
     kinds = (Kind.NOTEBOOK, Kind.CELLS)
     return node.kind in kinds or bool(node.needs or node.params or node.job) or not node.type
 
 
-def _calls_us(workflow: Workflow) -> bool:
+def _calls_submarine(workflow: Workflow) -> bool:
     """Return whether a command is ``submarine``, whose jobs need the execution as their origin."""
     lines = [
         line
@@ -167,6 +167,8 @@ def _plain(value: Value) -> Any:
     return value.scalar if isinstance(value.scalar, int) else value.data
 
 
-def executor_setting(outputs: str, program: str) -> Setting:
+def executor_settings(outputs: str, program: str) -> ExecutionSettings:
     """Return the properties of an executor for commands of nodes."""
-    return Setting(outputs=outputs or OUTPUTS, program=tuple((program or "submarine").split()))
+    return ExecutionSettings(
+        outputs=outputs or OUTPUTS, program=tuple((program or "submarine").split())
+    )

@@ -33,7 +33,7 @@ for group in $groups; do kill -s KILL -- "-$group"; done
 """
 
 
-class Keeper:
+class ProcessGuard:
     """The shell and its process groups.
 
     Parameters

@@ -25,7 +25,7 @@ _LATE = frozenset({"stream", "display_data", "update_display_data"})
 #: Size limit for joining pieces of a stream, which bounds the cost of copying.
 _PIECE = 1 << 16
 #: Cell metadata that a run writes, which front ends do not send.
-_OF_THE_RUN = ("papermill", "execution")
+_RUN_METADATA = ("papermill", "execution")
 _SHELL_WAIT = 5.0
 
 
@@ -36,22 +36,22 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     ----------
     manager
         Papermill's execution manager; notified of changed outputs.
-    seen
+    on_data
         Called with the data of each new or updated output.
     """
 
     def __init__(
         self,
         manager: Any,
-        seen: Callable[[dict[str, Any]], None],
+        on_data: Callable[[dict[str, Any]], None],
         **settings: Any,
     ) -> None:
         super().__init__(manager, raise_on_iopub_timeout=False, **settings)
-        self._tell_seen = seen
+        self._on_data = on_data
         #: Cell index by the id of the execute request.
         self._cell_of: dict[str, int] = {}
         self._next: int | None = None
-        self.on_cell_execute = self._about_to_execute
+        self.on_cell_execute = self._set_next_cell
 
     async def async_start_new_kernel_client(self) -> Any:
         """Start nbclient's client; its execute requests contain the metadata of the cell."""
@@ -59,7 +59,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         client.execute = self._execute
         return client
 
-    def _about_to_execute(self, cell: NotebookNode, cell_index: int) -> None:
+    def _set_next_cell(self, cell: NotebookNode, cell_index: int) -> None:
         self._next = cell_index
 
     def _execute(
@@ -95,21 +95,21 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     ) -> None:
         """Process messages as nbclient does, but keep outputs of earlier cells."""
         while True:
-            message = await self._heard()
+            message = await self._next_message()
             if message["parent_header"].get("msg_id") != parent_msg_id:
-                self._take_late(message)
+                self._process_late(message)
                 continue
             try:
                 self.process_message(message, cell, cell_index)
             except CellExecutionComplete:
                 return
 
-    async def _heard(self) -> dict[str, Any]:
+    async def _next_message(self) -> dict[str, Any]:
         assert self.kc is not None
         message: dict[str, Any] = await ensure_async(self.kc.iopub_channel.get_msg(timeout=None))
         return message
 
-    def _take_late(self, message: dict[str, Any]) -> None:
+    def _process_late(self, message: dict[str, Any]) -> None:
         index = self._cell_of.get(message["parent_header"].get("msg_id", ""))
         if index is not None and message["msg_type"] in _LATE:
             self.process_message(message, self.nb.cells[index], index)
@@ -120,7 +120,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         """Process a message as papermill does, and report its data."""
         data = msg["content"].get("data")
         if isinstance(data, dict) and msg["msg_type"] in _LATE:
-            self._tell_seen(data)
+            self._on_data(data)
         shown: NotebookNode | None = super().process_message(msg, cell, cell_index)
         return shown
 
@@ -150,12 +150,14 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         shown: NotebookNode | None = super().output(outs, msg, display_id, cell_index)
         return shown
 
-    async def ask(self, code: str, heard: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    async def execute_hidden(
+        self, code: str, on_display: Callable[[dict[str, Any]], None]
+    ) -> dict[str, Any]:
         """Execute ``code`` outside the notebook: silent, not counted, not in the history.
 
         Parameters
         ----------
-        heard
+        on_display
             Called with the data of each display, except job cards, which are added below a cell.
             Updates of earlier displays go to the cells that contain them.
 
@@ -170,7 +172,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
             If the kernel has died.
         """
         sent = self._execute(code, silent=True, store_history=False, stop_on_error=False)
-        listening = asyncio.ensure_future(self._listen(sent, heard))
+        listening = asyncio.ensure_future(self._listen(sent, on_display))
         try:
             reply = await self._reply(sent)
             # All displays have been sent before the reply.
@@ -181,48 +183,48 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
             with contextlib.suppress(asyncio.CancelledError):
                 await listening
 
-    async def ask_about_kernel(self) -> dict[str, Any]:
+    async def language_info_of_kernel(self) -> dict[str, Any]:
         """Return the kernel's ``language_info`` for the notebook metadata."""
         assert self.kc is not None
         reply = await self._reply(await ensure_async(self.kc.kernel_info()))
         info: dict[str, Any] = reply.get("language_info") or {}
         return info
 
-    async def linger(self, silence: float, longest: float) -> None:
+    async def process_late_outputs(self, silence: float, longest: float) -> None:
         """Process outputs of finished cells until none arrives for ``silence`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(longest):
                 while True:
-                    self._take_any(await asyncio.wait_for(self._heard(), silence))
+                    self._process_update(await asyncio.wait_for(self._next_message(), silence))
 
-    async def _listen(self, sent: str, heard: Callable[[dict[str, Any]], None]) -> None:
+    async def _listen(self, sent: str, on_display: Callable[[dict[str, Any]], None]) -> None:
         while True:
-            message = await self._heard()
+            message = await self._next_message()
             kind, content = message["msg_type"], message["content"]
             if message["parent_header"].get("msg_id") != sent:
-                self._take_late(message)
+                self._process_late(message)
             elif kind == "display_data":
                 if CARD in content["data"] and self._cell_of:
                     # Card of a job started by a thread: below the cell that ran last.
                     index = list(self._cell_of.values())[-1]
                     self.process_message(message, self.nb.cells[index], index)
                 else:
-                    heard(content["data"])
+                    on_display(content["data"])
             elif kind == "update_display_data":
-                self._take_any(message)
+                self._process_update(message)
             elif kind == "status" and content["execution_state"] == "idle":
                 return
 
-    def _take_any(self, message: dict[str, Any]) -> None:
+    def _process_update(self, message: dict[str, Any]) -> None:
         """Process updates of any earlier display, and other messages of known cells."""
         if message["msg_type"] != "update_display_data":
-            self._take_late(message)
+            self._process_late(message)
             return
         display_id = (message["content"].get("transient") or {}).get("display_id")
         if display_id:
             self._update_display_id(display_id, message)
             self.nb_man.autosave_cell()
-            self._tell_seen(message["content"]["data"])
+            self._on_data(message["content"]["data"])
 
     async def _reply(self, sent: str) -> dict[str, Any]:
         assert self.kc is not None
@@ -240,5 +242,5 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
 
 def metadata_of(cell: NotebookNode) -> dict[str, Any]:
     """Return the metadata that JupyterLab sends with the execution of ``cell``."""
-    metadata = {key: value for key, value in cell.metadata.items() if key not in _OF_THE_RUN}
+    metadata = {key: value for key, value in cell.metadata.items() if key not in _RUN_METADATA}
     return {**metadata, "deletedCells": [], "recordTiming": False, "cellId": cell.get("id")}

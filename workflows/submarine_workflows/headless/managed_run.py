@@ -24,14 +24,14 @@ from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
-from submarine_workflows.headless.client import HeadlessClient
-from submarine_workflows.headless.document import settle_parameters, steady_ids
-from submarine_workflows.headless.ending import Ending
+from submarine_workflows.headless.document import assign_stable_ids, mark_injected_parameters
 from submarine_workflows.headless.execution import Execution
-from submarine_workflows.headless.saving import Output, SavingManager, whole
+from submarine_workflows.headless.kernel import HeadlessClient
+from submarine_workflows.headless.result import RunResult
+from submarine_workflows.headless.saving import OutputNotebook, SavingManager, encode_notebook
 from submarine_workflows.headless.settings import Settings
-from submarine_workflows.headless.signals import Traps
-from submarine_workflows.locations import Place, papermill_place, whole_at_last
+from submarine_workflows.headless.signals import SignalRecorder
+from submarine_workflows.locations import Location, atomic_last_write, papermill_location
 
 _APPLICATION = re.compile(r"application_\d{1,20}_\d{1,10}")
 _ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "LOST")
@@ -39,27 +39,27 @@ _MAX_JOBS = 1000
 #: nbclient's four seconds are too short on a loaded machine.
 _IOPUB_TIMEOUT = 60
 #: Papermill's keywords with another name in nbclient, or for its own engine only.
-_NOT_OURS = ("input_path", "timeout", "startup_timeout", "autosave_cell_every")
+_UNUSED_KEYWORDS = ("input_path", "timeout", "startup_timeout", "autosave_cell_every")
 
 
-class Announcer:
+class JobReporter:
     """Reports each job once per state of interest."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._said: dict[str, tuple[str, bool]] = {}
+        self._reported: dict[str, tuple[str, bool]] = {}
 
-    def seen(self, data: Mapping[str, Any]) -> None:
+    def report(self, data: Mapping[str, Any]) -> None:
         """Report new facts of an output: the job, its application, its end."""
         card = data.get(MIME_TYPE)
-        if not isinstance(card, dict) or len(self._said) >= _MAX_JOBS:
+        if not isinstance(card, dict) or len(self._reported) >= _MAX_JOBS:
             return
         job_id = printable(str(card.get("job_id", "")), 200)
         state = printable(str(card.get("state", "")), 20)
         application, ended = _application(card), state in _ENDED
-        if not job_id or self._said.get(job_id) == (application, ended):
+        if not job_id or self._reported.get(job_id) == (application, ended):
             return
-        self._said[job_id] = (application, ended)
+        self._reported[job_id] = (application, ended)
         # A separate word: Azkaban searches for words that begin with `application_`.
         where = _(" as {application}").format(application=application) if application else ""
         self._say(f"{job_id}{where}: {state}")
@@ -76,24 +76,24 @@ def execute_managed(
     notebook: NotebookNode,
     kernel_name: str,
     settings: Settings,
-    place: Place | None,
+    location: Location | None,
     *,
-    traps: Traps,
+    signals: SignalRecorder,
     say: Callable[[str], None],
-    began: Callable[[int], None] | None = None,
+    on_cell_start: Callable[[int], None] | None = None,
     finish: Callable[[NotebookNode], None] | None = None,
     environment: Mapping[str, str] | None = None,
     progress_bar: Any = False,
     cwd: Path | None = None,
     **client_settings: Any,
-) -> Ending:
-    """Execute ``notebook`` in place and keep it saved at ``place``.
+) -> RunResult:
+    """Execute ``notebook`` in place and keep it saved at ``location``.
 
     Parameters
     ----------
     say
         Called with a line about each job in the outputs.
-    began
+    on_cell_start
         Called with the index of each cell before it starts.
     finish
         Changes the document before the last save.
@@ -106,17 +106,17 @@ def execute_managed(
     ------
     SubmarineError
         If the output cannot be saved at the beginning. A failure at the end is recorded in the
-        returned ending.
+        returned result as ``save_error``.
     """
-    settle_parameters(notebook)
-    output = Output(notebook, place)
+    mark_injected_parameters(notebook)
+    output = OutputNotebook(notebook, location)
     log_output = bool(client_settings.get("log_output"))
     manager = SavingManager(output, progress_bar=progress_bar, log_output=log_output)
     manager.notebook_start()
-    output.begin()
+    output.save_initial()
     client = HeadlessClient(
         manager,
-        Announcer(say).seen,
+        JobReporter(say).report,
         kernel_name=kernel_name,
         log=logger,
         iopub_timeout=_IOPUB_TIMEOUT,
@@ -124,38 +124,40 @@ def execute_managed(
         **client_settings,
     )
     try:
-        with _document(notebook, place) as document:
+        with _document_file(notebook, location) as document:
             # jupyter-server passes the document's path in the same way.
-            told = {**(environment or {}), "JPY_SESSION_NAME": str(document)}
-            ending = Execution(manager, client, settings, traps, told, began).run()
+            variables = {**(environment or {}), "JPY_SESSION_NAME": str(document)}
+            result = Execution(manager, client, settings, signals, variables, on_cell_start).run()
     except BaseException:
-        _complete(manager, finish)
-        output.end(lambda: True)
+        _complete_notebook(manager, finish)
+        output.save_final(lambda: True)
         raise
-    _complete(manager, finish)
+    _complete_notebook(manager, finish)
     try:
-        output.end(lambda: ending.stop or traps.received)
+        output.save_final(lambda: result.stop or signals.received)
     except SubmarineError as error:
-        ending.unsaved = error
-    return ending
+        result.save_error = error
+    return result
 
 
-def _complete(manager: SavingManager, finish: Callable[[NotebookNode], None] | None) -> None:
+def _complete_notebook(
+    manager: SavingManager, finish: Callable[[NotebookNode], None] | None
+) -> None:
     manager.notebook_complete()
     if finish is not None:
         finish(manager.nb)
 
 
 @contextlib.contextmanager
-def _document(notebook: NotebookNode, place: Place | None) -> Iterator[Path]:
+def _document_file(notebook: NotebookNode, location: Location | None) -> Iterator[Path]:
     """Provide a local file from which the kernel can read the document's order."""
-    if place is not None and place.local is not None:
-        yield place.local.absolute()
+    if location is not None and location.local is not None:
+        yield location.local.absolute()
         return
-    name = place.url.rstrip("/").rpartition("/")[2] if place is not None else ""
+    name = location.url.rstrip("/").rpartition("/")[2] if location is not None else ""
     with tempfile.TemporaryDirectory(prefix="submarine-run-") as folder:
         path = Path(folder) / (name if name.endswith(".ipynb") else "notebook.ipynb")
-        path.write_bytes(whole(notebook))
+        path.write_bytes(encode_notebook(notebook))
         yield path
 
 
@@ -170,29 +172,29 @@ def execute_for_papermill(
     output_path = keywords.pop("output_path", None)
     _find_ids(notebook, keywords.get("input_path"), settings)
     limit = keywords.pop("execution_timeout", None) or keywords.get("timeout")
-    for name in _NOT_OURS:
+    for name in _UNUSED_KEYWORDS:
         keywords.pop(name, None)
-    with whole_at_last(output_path), Traps() as traps:
-        ending = execute_managed(
+    with atomic_last_write(output_path), SignalRecorder() as signals:
+        result = execute_managed(
             notebook,
             kernel_name,
             settings,
-            papermill_place(output_path),
-            traps=traps,
+            papermill_location(output_path),
+            signals=signals,
             say=logger.info,
             startup_timeout=keywords.pop("start_timeout", 60),
             timeout=limit,
             **keywords,
         )
-        if ending.stop is not None:
-            logger.error(ending.stop.why)
-            if ending.unsaved is not None:
-                logger.error(str(ending.unsaved))
-            raise SystemExit(ending.stop.exit_code)
-        if ending.unsaved is not None:
-            raise ending.unsaved
-        if isinstance(ending.error, DeadKernelError):
-            raise ending.error  # papermill's command has an exit code for it
+        if result.stop is not None:
+            logger.error(result.stop.why)
+            if result.save_error is not None:
+                logger.error(str(result.save_error))
+            raise SystemExit(result.stop.exit_code)
+        if result.save_error is not None:
+            raise result.save_error
+        if isinstance(result.error, DeadKernelError):
+            raise result.error  # papermill's command has an exit code for it
     return notebook
 
 
@@ -202,4 +204,4 @@ def _find_ids(notebook: NotebookNode, source: Any, settings: Settings) -> None:
         return
     with contextlib.suppress(Exception):  # otherwise the ids are kept
         raw = json.loads(papermill_io.read(source))
-        steady_ids(notebook, (raw["nbformat"], raw.get("nbformat_minor", 0)) >= (4, 5))
+        assign_stable_ids(notebook, (raw["nbformat"], raw.get("nbformat_minor", 0)) >= (4, 5))

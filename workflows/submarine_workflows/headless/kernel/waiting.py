@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from nbclient.exceptions import DeadKernelError
 
 from submarine_runtime.translation import _
-from submarine_workflows.headless.client import HeadlessClient
+from submarine_workflows.headless.kernel.client import HeadlessClient
 
 T = TypeVar("T")
 #: Seconds for an interrupted cell before its kernel is ended.
@@ -22,10 +22,10 @@ CELL_GRACE = 8.0
 #: Seconds for the kernel to end its jobs: schedulers send SIGKILL half a minute after SIGTERM.
 JOBS_GRACE = 16.0
 #: Seconds between interrupts, in case a cell catches one.
-_AGAIN = 2.0
+_INTERRUPT_INTERVAL = 2.0
 
 
-class Interrupter:
+class KernelWaiter:
     """Waits for the kernel of one run.
 
     Parameters
@@ -34,19 +34,21 @@ class Interrupter:
         Client of the kernel.
     stop
         Set when the run is to stop.
-    hurry
+    immediate
         Set when it is to stop without delay.
     """
 
-    def __init__(self, client: HeadlessClient, stop: asyncio.Event, hurry: asyncio.Event) -> None:
+    def __init__(
+        self, client: HeadlessClient, stop: asyncio.Event, immediate: asyncio.Event
+    ) -> None:
         self._client = client
         self._stop = stop
-        self._hurry = hurry
+        self._immediate = immediate
 
     async def interrupt(self) -> None:
         """Interrupt the kernel."""
         assert self._client.km is not None
-        await waited(self._client.km.interrupt_kernel())
+        await await_optional(self._client.km.interrupt_kernel())
 
     async def unless_stopped(self, work: Coroutine[Any, Any, T]) -> T | None:
         """Return the result of ``work``, or None if the run is stopped before."""
@@ -73,21 +75,21 @@ class Interrupter:
         deadline = asyncio.get_running_loop().time() + CELL_GRACE
         while not task.done():
             left = deadline - asyncio.get_running_loop().time()
-            if left <= 0 or self._hurry.is_set():
-                await self._drop(task)
+            if left <= 0 or self._immediate.is_set():
+                await self._abandon(task)
             await self.interrupt()
-            await _first(task, self._hurry, timeout=min(_AGAIN, left))
+            await _first(task, self._immediate, timeout=min(_INTERRUPT_INTERVAL, left))
         return task.result()
 
-    async def briefly(self, work: Coroutine[Any, Any, T]) -> T:
+    async def within_grace_period(self, work: Coroutine[Any, Any, T]) -> T:
         """Return the result of ``work``, with the time limit of a stopped run."""
         task = asyncio.ensure_future(work)
-        await _first(task, self._hurry, timeout=JOBS_GRACE)
+        await _first(task, self._immediate, timeout=JOBS_GRACE)
         if not task.done():
-            await self._drop(task)
+            await self._abandon(task)
         return task.result()
 
-    async def _drop(self, task: asyncio.Task[Any]) -> None:
+    async def _abandon(self, task: asyncio.Task[Any]) -> None:
         self._client.shutdown_kernel = "immediate"
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError, DeadKernelError):
@@ -108,7 +110,7 @@ async def _first(
         waiting.cancel()
 
 
-async def waited(result: Awaitable[Any] | None) -> None:
+async def await_optional(result: Awaitable[Any] | None) -> None:
     """Await the result of a kernel manager's method, which may be None."""
     if result is not None:
         await result
