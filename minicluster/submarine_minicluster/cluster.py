@@ -33,7 +33,7 @@ from submarine_minicluster.lifecycle import (
     Startup,
     choose_settings,
     kill_node,
-    own_names,
+    own_user_names,
     save_with_ports,
     stop_all,
 )
@@ -183,7 +183,7 @@ class Minicluster:
             self.layout.make()
             check_disk(self.layout.root, _NEEDED_BYTES)
             kept = old.ports if old else {}
-            named = {*(old.users if old else ()), *own_names()}
+            named = {*(old.users if old else ()), *own_user_names()}
             saved = SavedCluster(chosen, str(java.home), kept, tuple(sorted(named)))
             save_with_ports(self.layout, saved, running, progress)
             lib = ensure_jars(chosen.hadoop, java, progress)
@@ -267,7 +267,7 @@ class Minicluster:
         else:
             identity.signal(number)
 
-    def lose(self, name: str) -> None:
+    def fail_node(self, name: str) -> None:
         """Kill a NodeManager and all its containers, as a power failure of the machine does."""
         daemon = self._daemon(name)
         identity = self._runner(self.saved).identity(daemon)

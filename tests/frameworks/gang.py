@@ -72,7 +72,7 @@ class Gang:
         for role, count in roles.items():
             for index in range(count):
                 name = f"{role}:{index}"
-                ports = Reservation(int(frameworks.trait(self.framework, "PORTS")))
+                ports = Reservation(int(frameworks.setting_of(self.framework, "PORTS")))
                 self.reservations[name] = ports
                 kind = "untracked" if role in UNTRACKED else "tracked"
                 several = processes if kind == "tracked" else 1

@@ -42,7 +42,7 @@ def test_a_taken_port_is_recognised(
             made.start(members)
             victim = next(one for one in made.tasks if one.name == task)
             victim.process.wait(120)
-            words = frameworks.trait(framework, "ADDRESS_IN_USE")
+            words = frameworks.setting_of(framework, "ADDRESS_IN_USE")
             assert any(word in victim.text for word in words), victim.text[-2000:]
         finally:
             made.end()

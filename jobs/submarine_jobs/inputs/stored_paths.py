@@ -22,7 +22,7 @@ from submarine_runtime.agent.preparation import (
     list_input,
     part_of,
 )
-from submarine_runtime.frameworks import sharing_tasks
+from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.storage import StoreError, open_store
@@ -166,7 +166,7 @@ def inputs_of_tasks(
 def tasks_sharing(spec: JobSpec, one: NamedInput) -> list[str]:
     """Return the tasks that share the files of a ``:shard`` input, by the rules of the agents."""
     members = expected_members(spec.roles)
-    return sharing_tasks(spec.framework, spec.env, members, one.shard_roles)
+    return sharding_tasks(spec.framework, spec.env, members, one.shard_roles)
 
 
 def _restore_from(spec: JobSpec, storage: Storage, root: str) -> str | None:

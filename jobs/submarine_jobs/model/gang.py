@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from submarine_runtime.frameworks import trait
+from submarine_runtime.frameworks import setting_of
 from submarine_runtime.protocol.spec import JobSpec, Resources, Role
 
 
@@ -29,10 +29,10 @@ def resolve_roles(spec: JobSpec) -> JobSpec:
             least=None,
             processes=0,
         )
-        for name in trait(spec.framework, "EXTRA_ROLES")
+        for name in setting_of(spec.framework, "EXTRA_ROLES")
         if name not in existing
     )
-    untracked = trait(spec.framework, "UNTRACKED")
+    untracked = setting_of(spec.framework, "UNTRACKED")
     roles = tuple(_with_kind(role, untracked) for role in spec.roles)
     return replace(spec, roles=roles + extra)
 

@@ -17,7 +17,7 @@ from submarine_jobs.model import (
 )
 from submarine_jobs.options.role_options import RoleOptions, merge_roles
 from submarine_jobs.options.run_options import RunOptions
-from submarine_runtime.frameworks import trait
+from submarine_runtime.frameworks import setting_of
 
 TENSORBOARD = "tensorboard"
 #: Roles that help others and are no job by themselves.
@@ -120,7 +120,7 @@ def _role(
 
 def _kind(name: str, framework: str) -> str:
     usual = default_kind(name)
-    if usual == "tracked" and name in trait(framework, "UNTRACKED"):
+    if usual == "tracked" and name in setting_of(framework, "UNTRACKED"):
         return "untracked"
     return usual
 

@@ -29,7 +29,12 @@ from submarine_jobs.options.roles import (
     spec_roles,
 )
 from submarine_jobs.options.run_options import RunOptions, check_name
-from submarine_runtime.frameworks import NOT_COLLECTIVE_ROLES, complaint_of, framework_of, trait
+from submarine_runtime.frameworks import (
+    NOT_COLLECTIVE_ROLES,
+    framework_of,
+    role_error_of,
+    setting_of,
+)
 
 
 class Program(Protocol):
@@ -180,7 +185,7 @@ def _check_collective(framework: str, roles: Sequence[Role]) -> None:
             f"{processes}.",
             "Ask for more with --worker N, or leave --require-collective out.",
         )
-    if not trait(framework, "RENDEZVOUS"):
+    if not setting_of(framework, "RENDEZVOUS"):
         raise UsageError(
             f"--require-collective does not apply to {framework}: its workers have no rendezvous.",
             "Leave --require-collective out.",
@@ -197,9 +202,9 @@ def _own_launcher(framework: str, bundle: Program | None) -> bool:
 def _check_framework(framework: str, roles: Sequence[Role]) -> None:
     gang = [role for role in roles if role.kind != "sidecar"]
     names = [role.name for role in gang for _ in range(role.instances)]
-    complaint = complaint_of(framework, names, max(role.processes for role in roles))
-    if complaint:
-        raise UsageError(complaint)
+    role_error = role_error_of(framework, names, max(role.processes for role in roles))
+    if role_error:
+        raise UsageError(role_error)
 
 
 def _check_shards(spec: JobSpec) -> None:

@@ -15,7 +15,7 @@ from submarine_jobs.config import back_links
 from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
 from submarine_jobs.model import JobSpec, resolve_roles
 from submarine_jobs.storage import Storage
-from submarine_runtime.frameworks import policy_of, trait
+from submarine_runtime.frameworks import policy_of, setting_of
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.quicklinks import fixed_links
@@ -133,7 +133,7 @@ def coordinator_config(
         intent=intent,
         store=directory.storage.job_store(directory.path),
         policy=spec.policy or policy_of(spec.framework, [role.name for role in spec.roles]),
-        restart_in_place=bool(trait(spec.framework, "RESTART_IN_PLACE")),
+        restart_in_place=bool(setting_of(spec.framework, "RESTART_IN_PLACE")),
         restore_from=reached.restore_from,
         checkpoint_path=reached.checkpoint_path,
         links={**back_links(), **spec.quicklinks},

@@ -173,7 +173,7 @@ class DaemonRunner:
             raise self.failure(daemon, _("exited at once"))
         identity.write(self._layout.pidfile(daemon.name))
 
-    def terminate_strays(self, missing: Sequence[Daemon]) -> None:
+    def terminate_unrecorded(self, missing: Sequence[Daemon]) -> None:
         """Terminate JVMs of daemons that have no pidfile.
 
         A `start` that was killed may have started a JVM without writing the pidfile.

@@ -75,7 +75,7 @@ class Startup:
                     count=len(missing), hadoop=self._saved.settings.hadoop
                 )
             )
-        runner.terminate_strays(missing)
+        runner.terminate_unrecorded(missing)
         namenode, history = daemons[0], daemons[-1]
         # The JVMs start in parallel, with two exceptions: HDFS is formatted before the NameNode
         # starts, and the history server starts after the parents of its HDFS directories exist.
@@ -144,7 +144,7 @@ class Startup:
         readiness.wait_until(what, check, self._runner, daemons, self._progress)
 
 
-def own_names() -> set[str]:
+def own_user_names() -> set[str]:
     """Return the user names that this user's clients send."""
     named = os.environ.get("HADOOP_USER_NAME")
     return {login(), *([named] if named else [])}
@@ -157,7 +157,7 @@ def make_directories(hdfs: WebHdfs) -> None:
     hdfs.mkdir(HDFS_LOGS, owner="yarn", group="hadoop", mode="1777")
     hdfs.mkdir("/mr-history", owner="mapred", group="hadoop", mode="755")
     hdfs.mkdir("/user", owner=superuser, group="supergroup", mode="755")
-    for user in own_names():
+    for user in own_user_names():
         hdfs.mkdir(f"/user/{user}", owner=user, group=user, mode="755")
 
 

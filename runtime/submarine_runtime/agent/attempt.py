@@ -26,7 +26,7 @@ from submarine_runtime.agent.program import (
 )
 from submarine_runtime.agent.shipping import LogShipper, log_shippers
 from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
-from submarine_runtime.frameworks import EVALUATOR, crew_of, first_rank, trait
+from submarine_runtime.frameworks import EVALUATOR, collective_tasks, first_rank, setting_of
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import layout
@@ -52,7 +52,7 @@ class Attempt:
         Stream -> file.
     devices
         GPUs to measure.
-    on_meeting
+    on_rendezvous
         Called once, when the program has used the port of its gang's rendezvous.
     report
         See ``SyncThread``.
@@ -65,7 +65,7 @@ class Attempt:
         Start of the program, in seconds since the epoch; None if it has not started.
     shippers
         Shippers of its logs and samples.
-    meeting
+    port_use
         Detects whether the program uses its rendezvous port; None: not checked.
     """
 
@@ -78,12 +78,12 @@ class Attempt:
         status: Status,
         logs: Mapping[str, str],
         devices: Sequence[str],
-        on_meeting: Callable[[], None] = lambda: None,
+        on_rendezvous: Callable[[], None] = lambda: None,
         report: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self.config = config
-        self.meeting: PortUse | None = None
-        self._on_meeting = on_meeting
+        self.port_use: PortUse | None = None
+        self._on_rendezvous = on_rendezvous
         self.task = f"{config.role}:{config.index}"
         self._members = members
         self.chief = chief_of(members).task if members else self.task
@@ -153,9 +153,9 @@ class Attempt:
         """Rank of the first process, if the values of every rank are returned."""
         if not self.config.spec.return_all_ranks:
             return None
-        crew = crew_of(self._members)
+        collective = collective_tasks(self._members)
         me = next((one for one in self._members if one.task == self.task), None)
-        return first_rank(me, crew) if me is not None else None
+        return first_rank(me, collective) if me is not None else None
 
     @property
     def pid(self) -> int:
@@ -175,7 +175,7 @@ class Attempt:
         if order is None and not (config.restore_from or config.checkpoint_path):
             return None
 
-        return put_checkpoints_back(
+        return restore_checkpoints(
             self._store, self._scratch, config, self.task, order, self._status
         )
 
@@ -183,7 +183,9 @@ class Attempt:
         """Execute a ``snapshot`` or ``keep`` line of the coordinator."""
         self._syncing.order(order)
 
-    def start(self, ports: Reservation, found: ProgramResources, wakeup: Wakeup) -> Ending | None:
+    def start(
+        self, ports: Reservation, resources: ProgramResources, wakeup: Wakeup
+    ) -> Ending | None:
         """Start helpers and program; return the ending if they could not be started."""
         config = self.config
         setup = setup_of(config, self._members, self._scratch)
@@ -209,13 +211,13 @@ class Attempt:
             self.copies.start()
         self._syncing.start()
         self._syncing_began = True
-        found.ports = ports.ports
+        resources.ports = ports.ports
         if setup.rendezvous and ports.ports:
             served = setup.rendezvous == "helper"
             address = next(one.address for one in self._members if one.task == self.task)
-            self.meeting = PortUse(address, ports.ports[0], served, self._on_meeting)
+            self.port_use = PortUse(address, ports.ports[0], served, self._on_rendezvous)
         failed = start_program(
-            config, self._scratch, self._logs, wakeup, self._hold, setup, found, self._guard
+            config, self._scratch, self._logs, wakeup, self._hold, setup, resources, self._guard
         )
         if failed is not None:
             self._end_helpers()
@@ -248,7 +250,7 @@ class Attempt:
         from submarine_runtime.agent.program import monitor_program
 
         assert self._program is not None
-        words = () if alone else tuple(trait(self.config.spec.framework, "ADDRESS_IN_USE"))
+        words = () if alone else tuple(setting_of(self.config.spec.framework, "ADDRESS_IN_USE"))
         try:
             ending = monitor_program(
                 self.config,
@@ -260,7 +262,7 @@ class Attempt:
                 end_request,
                 self._samples,
                 port_messages=words,
-                meeting=self.meeting,
+                port_use=self.port_use,
             )
         finally:
             self._end_helpers()
@@ -324,7 +326,7 @@ class Attempt:
             self._guard.release()
 
 
-def put_checkpoints_back(
+def restore_checkpoints(
     store: Store,
     scratch: Scratch,
     config: AgentConfig,

@@ -57,7 +57,7 @@ from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
     first_change,
     reachable_host,
-    wait_teller,
+    wait_reporter,
     write_error,
 )
 
@@ -173,7 +173,7 @@ class Coordinator:
             LivenessFile(self._directory),
             os.getppid(),
         )
-        store.on_wait = survey_store.on_wait = wait_teller(loop.show_storage_wait)
+        store.on_wait = survey_store.on_wait = wait_reporter(loop.show_storage_wait)
         self._lease = LeaseWatch(store, config.spec.lease, inbox.expire_lease)
         clients = ClientRequests(
             status, self._secret, loop.links.endpoints, inbox.post, self._lease.renew

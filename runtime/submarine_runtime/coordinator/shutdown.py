@@ -155,7 +155,7 @@ class Shutdown:
         loop, status = self._loop, self._loop.status
         loop.reporter.update_all()
         for sentence in loop.job.missing:
-            status.miss(sentence)
+            status.add_missing(sentence)
         for sentence in loop.job.warnings:
             status.warn(sentence)
         failure: Mapping[str, Any] | None = outcome.failure
@@ -172,7 +172,7 @@ class Shutdown:
     def _publish(self, store: Store) -> bool:
         """Publish the record; return False if the job has one already."""
         status, publisher = self._loop.status, self._publisher
-        status.use(
+        status.set_used(
             namenode_operations=store.operations + publisher.operations + store.publish_cost,
             files=store.files + publisher.files + PUBLISH_FILES,
         )

@@ -1,7 +1,7 @@
 from .ranks import (
     EVALUATOR as EVALUATOR,
     NOT_COLLECTIVE_ROLES as NOT_COLLECTIVE_ROLES,
-    crew_of as crew_of,
+    collective_tasks as collective_tasks,
     first_rank as first_rank,
     world_size as world_size,
 )
@@ -9,12 +9,12 @@ from .registry import (
     KNOWN as KNOWN,
     Helper as Helper,
     Setup as Setup,
-    complaint_of as complaint_of,
     framework_of as framework_of,
     not_collective_sentence as not_collective_sentence,
     policy_of as policy_of,
     process_count as process_count,
+    role_error_of as role_error_of,
+    setting_of as setting_of,
     setup as setup,
-    sharing_tasks as sharing_tasks,
-    trait as trait,
+    sharding_tasks as sharding_tasks,
 )

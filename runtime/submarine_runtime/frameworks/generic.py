@@ -9,7 +9,13 @@ from __future__ import annotations
 import json
 from typing import Iterable, Sequence
 
-from submarine_runtime.frameworks.ranks import cluster_of, crew_of, first_rank, port_of, world_size
+from submarine_runtime.frameworks.ranks import (
+    cluster_of,
+    collective_tasks,
+    first_rank,
+    port_of,
+    world_size,
+)
 from submarine_runtime.protocol.link import Member
 
 #: Variables with the number of processes or their groups; RANK and LOCAL_RANK are set for each
@@ -37,12 +43,12 @@ def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
     if len(gang) < 2:
         return {}
     cluster = cluster_of(gang)
-    crew = crew_of(gang)
+    collective = collective_tasks(gang)
     spec = json.dumps(cluster)
     return {
         "CLUSTER_SPEC": spec,
         "DISTRIBUTED_MODE": "GANG",
-        "IS_CHIEF": str(bool(crew) and crew[0].task == me.task).lower(),
+        "IS_CHIEF": str(bool(collective) and collective[0].task == me.task).lower(),
         "JOB_NAME": me.role,
         "TASK_INDEX": str(me.index),
         "TASK_NUM": str(len(cluster.get(me.role, ()))),
@@ -54,16 +60,20 @@ def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the rendezvous for tasks that take part in collective operations."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or world_size(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or world_size(collective) < 2:
         return {}
-    return meeting_point(crew)
+    return rendezvous_variables(collective)
 
 
-def meeting_point(crew: Sequence[Member]) -> dict[str, str]:
+def rendezvous_variables(collective: Sequence[Member]) -> dict[str, str]:
     """Return the variables of the rendezvous: the chief's address and first port."""
-    address, port, size = crew[0].address, str(port_of(crew[0])), str(world_size(crew))
+    address, port, size = (
+        collective[0].address,
+        str(port_of(collective[0])),
+        str(world_size(collective)),
+    )
     host = f"[{address}]" if ":" in address else address
     return {
         "INIT_METHOD": f"tcp://{host}:{port}",
@@ -78,8 +88,8 @@ def meeting_point(crew: Sequence[Member]) -> dict[str, str]:
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or world_size(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or world_size(collective) < 2:
         return [{} for _ in range(max(1, me.processes))]
     return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]

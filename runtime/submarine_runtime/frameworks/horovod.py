@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of, world_size
-from submarine_runtime.frameworks.registry import Helper, await_chief
+from submarine_runtime.frameworks.ranks import collective_tasks, first_rank, port_of, world_size
+from submarine_runtime.frameworks.registry import Helper, wait_for_chief
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("horovod",)
@@ -19,34 +19,34 @@ PORTS = 2  # The rendezvous, and a port that opens once it serves.
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "helper"
-MEETS = "hvd.init()"
+JOIN_CALL = "hvd.init()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return sizes, the rendezvous and the choice of gloo."""
-    crew = crew_of(members)
-    if first_rank(me, crew) is None:
+    collective = collective_tasks(members)
+    if first_rank(me, collective) is None:
         return {}
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
-        "HOROVOD_GLOO_RENDEZVOUS_ADDR": crew[0].address,
-        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port_of(crew[0])),
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": collective[0].address,
+        "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port_of(collective[0])),
         "HOROVOD_HOSTNAME": _host(me),
         "HOROVOD_LOCAL_SIZE": str(me.processes),
-        "HOROVOD_SIZE": str(world_size(crew)),
+        "HOROVOD_SIZE": str(world_size(collective)),
     }
 
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ranks in the world, in the container, and among the processes of one local rank."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
     if rank is None:
         return [{}]
     made = []
     for local in range(me.processes):
-        across = [one.task for one in crew if one.processes > local]
+        across = [one.task for one in collective if one.processes > local]
         made.append(
             {
                 "HOROVOD_RANK": str(rank + local),
@@ -60,14 +60,23 @@ def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
 
 def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
     """Return the rendezvous for the chief, and for the other tasks a helper that waits for it."""
-    crew = crew_of(members)
-    if first_rank(me, crew) is None:
+    collective = collective_tasks(members)
+    if first_rank(me, collective) is None:
         return []
-    if me.task != crew[0].task:
-        return [await_chief(crew[0].address, crew[0].ports[1])]
+    if me.task != collective[0].task:
+        return [wait_for_chief(collective[0].address, collective[0].ports[1])]
     place = ("--address", me.address, "--port", str(port_of(me)))
-    ready = ("--ready", str(me.ports[1])) if len(crew) > 1 else ()
-    command = ("{agent}", "-I", "{runtime}", "rendezvous", *place, *ready, "--sizes", _sizes(crew))
+    ready = ("--ready", str(me.ports[1])) if len(collective) > 1 else ()
+    command = (
+        "{agent}",
+        "-I",
+        "{runtime}",
+        "rendezvous",
+        *place,
+        *ready,
+        "--sizes",
+        _sizes(collective),
+    )
     return [Helper(command, "rendezvous ready")]
 
 
@@ -76,11 +85,11 @@ def _host(member: Member) -> str:
     return f"{member.role}-{member.index}"
 
 
-def _sizes(crew: Sequence[Member]) -> str:
+def _sizes(collective: Sequence[Member]) -> str:
     """Return the number of processes in each of gloo's scopes."""
-    sizes = {"global": world_size(crew)}
-    for one in crew:
+    sizes = {"global": world_size(collective)}
+    for one in collective:
         sizes[f"local_{_host(one)}"] = one.processes
-    for local in range(max(one.processes for one in crew)):
-        sizes[f"cross_{local}"] = sum(one.processes > local for one in crew)
+    for local in range(max(one.processes for one in collective)):
+        sizes[f"cross_{local}"] = sum(one.processes > local for one in collective)
     return ",".join(f"{scope}={size}" for scope, size in sizes.items())

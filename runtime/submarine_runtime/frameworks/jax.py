@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of, world_size
+from submarine_runtime.frameworks.ranks import collective_tasks, first_rank, port_of, world_size
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
@@ -18,24 +18,24 @@ PROCESSES = "requested"
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "program"
-MEETS = "jax.distributed.initialize()"
+JOIN_CALL = "jax.distributed.initialize()"
 ADDRESS_IN_USE = ("Address already in use", "No address added out of total")
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the coordinator, which is the first process; nothing for a single process."""
-    crew = crew_of(members)
+    collective = collective_tasks(members)
     variables = {} if me.gpus else {"JAX_PLATFORMS": "cpu"}
-    if first_rank(me, crew) is None or world_size(crew) < 2:
+    if first_rank(me, collective) is None or world_size(collective) < 2:
         return variables
-    address, port = crew[0].address, port_of(crew[0])
+    address, port = collective[0].address, port_of(collective[0])
     scheme, host = ("tcp6", f"[{address}]") if ":" in address else ("tcp", address)
     variables.update(
         JAX_COORDINATOR_ADDRESS=f"{host}:{port}",
         JAX_COORDINATOR_PORT=str(port),
         JAX_CPU_COLLECTIVES_IMPLEMENTATION="gloo",
         OMPI_MCA_orte_hnp_uri=f"0.0;{scheme}://{host}:{port}",
-        OMPI_COMM_WORLD_SIZE=str(world_size(crew)),
+        OMPI_COMM_WORLD_SIZE=str(world_size(collective)),
         OMPI_COMM_WORLD_LOCAL_SIZE=str(me.processes),
     )
     return variables
@@ -43,9 +43,9 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ranks, and the devices of each process."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or world_size(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or world_size(collective) < 2:
         return [{}]
     made = []
     for local in range(me.processes):

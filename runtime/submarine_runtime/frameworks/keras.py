@@ -11,7 +11,7 @@ import os
 from typing import Iterable, Mapping, Sequence
 
 from submarine_runtime.frameworks import tensorflow
-from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank
+from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("keras",)
@@ -19,7 +19,7 @@ PRECEDENCE = -1
 HOLD_PORTS = True
 POLICY = "chief"
 RENDEZVOUS = "program"
-MEETS = (
+JOIN_CALL = (
     "tf.distribute.MultiWorkerMirroredStrategy(), with JAX keras.distribution.initialize(), with "
     "PyTorch init_process_group()"
 )
@@ -40,13 +40,13 @@ def base(env: Mapping[str, str]) -> str:
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the variables of ``keras.distribution.initialize()``, besides the backend's own."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or len(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or len(collective) < 2:
         return {}
     return {
-        "KERAS_DISTRIBUTION_JOB_ADDRESSES": ",".join(endpoint_of(one) for one in crew),
-        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(len(crew)),
+        "KERAS_DISTRIBUTION_JOB_ADDRESSES": ",".join(endpoint_of(one) for one in collective),
+        "KERAS_DISTRIBUTION_NUM_PROCESSES": str(len(collective)),
         "KERAS_DISTRIBUTION_PROCESS_ID": str(rank),
     }
 

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank, port_of
+from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank, port_of
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("lightgbm",)
 PRECEDENCE = -3
 POLICY = "all"
 RENDEZVOUS = "program"
-MEETS = "lightgbm.train() with tree_learner='data'"
+JOIN_CALL = "lightgbm.train() with tree_learner='data'"
 ADDRESS_IN_USE = ("Binding port",)
 SHIMS = ("shim_lightgbm.py",)
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return machines and the task's port; nothing for a single task."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or len(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or len(collective) < 2:
         return {}
     return {
         "LIGHTGBM_LOCAL_LISTEN_PORT": str(port_of(me)),
-        "LIGHTGBM_MACHINES": ",".join(endpoint_of(one) for one in crew),
-        "LIGHTGBM_NUM_MACHINE": str(len(crew)),
+        "LIGHTGBM_MACHINES": ",".join(endpoint_of(one) for one in collective),
+        "LIGHTGBM_NUM_MACHINE": str(len(collective)),
         "LIGHTGBM_RANK": str(rank),
     }

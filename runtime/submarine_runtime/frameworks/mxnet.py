@@ -21,7 +21,7 @@ ADDRESS_IN_USE = ("Address already in use", "bind failed")
 SERVERS = ("ps", "server")
 
 
-def complaint(roles: Sequence[str]) -> str:
+def role_error(roles: Sequence[str]) -> str:
     """Return what is wrong with a distributed job of these roles; empty if nothing is."""
     if set(SERVERS).intersection(roles):
         return ""

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.ranks import crew_of, endpoint_of, first_rank
+from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("paddle",)
 POLICY = "all"
 RENDEZVOUS = "program"
-MEETS = "paddle.distributed.init_parallel_env()"
+JOIN_CALL = "paddle.distributed.init_parallel_env()"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return endpoints and the number of this trainer; nothing for a single task."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or len(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or len(collective) < 2:
         return {}
     variables = {
         "PADDLE_CURRENT_ENDPOINT": endpoint_of(me),
-        "PADDLE_MASTER": endpoint_of(crew[0]),
-        "PADDLE_TRAINERS_NUM": str(len(crew)),
-        "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoint_of(one) for one in crew),
+        "PADDLE_MASTER": endpoint_of(collective[0]),
+        "PADDLE_TRAINERS_NUM": str(len(collective)),
+        "PADDLE_TRAINER_ENDPOINTS": ",".join(endpoint_of(one) for one in collective),
         "PADDLE_TRAINER_ID": str(rank),
         "TRAINING_ROLE": "TRAINER",
     }

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.generic import meeting_point
-from submarine_runtime.frameworks.ranks import crew_of, first_rank
+from submarine_runtime.frameworks.generic import rendezvous_variables
+from submarine_runtime.frameworks.ranks import collective_tasks, first_rank
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
@@ -19,17 +19,17 @@ PROCESSES = "gpu"
 HOLD_PORTS = True
 POLICY = "all"
 RENDEZVOUS = "program"
-MEETS = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in other programs"
+JOIN_CALL = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in other programs"
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return rendezvous and sizes; nothing for a task that takes no part in collectives."""
-    crew = crew_of(members)
-    if first_rank(me, crew) is None:
+    collective = collective_tasks(members)
+    if first_rank(me, collective) is None:
         return {}
-    node = str([one.task for one in crew].index(me.task))
-    nodes = str(len(crew))
-    variables = meeting_point(crew)
+    node = str([one.task for one in collective].index(me.task))
+    nodes = str(len(collective))
+    variables = rendezvous_variables(collective)
     variables.update(
         GROUP_RANK=node,
         GROUP_WORLD_SIZE=nodes,
@@ -44,7 +44,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
-    rank = first_rank(me, crew_of(members))
+    rank = first_rank(me, collective_tasks(members))
     if rank is None:
         return [{}]
     return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]

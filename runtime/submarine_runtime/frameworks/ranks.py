@@ -1,7 +1,7 @@
 """Ranks, world size and addresses of the tasks in collective operations, for every framework.
 
-The *crew* is the set of tasks that take part in collective operations: all tracked tasks except
-evaluators. Servers, schedulers and sidecars do not belong to it.
+All tracked tasks except evaluators take part in collective operations; servers, schedulers and
+sidecars do not.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ EVALUATOR = "evaluator"
 NOT_COLLECTIVE_ROLES = ("ps", "scheduler", "server", EVALUATOR, "tensorboard")
 
 
-def crew_of(members: Sequence[Member]) -> list[Member]:
+def collective_tasks(members: Sequence[Member]) -> list[Member]:
     """Return the tasks in collective operations: the chief, then in the order of ``members``."""
-    crew = [
+    collective = [
         one for one in members if one.kind == "tracked" and one.role not in NOT_COLLECTIVE_ROLES
     ]
-    if crew:
-        chief = chief_of(crew)
-        crew.remove(chief)
-        crew.insert(0, chief)
-    return crew
+    if collective:
+        chief = chief_of(collective)
+        collective.remove(chief)
+        collective.insert(0, chief)
+    return collective
 
 
-def first_rank(me: Member, crew: Sequence[Member]) -> int | None:
-    """Return the rank of the first process of ``me``; None if it is not in the crew."""
+def first_rank(me: Member, collective: Sequence[Member]) -> int | None:
+    """Return the rank of the first process of ``me``; None if it is not in `collective`."""
     rank = 0
-    for one in crew:
+    for one in collective:
         if one.task == me.task:
             return rank
         rank += one.processes
     return None
 
 
-def world_size(crew: Sequence[Member]) -> int:
-    """Return the number of processes of the crew."""
-    return sum(one.processes for one in crew)
+def world_size(collective: Sequence[Member]) -> int:
+    """Return the number of processes of these tasks."""
+    return sum(one.processes for one in collective)
 
 
 def port_of(member: Member) -> int:

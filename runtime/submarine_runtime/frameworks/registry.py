@@ -3,7 +3,7 @@
 A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the names
 of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables of each
 process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) -> str`` (if
-``POLICY`` depends on the roles), ``complaint(roles) -> str`` (a sentence on roles that cannot
+``POLICY`` depends on the roles), ``role_error(roles) -> str`` (a sentence on roles that cannot
 work), ``training(members) -> list[Member]`` (the tasks that read training data, if these are not
 all collective tasks) and ``base(env) -> str`` (another framework that is set up first). Standard
 library only, because the notebook's side imports it too. See docs/frameworks.md for how to add a
@@ -68,7 +68,7 @@ KNOWN = (
 #: RENDEZVOUS
 #:     What opens the first port of a task when tasks connect: the ``program``, or a ``helper`` that
 #:     the program connects to; empty: nothing.
-#: MEETS
+#: JOIN_CALL
 #:     The call or argument by which a program joins its gang, with ``{tasks}`` for the number of
 #:     tasks; empty: programs of this framework need not join.
 DEFAULTS: dict[str, Any] = {
@@ -85,7 +85,7 @@ DEFAULTS: dict[str, Any] = {
     "ADDRESS_IN_USE": ("Address already in use", "EADDRINUSE", "address already in use"),
     "PROCESSES": "one",
     "RENDEZVOUS": "",
-    "MEETS": "",
+    "JOIN_CALL": "",
 }
 
 
@@ -106,7 +106,7 @@ class Helper:
     ready: str = ""
 
 
-def await_chief(address: str, port: int) -> Helper:
+def wait_for_chief(address: str, port: int) -> Helper:
     """Return the helper by which a task waits until a helper of the chief serves."""
     place = ("--address", address, "--port", str(port))
     return Helper(("{agent}", "-I", "{runtime}", "await", *place), "the chief serves")
@@ -157,7 +157,7 @@ def module_of(framework: str) -> ModuleType:
     return import_module(f"submarine_runtime.frameworks.{_OTHER_NAMES.get(framework, framework)}")
 
 
-def trait(framework: str, name: str) -> Any:
+def setting_of(framework: str, name: str) -> Any:
     """Return a capital name of the framework's module, or its default."""
     return _trait_of(module_of(framework), name)
 
@@ -165,10 +165,10 @@ def trait(framework: str, name: str) -> Any:
 def framework_of(imports: Iterable[str]) -> str:
     """Return the framework that a program's top-level imports choose; ``any`` if none."""
     found = set(imports)
-    words = sorted(KNOWN, key=lambda word: -int(trait(word, "PRECEDENCE")))
+    words = sorted(KNOWN, key=lambda word: -int(setting_of(word, "PRECEDENCE")))
     for name in ("IMPORTS", "LATE_IMPORTS"):
         for word in words:
-            if found.intersection(trait(word, name)):
+            if found.intersection(setting_of(word, name)):
                 return word
     return "any"
 
@@ -176,10 +176,12 @@ def framework_of(imports: Iterable[str]) -> str:
 def policy_of(framework: str, roles: Iterable[str]) -> str:
     """Return the default success policy of a job with these roles."""
     module = module_of(framework)
-    return str(module.policy(roles) if hasattr(module, "policy") else trait(framework, "POLICY"))
+    return str(
+        module.policy(roles) if hasattr(module, "policy") else setting_of(framework, "POLICY")
+    )
 
 
-def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> str:
+def role_error_of(framework: str, roles: Sequence[str], processes: int = 0) -> str:
     """Return why the framework does not support these roles; empty if it does.
 
     Parameters
@@ -189,14 +191,14 @@ def complaint_of(framework: str, roles: Sequence[str], processes: int = 0) -> st
     processes
         The largest number of processes requested in one container.
     """
-    if processes > 1 and trait(framework, "PROCESSES") == "one":
+    if processes > 1 and setting_of(framework, "PROCESSES") == "one":
         return _(
             "{framework} runs one process in a container: ask for {processes} times as many "
             "instances instead of --processes"
         ).format(framework=framework, processes=processes)
     module = module_of(framework)
-    alone = len(roles) < 2 or not hasattr(module, "complaint")
-    return "" if alone else str(module.complaint(roles))
+    alone = len(roles) < 2 or not hasattr(module, "role_error")
+    return "" if alone else str(module.role_error(roles))
 
 
 def process_count(framework: str, requested: int, gpus: int, gang: bool) -> int:
@@ -211,10 +213,10 @@ def process_count(framework: str, requested: int, gpus: int, gang: bool) -> int:
     """
     if requested:
         return requested
-    return max(1, gpus) if gang and trait(framework, "PROCESSES") == "gpu" else 1
+    return max(1, gpus) if gang and setting_of(framework, "PROCESSES") == "gpu" else 1
 
 
-def sharing_tasks(
+def sharding_tasks(
     framework: str, env: Mapping[str, str], members: Sequence[Member], roles: Sequence[str] = ()
 ) -> list[str]:
     """Return the tasks among which the files of a ``:shard`` input are divided, in order.
@@ -231,7 +233,7 @@ def sharing_tasks(
         Roles named by the user; their tasks are used instead.
     """
     # cost: socket; the command line only reads names of frameworks.
-    from submarine_runtime.frameworks.ranks import crew_of
+    from submarine_runtime.frameworks.ranks import collective_tasks
 
     if roles:
         found = [one for one in members if one.role in roles]
@@ -239,7 +241,7 @@ def sharing_tasks(
         module = module_of(framework)
         if hasattr(module, "base"):
             module = module_of(module.base(env))
-        found = getattr(module, "training", crew_of)(members)
+        found = getattr(module, "training", collective_tasks)(members)
     # Client, agents and coordinator may list the roles in different orders.
     return [one.task for one in sorted(found, key=lambda one: (one.role, one.index))]
 
@@ -256,9 +258,9 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     from submarine_runtime.frameworks import generic
 
     gang = [one.role for one in members if one.kind != "sidecar"]
-    complaint = complaint_of(config.spec.framework, gang, me.processes)
-    if complaint:
-        raise ValueError(complaint)
+    role_error = role_error_of(config.spec.framework, gang, me.processes)
+    if role_error:
+        raise ValueError(role_error)
     modules = [module_of(config.spec.framework)]
     if hasattr(modules[0], "base"):
         modules.insert(0, module_of(modules[0].base({**os.environ, **config.env})))
@@ -292,9 +294,9 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
 
 def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str:
     # cost: socket; the command line only reads names of frameworks.
-    from submarine_runtime.frameworks.ranks import crew_of, world_size
+    from submarine_runtime.frameworks.ranks import collective_tasks, world_size
 
-    if world_size(crew_of(members)) < 2:
+    if world_size(collective_tasks(members)) < 2:
         return ""
     return next((str(said) for one in modules if (said := _trait_of(one, "RENDEZVOUS"))), "")
 
@@ -304,7 +306,7 @@ def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
 
     Empty if the framework's programs need not join, unless that is ``required``.
     """
-    lacks = str(trait(framework, "MEETS")).format(tasks=tasks)
+    lacks = str(setting_of(framework, "JOIN_CALL")).format(tasks=tasks)
     if not lacks and not required:
         return ""
     many = _("each of the {tasks} tasks").format(tasks=tasks) if tasks > 1 else _("each process")

@@ -12,7 +12,7 @@ import json
 from dataclasses import replace
 from typing import Iterable, Sequence
 
-from submarine_runtime.frameworks.ranks import cluster_of, crew_of
+from submarine_runtime.frameworks.ranks import cluster_of, collective_tasks
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("tensorflow", "tf_keras")
@@ -20,7 +20,7 @@ PRECEDENCE = 1
 HOLD_PORTS = True
 POLICY = "chief"
 RENDEZVOUS = "program"
-MEETS = "strategy = tf.distribute.MultiWorkerMirroredStrategy()"
+JOIN_CALL = "strategy = tf.distribute.MultiWorkerMirroredStrategy()"
 ADDRESS_IN_USE = ("Address already in use", "Could not start gRPC server")
 CLUSTER_ROLES = ("chief", "worker", "ps")
 
@@ -43,11 +43,11 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
 
 def training(members: Sequence[Member]) -> list[Member]:
     """Return the tasks that read training data: with parameter servers not the chief."""
-    crew = crew_of(members)
+    collective = collective_tasks(members)
     if not any(one.role == "ps" and one.kind != "sidecar" for one in members):
-        return crew
+        return collective
     directing = {one.task for one in tensorflow_members(members) if one.role == "chief"}
-    return [one for one in crew if one.task not in directing]
+    return [one for one in collective if one.task not in directing]
 
 
 def tensorflow_members(members: Sequence[Member]) -> list[Member]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Sequence
 
-from submarine_runtime.frameworks.ranks import crew_of, first_rank, port_of
-from submarine_runtime.frameworks.registry import Helper, await_chief
+from submarine_runtime.frameworks.ranks import collective_tasks, first_rank, port_of
+from submarine_runtime.frameworks.registry import Helper, wait_for_chief
 from submarine_runtime.protocol.link import Member
 
 IMPORTS = ("xgboost",)
@@ -17,34 +17,34 @@ PRECEDENCE = -2
 PORTS = 2  # The tracker, and a port that opens once it serves.
 POLICY = "all"
 RENDEZVOUS = "helper"
-MEETS = "with xgboost.collective.CommunicatorContext()"
+JOIN_CALL = "with xgboost.collective.CommunicatorContext()"
 SHIMS = ("shim_xgboost.py",)
 
 
 def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the tracker's address and the number of this task; nothing for a single task."""
-    crew = crew_of(members)
-    rank = first_rank(me, crew)
-    if rank is None or len(crew) < 2:
+    collective = collective_tasks(members)
+    rank = first_rank(me, collective)
+    if rank is None or len(collective) < 2:
         return {}
     return {
-        "DMLC_NUM_WORKER": str(len(crew)),
+        "DMLC_NUM_WORKER": str(len(collective)),
         "DMLC_ROLE": "worker",
         # Ranks follow the order of these strings.
         "DMLC_TASK_ID": f"{rank:06d}",
-        "DMLC_TRACKER_PORT": str(port_of(crew[0])),
-        "DMLC_TRACKER_URI": crew[0].address,
+        "DMLC_TRACKER_PORT": str(port_of(collective[0])),
+        "DMLC_TRACKER_URI": collective[0].address,
     }
 
 
 def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
     """Return the tracker for the chief; for the other tasks a helper that waits for it."""
-    crew = crew_of(members)
-    if len(crew) < 2 or first_rank(me, crew) is None:
+    collective = collective_tasks(members)
+    if len(collective) < 2 or first_rank(me, collective) is None:
         return []
-    chief = crew[0]
+    chief = collective[0]
     if me.task != chief.task:
-        return [await_chief(chief.address, chief.ports[1])]
+        return [wait_for_chief(chief.address, chief.ports[1])]
     place = ("--address", me.address, "--port", str(me.ports[0]), "--ready", str(me.ports[1]))
-    command = ("{python}", "{runtime}", "tracker", *place, "--workers", str(len(crew)))
+    command = ("{python}", "{runtime}", "tracker", *place, "--workers", str(len(collective)))
     return [Helper(command, "tracker ready")]

@@ -2,7 +2,7 @@
 
 Every failure (no library, no driver, a device that fell off the bus, a function that this driver
 lacks) is reported as "no driver" or None, never as an exception. A call may hang in a broken
-driver: a thread that must not hang uses ``within``. No setting of a device is changed.
+driver: a thread that must not hang uses ``call_with_timeout``. No setting of a device is changed.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class _Memory(ctypes.Structure):
     ]
 
 
-class _MemoryApart(ctypes.Structure):
+class _MemoryV2(ctypes.Structure):
     """Memory with the driver's own part reported separately, as by ``nvidia-smi``; since 510."""
 
     _fields_ = [
@@ -166,7 +166,7 @@ class Nvml:
 
     def _memory(self, device: Device) -> tuple[float | None, float | None]:
         """Return MiB used by programs, and in total."""
-        apart = _MemoryApart(ctypes.sizeof(_MemoryApart) | 2 << 24)
+        apart = _MemoryV2(ctypes.sizeof(_MemoryV2) | 2 << 24)
         if self._call("nvmlDeviceGetMemoryInfo_v2", device.handle, ctypes.byref(apart)) == 0:
             return apart.used / _MIB, apart.total / _MIB
         memory = _Memory()
@@ -190,8 +190,8 @@ class Nvml:
         return False
 
 
-def within(seconds: float, action: Callable[[], T], otherwise: T) -> T:
-    """Return ``action()``, run in a separate thread; ``otherwise`` if it fails or takes longer."""
+def call_with_timeout(seconds: float, action: Callable[[], T], default: T) -> T:
+    """Return ``action()``, run in a separate thread; ``default`` if it fails or takes longer."""
     answer: list[T] = []
 
     def run() -> None:
@@ -203,4 +203,4 @@ def within(seconds: float, action: Callable[[], T], otherwise: T) -> T:
     thread = threading.Thread(target=run, name="nvml", daemon=True)
     thread.start()
     thread.join(seconds)
-    return answer[0] if answer else otherwise
+    return answer[0] if answer else default

@@ -73,7 +73,7 @@ def device_numbers() -> list[str]:
 def visible_devices(numbers: Sequence[str]) -> VisibleDevices:
     """Query the driver; without its library, try the device files ``numbers``."""
     # cost: ctypes; only tasks with GPUs need it.
-    from submarine_runtime.gpus.nvml import Nvml, within
+    from submarine_runtime.gpus.nvml import Nvml, call_with_timeout
 
     def ask() -> VisibleDevices | None:
         driver = Nvml.open()
@@ -87,7 +87,7 @@ def visible_devices(numbers: Sequence[str]) -> VisibleDevices:
         driver.close()
         return VisibleDevices([device.uuid for device in found], busy, denied, True, files)
 
-    told = within(DRIVER_PATIENCE, ask, None)
+    told = call_with_timeout(DRIVER_PATIENCE, ask, None)
     if told is not None and (told.devices or told.denied):
         return told
     seen = VisibleDevices()

@@ -42,7 +42,7 @@ def main() -> None:
         faulthandler.register(signal.SIGQUIT, all_threads=True)
     module = _main_module(path)
     _wait_for_imports()
-    _give_values(module.__dict__)
+    _pass_values(module.__dict__)
     with open(os.path.join(HERE, "started"), "wb"):
         pass
     try:
@@ -51,17 +51,17 @@ def main() -> None:
         exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102
     except SystemExit as exc:
         if exc.code is None or exc.code == 0:
-            _bring_back(module.__dict__)
+            _write_results(module.__dict__)
         else:
             _write_failure(exc, "exit")
         exc.__traceback__ = None
         ending: BaseException = exc
     except BaseException as exc:
-        exc.__traceback__ = _without_ours(exc.__traceback__)
+        exc.__traceback__ = _user_frames(exc.__traceback__)
         _write_failure(exc, _kind(exc))
         ending = exc
     else:
-        _bring_back(module.__dict__)
+        _write_results(module.__dict__)
         return
     if isinstance(ending, SystemExit):
         raise ending
@@ -112,7 +112,7 @@ def _values_module() -> Any:
             del sys.modules[name]
 
 
-def _give_values(namespace: dict[str, Any]) -> None:
+def _pass_values(namespace: dict[str, Any]) -> None:
     path = os.path.join(BESIDE, "values.zip")
     if not os.path.exists(path):
         return
@@ -122,7 +122,7 @@ def _give_values(namespace: dict[str, Any]) -> None:
         raise SystemExit(f"submarine: the values of --with could not be read: {exc}") from None
 
 
-def _bring_back(namespace: dict[str, Any]) -> None:
+def _write_results(namespace: dict[str, Any]) -> None:
     """Write ``result.zip``, and to ``returns.txt`` why values are missing."""
     listed = os.path.join(HERE, "return_names")
     every = os.path.exists(os.path.join(HERE, "return_all_ranks"))
@@ -133,7 +133,7 @@ def _bring_back(namespace: dict[str, Any]) -> None:
     present = {name: namespace[name] for name in names if name in namespace}
     for name in names:
         if name not in present:
-            _note(f"The program ended without a variable {name} for --return.")
+            _write_note(f"The program ended without a variable {name} for --return.")
     name = "result.zip" if PROCESS == "0" else "result-" + PROCESS + ".zip"
     target = os.path.join(BESIDE, name)
     try:
@@ -142,13 +142,13 @@ def _bring_back(namespace: dict[str, Any]) -> None:
     except Exception as exc:
         refused = {"": f"The values of --return could not be written: {exc}"}
     for sentence in refused.values():
-        _note(sentence)
+        _write_note(sentence)
 
 
-def _note(sentence: str) -> None:
+def _write_note(sentence: str) -> None:
     with open(os.path.join(BESIDE, "returns.txt"), "a", encoding="utf-8") as file:
-        whose = "" if PROCESS == "0" else "Process " + PROCESS + ": "
-        file.write(whose + sentence.replace("\n", " ")[:1000] + "\n")
+        prefix = "" if PROCESS == "0" else "Process " + PROCESS + ": "
+        file.write(prefix + sentence.replace("\n", " ")[:1000] + "\n")
 
 
 def _kind(exc: BaseException) -> str:
@@ -161,7 +161,7 @@ def _kind(exc: BaseException) -> str:
     return "error"
 
 
-def _without_ours(tb: types.TracebackType | None) -> types.TracebackType | None:
+def _user_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
     ours = HERE + os.sep
     while tb is not None and tb.tb_frame.f_code.co_filename.startswith(ours):
         tb = tb.tb_next
@@ -183,7 +183,7 @@ def _print(exc: BaseException) -> None:
         raise
     except BaseException as broken:
         sys.stderr.write("Error in sys.excepthook:\n")
-        broken.__traceback__ = _without_ours(broken.__traceback__)
+        broken.__traceback__ = _user_frames(broken.__traceback__)
         sys.__excepthook__(type(broken), broken, broken.__traceback__)
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(exc), exc, exc.__traceback__)
@@ -196,7 +196,7 @@ def _write_failure(exc: BaseException, kind: str) -> None:
         import json
         import traceback
 
-        tb = _without_ours(exc.__traceback__)
+        tb = _user_frames(exc.__traceback__)
         text = "".join(traceback.format_exception(type(exc), exc, tb))
         if len(text) > MAX_TEXT:
             text = text[: MAX_TEXT // 2] + "\n[...]\n" + text[-MAX_TEXT // 2 :]

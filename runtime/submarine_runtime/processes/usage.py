@@ -154,7 +154,7 @@ class ProcessTree:
         groups = frozenset(process.group for process in members.values())
         return Usage(memory, self.cpu_seconds, groups)
 
-    def glance(self) -> float:
+    def quick_memory(self) -> float:
         """Return MiB now: large processes are measured, small ones are as in the last sample.
 
         A new child of a large process is found too, if the kernel lists it.
@@ -173,7 +173,7 @@ class ProcessTree:
         self.peak = max(self.peak, memory)
         return memory
 
-    def surge(self) -> float:
+    def recent_peak(self) -> float:
         """Return MiB that the processes use now, or their peak in the last ``RECENT`` seconds.
 
         Includes each process's own peak (VmHWM), which is newer than any sample if a program
@@ -183,7 +183,7 @@ class ProcessTree:
         if not self.known:
             self.sample()
             self._highs.clear()
-        self.glance()  # Find new children.
+        self.quick_memory()  # Find new children.
         now = {pid: resident(pid) for pid in self.known}
         most = total = sum(now.values())
         recent = time.monotonic() - RECENT

@@ -100,7 +100,7 @@ class NamedInput:
     """``--input NAME=URI[:shard]``: fetched before start, path in ``SUBMARINE_INPUT_<NAME>``.
 
     With ``shard`` the files are divided among the tasks of ``shard_roles`` (``:shard=ROLE,...``);
-    empty: see ``frameworks.sharing_tasks``.
+    empty: see ``frameworks.sharding_tasks``.
     """
 
     name: str

@@ -140,7 +140,7 @@ class Status:
                 queue.end = moment
             self.version += 1
 
-    def miss(self, sentence: str) -> None:
+    def add_missing(self, sentence: str) -> None:
         """Add a sentence on what is missing."""
         with self._lock:
             if sentence not in self._record.missing and len(self._record.missing) < MAX_MISSING:
@@ -165,7 +165,7 @@ class Status:
         """Whether any file was saved to the job directory."""
         return bool(self._record.outputs)
 
-    def use(self, **used: Any) -> None:
+    def set_used(self, **used: Any) -> None:
         """Set entries of ``resources["used"]``."""
         with self._lock:
             self._record.resources.setdefault("used", {}).update(used)

@@ -15,17 +15,17 @@ class WriteGate:
 
     Parameters
     ----------
-    judge
+    may_continue
         Called after a suspend, in the thread that writes. Returns whether this process may continue
         to write; raises StoreError if that cannot be determined at present. None: the thread that
         is connected to the coordinator calls ``confirm``.
     """
 
-    def __init__(self, judge: Callable[[], bool] | None = None) -> None:
+    def __init__(self, may_continue: Callable[[], bool] | None = None) -> None:
         self._meter = SuspendMeter()
-        self._judge = judge
+        self._may_continue = may_continue
         self._lock = threading.RLock()
-        self._judging = self._superseded = False
+        self._checking = self._superseded = False
 
     @property
     def closed(self) -> bool:
@@ -42,20 +42,20 @@ class WriteGate:
         Raises
         ------
         StoreError
-            If they are rejected. The error is transient unless ``judge`` has returned False.
+            If they are rejected. The error is transient unless ``may_continue`` has returned False.
         """
         if not self.closed:
             return
         with self._lock:
-            if self._judging:
-                return  # A read or write of ``judge`` itself.
-            if not self._superseded and self._judge is not None:
+            if self._checking:
+                return  # A read or write of ``may_continue`` itself.
+            if not self._superseded and self._may_continue is not None:
                 measured = suspended()
-                self._judging = True
+                self._checking = True
                 try:
-                    self._superseded = not self._judge()
+                    self._superseded = not self._may_continue()
                 finally:
-                    self._judging = False
+                    self._checking = False
                 if not self._superseded:
                     self._meter.reset(measured)
             if self._superseded:

@@ -4,7 +4,7 @@ from .container import (
     first_change as first_change,
     reachable_host as reachable_host,
     say as say,
-    wait_teller as wait_teller,
+    wait_reporter as wait_reporter,
     write_error as write_error,
     write_traceback as write_traceback,
 )

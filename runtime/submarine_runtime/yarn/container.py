@@ -27,7 +27,7 @@ def say(sentence: str) -> None:
     write_error(f"submarine agent: {sentence}\n")
 
 
-def wait_teller(show: Callable[[str], None]) -> Callable[[str], None]:
+def wait_reporter(show: Callable[[str], None]) -> Callable[[str], None]:
     """Return a function for ``Store.on_wait``: it calls ``show`` and logs some of the texts.
 
     The container's log gets the first text and then one a minute.

@@ -44,7 +44,7 @@ def test_a_node_that_is_lost_for_good(
     held = {index: node_of(job, "agent", f"worker:{index}") for index in (0, 1)}
     assert held[0] != held[1]
     lost = next(index for index, node in held.items() if node != master)
-    three.lose(held[lost])
+    three.fail_node(held[lost])
     go.touch()
     try:
         job.wait(timeout=150)
@@ -65,7 +65,7 @@ def test_a_node_lost_before_the_first_checkpoint_restarts_tasks_that_train_toget
     master = node_of(job, "coordinator")
     held = {index: node_of(job, "agent", f"worker:{index}") for index in (0, 1)}
     assert held[0] != held[1]
-    three.lose(next(node for node in held.values() if node != master))
+    three.fail_node(next(node for node in held.values() if node != master))
     try:
         until(lambda: any(e.kind == "restart" for e in job.record().events), "a restart")
         go.touch()

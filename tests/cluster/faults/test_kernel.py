@@ -41,7 +41,7 @@ def test_a_kernel_with_a_node_label_is_on_its_node_and_lost_with_it(
 
     client.execute("import time\nprint('in it', flush=True)\ntime.sleep(1000)")
     until(lambda: "in it" in str(client.get_iopub_msg(timeout=PATIENCE)["content"].get("text")))
-    three.lose("nodemanager-2")
+    three.fail_node("nodemanager-2")
     try:
         until(lambda: not manager.is_alive(), seconds=240)
         content = client.get_shell_msg(timeout=PATIENCE)["content"]

@@ -28,8 +28,8 @@ from submarine_runtime.agent.shipping.log_shipper import (
     LARGEST_SEGMENT,
     MAX_FAILURES,
 )
-from submarine_runtime.agent.single_task.closing import Finalization
-from submarine_runtime.agent.single_task.supervisor import note_beginning
+from submarine_runtime.agent.single_task.finalization import Finalization
+from submarine_runtime.agent.single_task.single_task_agent import note_beginning
 from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
@@ -384,7 +384,7 @@ def test_events_are_bounded_but_states_are_kept() -> None:
     assert [event["seq"] for event in events] == list(range(len(events)))
     assert events[-1]["state"] == "STARTING"
     for _ in range(500):
-        status.miss("same sentence")
+        status.add_missing("same sentence")
     assert status.to_json()["missing"] == ["same sentence"]
 
 

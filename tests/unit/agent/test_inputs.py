@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from submarine_jobs.model import default_kind
 from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
 from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch_inputs, share
-from submarine_runtime.frameworks import sharing_tasks
+from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.spec import NamedInput
@@ -150,7 +150,7 @@ def test_the_tasks_that_train_share_the_files(
         gang.append(make_role(name, int(count or 1), kind=default_kind(name)))
     members = expected_members(gang)
     for order in (members, list(reversed(members))):
-        assert sharing_tasks(framework, {}, order, named) == expected.split()
+        assert sharding_tasks(framework, {}, order, named) == expected.split()
 
 
 def test_the_part_of_each_task() -> None:

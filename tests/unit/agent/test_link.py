@@ -16,8 +16,8 @@ import pytest
 
 from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.orders import Orders
-from submarine_runtime.agent.link.deadman import SilenceWatchdog
 from submarine_runtime.agent.link.outbox import MAX_KEPT, Outbox, encoded
+from submarine_runtime.agent.link.silence_watchdog import SilenceWatchdog
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
 from submarine_runtime.network import Reservation, address_of, interface_of, own_address
@@ -81,17 +81,17 @@ def test_nobody_waits_for_a_reader_that_will_never_come() -> None:
 
 def test_the_dead_man_counts_from_the_sending() -> None:
     fired: list[float] = []
-    deadman = SilenceWatchdog(lambda: fired.append(time.monotonic()))
+    watchdog = SilenceWatchdog(lambda: fired.append(time.monotonic()))
     now, hour = time.monotonic(), 3600.0
     # Heard now, and sent an hour ago: that is what counts.
-    deadman.acknowledged(now - hour, hour + 1.5)
-    deadman.acknowledged(now - hour + 0.2, hour + 1.5)
+    watchdog.acknowledged(now - hour, hour + 1.5)
+    watchdog.acknowledged(now - hour + 0.2, hour + 1.5)
     until(lambda: fired, "the dead man counts from the hearing")
     assert fired[0] - now >= 1.7
-    assert deadman.fired
-    deadman.acknowledged(time.monotonic(), hour)
-    still_fired = deadman.fired
-    deadman.stop()
+    assert watchdog.fired
+    watchdog.acknowledged(time.monotonic(), hour)
+    still_fired = watchdog.fired
+    watchdog.stop()
     assert (still_fired, len(fired)) == (False, 1)
 
 
@@ -136,18 +136,18 @@ def test_the_interface_that_was_named_is_taken() -> None:
 
 def test_orders_come_in_order_and_end() -> None:
     orders = Orders(lambda: None, lambda seconds: None)
-    assert orders.first() is None
+    assert orders.peek() is None
     for kind in ("welcome", "start", "leave"):
-        orders.give({"type": kind})
+        orders.add({"type": kind})
     assert orders.wait_welcome()
     assert orders.must_end
-    assert [order["type"] for order in (orders.take(), orders.next()) if order] == [
+    assert [order["type"] for order in (orders.pop(), orders.get()) if order] == [
         "start",
         "leave",
     ]
-    orders.give({"type": "start"})
-    orders.finish()
-    assert orders.next() is None
+    orders.add({"type": "start"})
+    orders.close()
+    assert orders.get() is None
     assert orders.must_end
 
 

@@ -205,12 +205,12 @@ def test_a_glance_finds_memory_of_new_children() -> None:
         parent.stdin.write(b"\n")
         parent.stdin.flush()
         parent.stdout.readline()
-        assert tree.glance() > before + 75
+        assert tree.quick_memory() > before + 75
         assert tree.peak > before + 75
         took = []
         for _ in range(50):
             began = time.thread_time()
-            tree.glance()
+            tree.quick_memory()
             took.append(time.thread_time() - began)
         assert sorted(took)[25] < 0.0005
         parent.stdin.close()
@@ -234,12 +234,12 @@ def test_memory_that_was_taken_and_given_back_just_now_is_known(
         program.stdin.write("\n")
         program.stdin.flush()
         assert program.stdout.readline()
-        assert tree.glance() < 100
-        assert tree.surge() > 150
+        assert tree.quick_memory() < 100
+        assert tree.recent_peak() > 150
         monkeypatch.setattr(processes, "RECENT", 600.0)
         tree.sample()
         tree.sample()
-        assert tree.surge() > 150  # YARN's signal may come after the next sample
+        assert tree.recent_peak() > 150  # YARN's signal may come after the next sample
         monkeypatch.setattr(processes, "RECENT", 0.0)
-        assert tree.surge() < 100  # it was there, and nothing has ended the program for it
+        assert tree.recent_peak() < 100  # it was there, and nothing has ended the program for it
         program.kill()

@@ -13,7 +13,7 @@ import pytest
 
 from submarine_runtime.agent.gang_task import TaskAgent, task_agent as task
 from submarine_runtime.agent.program import Terminated, Wakeup
-from submarine_runtime.agent.single_task import SingleTaskAgent, supervisor
+from submarine_runtime.agent.single_task import SingleTaskAgent, single_task_agent
 
 
 def lose() -> None:
@@ -54,7 +54,7 @@ class OneOfMany(TaskAgent):
 
 def main(which: str) -> int:
     """In a process of its own: it takes the signals over."""
-    patched: Any = supervisor
+    patched: Any = single_task_agent
     patched.single_task_context = lambda *_: SimpleNamespace(store=SimpleNamespace())
     patched.claim = lambda *_: True
     other: Any = task

@@ -185,7 +185,7 @@ class Simulation:
                 for line in lines:
                     self.handle(line)
             elif agent.alive and self.now - agent.acked >= LOST_AFTER + KILLING:
-                agent.running = None  # The deadman switch of the agent.
+                agent.running = None  # The silence watchdog of the agent.
         while self.surveys and self.answers:
             epoch = self.surveys.pop(0)
             choice = self.points.get(epoch, RestorePoint()).to_json()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.link.deadman import AFTER_SUSPEND, SilenceWatchdog
+from submarine_runtime.agent.link.silence_watchdog import AFTER_SUSPEND, SilenceWatchdog
 from submarine_runtime.storage import StoreError, WebHdfsStore, WriteGate
 from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, monotonic, suspended
@@ -59,14 +59,14 @@ def test_the_job_directory_decides_without_a_coordinator(sleep: Sleep) -> None:
     asked: list[str] = []
     answers: Iterator[bool | StoreError] = iter([StoreError("HDFS is away", True), True, False])
 
-    def judge() -> bool:
+    def may_continue() -> bool:
         asked.append("")
         answer = next(answers)
         if isinstance(answer, StoreError):
             raise answer
         return answer
 
-    gate = WriteGate(judge)
+    gate = WriteGate(may_continue)
     gate.check()
     assert not asked
     sleep(60.0)
@@ -109,14 +109,14 @@ def test_a_closed_gate_prevents_each_change_of_a_store(sleep: Sleep, tmp_path: P
 
 
 def test_a_suspend_counts_as_missing_heartbeats_but_leaves_time_to_reconnect(sleep: Sleep) -> None:
-    deadman = SilenceWatchdog(lambda: None)
+    watchdog = SilenceWatchdog(lambda: None)
     try:
         sleep(2000.0)
-        deadman.acknowledged(monotonic(), 1000.0)
-        until(lambda: (deadman.deadline or 0.0) - monotonic() <= AFTER_SUSPEND)
-        assert not deadman.fired
+        watchdog.acknowledged(monotonic(), 1000.0)
+        until(lambda: (watchdog.deadline or 0.0) - monotonic() <= AFTER_SUSPEND)
+        assert not watchdog.fired
     finally:
-        deadman.stop()
+        watchdog.stop()
 
 
 def test_a_suspended_coordinator_waits_for_its_agents() -> None:

@@ -66,7 +66,7 @@ def own(made: Setup) -> dict[str, str]:
 @pytest.mark.parametrize("framework", sorted(frameworks.KNOWN))
 def test_every_module_keeps_the_contract(framework: str) -> None:
     roles = {"worker": 2, "scheduler": 1, "ps": 1, "tensorboard": 1}
-    assert frameworks.complaint_of(framework, list(roles)) == ""
+    assert frameworks.role_error_of(framework, list(roles)) == ""
     for made in setups(framework, members_of(roles)).values():
         for variables_of_one in (made.env, *made.processes):
             assert all(isinstance(v, str) and k for k, v in variables_of_one.items())
@@ -93,11 +93,14 @@ def table(header: str) -> dict[str, str]:
 
 def test_the_page_has_the_frameworks_in_order_of_precedence() -> None:
     words = [word for word in frameworks.KNOWN if word != "auto"]
-    words.sort(key=lambda word: (word == "any", -frameworks.trait(word, "PRECEDENCE")))
+    words.sort(key=lambda word: (word == "any", -frameworks.setting_of(word, "PRECEDENCE")))
     rows = table("| framework | selected by")
     assert list(rows) == words
     for word in words:
-        for name in (*frameworks.trait(word, "IMPORTS"), *frameworks.trait(word, "LATE_IMPORTS")):
+        for name in (
+            *frameworks.setting_of(word, "IMPORTS"),
+            *frameworks.setting_of(word, "LATE_IMPORTS"),
+        ):
             assert f"`{name}`" in rows[word]
 
 
@@ -115,7 +118,7 @@ def test_the_page_has_every_variable_of_a_framework(
     assert sorted(name for name in names if name.upper() not in written) == []
     assert table("| framework | variables")[framework]
     separate = page.split("The warning exists for")[1].split(";")[0]
-    assert (f"`{framework}`" in separate) != bool(frameworks.trait(framework, "MEETS"))
+    assert (f"`{framework}`" in separate) != bool(frameworks.setting_of(framework, "JOIN_CALL"))
 
 
 def test_the_names_of_xlearning_and_tony() -> None:
@@ -218,9 +221,9 @@ def test_late_imports_choose_a_framework_where_no_other_does() -> None:
 
 @pytest.mark.parametrize("framework", sorted(frameworks.KNOWN))
 def test_every_collective_framework_names_what_its_program_lacks(framework: str) -> None:
-    rendezvous = frameworks.trait(framework, "RENDEZVOUS")
+    rendezvous = frameworks.setting_of(framework, "RENDEZVOUS")
     sentence = frameworks.not_collective_sentence(framework, 3, required=False)
-    assert bool(sentence) == bool(frameworks.trait(framework, "MEETS"))
+    assert bool(sentence) == bool(frameworks.setting_of(framework, "JOIN_CALL"))
     assert rendezvous or not sentence
     if framework == "pytorch":
         assert "Trainer(num_nodes=3)" in sentence
@@ -234,7 +237,7 @@ def test_who_decides_and_who_may_be_restarted_alone() -> None:
     assert policy_of("any", ["chief", "worker"]) == "chief"
     assert policy_of("keras", ["chief", "worker", "ps"]) == "chief"
     assert policy_of("pytorch", ["chief", "worker"]) == "all"
-    alone = {word for word in frameworks.KNOWN if frameworks.trait(word, "RESTART_IN_PLACE")}
+    alone = {word for word in frameworks.KNOWN if frameworks.setting_of(word, "RESTART_IN_PLACE")}
     assert alone == {"any"}
 
 
@@ -295,9 +298,9 @@ def test_mxnet_needs_a_scheduler_and_a_server() -> None:
         setups("mxnet", members_of({"worker": 2, "scheduler": 1}))
     with pytest.raises(ValueError, match="scheduler"):
         setups("mxnet", members_of({"worker": 2, "ps": 1}))
-    assert "--ps 1" in frameworks.complaint_of("mxnet", ["worker", "scheduler"])
-    assert frameworks.complaint_of("mxnet", ["worker", "ps"]) == ""
-    assert frameworks.complaint_of("jax", ["worker"]) == ""
+    assert "--ps 1" in frameworks.role_error_of("mxnet", ["worker", "scheduler"])
+    assert frameworks.role_error_of("mxnet", ["worker", "ps"]) == ""
+    assert frameworks.role_error_of("jax", ["worker"]) == ""
 
 
 def test_trees_and_paddle() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.sync.settling import DirectorySync, HardLinks
+from submarine_runtime.agent.sync.directory_sync import DirectorySync, HardLinks
 from submarine_runtime.snapshots import (
     ChangedError,
     FileReader,

@@ -26,7 +26,7 @@ class Orders:
         self.over = False
         self.welcomed = False
 
-    def give(self, order: dict[str, Any]) -> None:
+    def add(self, order: dict[str, Any]) -> None:
         """Add an order."""
         if order.get("type") == "welcome":
             self.welcomed = True
@@ -34,23 +34,23 @@ class Orders:
             self._queue.append(order)
         self._wake()
 
-    def finish(self) -> None:
+    def close(self) -> None:
         """Close the queue."""
         self.over = True
         self._wake()
 
-    def first(self) -> dict[str, Any] | None:
+    def peek(self) -> dict[str, Any] | None:
         """Return the next order without removing it; None if there is none."""
         return self._queue[0] if self._queue and not self.over else None
 
-    def take(self) -> dict[str, Any] | None:
+    def pop(self) -> dict[str, Any] | None:
         """Remove and return the next order; None if there is none."""
         return self._queue.popleft() if self._queue and not self.over else None
 
-    def next(self) -> dict[str, Any] | None:
+    def get(self) -> dict[str, Any] | None:
         """Wait for the next order; return None if there will be none."""
         while not self.over:
-            order = self.take()
+            order = self.pop()
             if order is not None:
                 return order
             self._wait(60.0)

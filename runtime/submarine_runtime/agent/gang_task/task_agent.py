@@ -26,7 +26,7 @@ from submarine_runtime.agent.outputs import VersionSaver
 from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Ending, Terminated, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
-from submarine_runtime.frameworks import trait
+from submarine_runtime.frameworks import setting_of
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
 from submarine_runtime.protocol.layout import split_task
@@ -35,7 +35,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import new_record
 from submarine_runtime.storage import Scratch, WriteGate, open_store
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import wait_teller, write_traceback
+from submarine_runtime.yarn import wait_reporter, write_traceback
 
 
 class TaskAgent:
@@ -68,13 +68,13 @@ class TaskAgent:
             secret,
             self._fields,
             lambda: self._context.status.measures(),
-            orders.give,
+            orders.add,
             self._on_silence,
             self._on_over,
             gate,
         )
         status = TaskStatus(new_record(config, self._task), link.send)
-        store.on_wait = wait_teller(status.report_wait)
+        store.on_wait = wait_reporter(status.report_wait)
         self._context = TaskContext(
             config=config,
             store=store,
@@ -111,7 +111,7 @@ class TaskAgent:
             ),
             lambda: orders.must_end,
         )
-        self._context.found = self._preparing.found
+        self._context.resources = self._preparing.resources
         self._serving = False
 
     def run(self) -> int:
@@ -150,7 +150,7 @@ class TaskAgent:
         else:
             context.link.send({"type": "state", "state": "ready"})
         while True:
-            order = context.orders.next()
+            order = context.orders.get()
             if order is None:
                 return link_lost(context, self._run)
             kind = order.get("type")
@@ -186,7 +186,7 @@ class TaskAgent:
         """Reserve as many ports as the framework needs, instead of earlier ones."""
         old = self._context.ports
         try:
-            self._context.ports = Reservation(int(trait(self._config.spec.framework, "PORTS")))
+            self._context.ports = Reservation(int(setting_of(self._config.spec.framework, "PORTS")))
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         old.release()
@@ -210,7 +210,7 @@ class TaskAgent:
         """Handle the end of the link; after a refusal another attempt may write."""
         if self._context.link.refused is not None and self._run is not None:
             self._run.fence()
-        self._context.orders.finish()
+        self._context.orders.close()
 
     def _serve(self) -> None:
         """Serve on the agent's port after the program has started: loading the server is slow."""

@@ -42,7 +42,7 @@ class TaskContext:
     shipping: LogShippingThread
     logs: LogFiles
     ports: Reservation
-    found: ProgramResources = field(default_factory=ProgramResources)
+    resources: ProgramResources = field(default_factory=ProgramResources)
     devices: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
 
@@ -204,9 +204,9 @@ class TaskRun:
         if context.orders.must_end:
             self._execute_orders()
             return self._with_detail(Ending(EndReason.CANCELLED))
-        context.found.tasks = max(1, self._tasks)
+        context.resources.tasks = max(1, self._tasks)
         context.shipping.begin(attempt.shippers)
-        return attempt.start(context.ports, context.found, context.wakeup)
+        return attempt.start(context.ports, context.resources, context.wakeup)
 
     def _with_detail(self, ending: Ending) -> Ending:
         if ending.reason is EndReason.CANCELLED:
@@ -227,13 +227,13 @@ class TaskRun:
             self.fence()
             return _stopped(_("the link to the coordinator is over"))
         while True:
-            order = orders.first()
+            order = orders.peek()
             if order is None:
                 return None
             kind = order.get("type")
             if kind == "leave" or (kind == "start" and self.is_newer(order)):
                 return self._stop(order)
-            orders.take()
+            orders.pop()
             if kind == "stop":
                 return self._stop(order)
             if kind == "save":
@@ -261,7 +261,7 @@ class TaskRun:
                 break
             if time.monotonic() > deadline or context.orders.over:
                 return False
-            order = context.orders.first() if execute_orders else None
+            order = context.orders.peek() if execute_orders else None
             if order is not None and order.get("type") == "leave":
                 self._stop_reason = ""
                 return True

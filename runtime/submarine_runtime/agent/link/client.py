@@ -14,8 +14,8 @@ from collections import deque
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.link.connection import LinkConnection, RefusedError, connect
-from submarine_runtime.agent.link.deadman import SilenceWatchdog
 from submarine_runtime.agent.link.outbox import Outbox, encoded
+from submarine_runtime.agent.link.silence_watchdog import SilenceWatchdog
 from submarine_runtime.storage import WriteGate
 from submarine_runtime.suspend import LEAST, monotonic, suspended
 

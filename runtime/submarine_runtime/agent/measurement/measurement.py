@@ -62,9 +62,9 @@ class Measurement:
         self._memory = usage.memory
         return usage
 
-    def glance(self) -> float:
+    def quick_memory(self) -> float:
         """Return only the memory, in MiB, at low cost."""
-        used = self.tree.glance()
+        used = self.tree.quick_memory()
         self._memory = max(self._memory, used)
         return used
 

@@ -67,7 +67,7 @@ class SampleLog:
         self._next = 0.0
         self._last = 0.0
         self._cpu = 0.0
-        self._folded = _Fold(len(self.devices))
+        self._aggregate = _Aggregate(len(self.devices))
         self._progress: float | None = None
         self._scalars: dict[str, str] = {}
         self._lines = self._bytes = 0
@@ -106,7 +106,7 @@ class SampleLog:
             start = {"start": round(time.time(), 3), "devices": list(self.devices)}
             self._write({**self._head, **start}, "w")
         now = time.monotonic() - self._began
-        self._folded.add(memory, gpus)
+        self._aggregate.add(memory, gpus)
         if now < self._next and not last:
             return
         every = EVERY if now < FULL_UNTIL else now * SHARE * self._stretch()
@@ -115,7 +115,7 @@ class SampleLog:
         if now - self._last >= LEAST:
             used = max(0.0, cpu_seconds - self._cpu)
             line["c"] = round(100 * used / (now - self._last))
-        line.update(self._folded.take())
+        line.update(self._aggregate.take())
         if progress is not None and progress != self._progress:
             line["p"] = self._progress = round(progress, 4)
         changed = self._changed(scalars or {})
@@ -152,7 +152,7 @@ class SampleLog:
         self._bytes += len(line)
 
 
-class _Fold:
+class _Aggregate:
     """Combines several samples: means of percentages, the maximum of memory."""
 
     def __init__(self, devices: int) -> None:

@@ -110,9 +110,9 @@ class OutputSaver:
             items = all_outputs(self._scratch, self._keep, self._prefix, self._unsaved)
             if self._left_out is not None:
                 items = (item for item in items if not self._left_out(item.source))
-            self.failure = save_outputs(items, self._upload, self._saved, self._miss)
+            self.failure = save_outputs(items, self._upload, self._saved, self._add_missing)
             values = result_files(self._scratch, not self._prefix, self._first_rank)
-            failure = save_outputs(iter(values), self._upload, self._saved, self._miss)
+            failure = save_outputs(iter(values), self._upload, self._saved, self._add_missing)
             self.failure = self.failure or failure
             if values:
                 self._warnings += unreturned(self._scratch)
@@ -133,7 +133,7 @@ class OutputSaver:
     def _saved(self, path: str, size: int) -> None:
         self._outputs.append((path, size))
 
-    def _miss(self, sentence: str) -> None:
+    def _add_missing(self, sentence: str) -> None:
         if len(self._missing) < MAX_MISSING:
             self._missing.append(sentence[:500])
 

@@ -12,7 +12,7 @@ import shutil
 from dataclasses import dataclass
 from typing import Callable, Mapping, NamedTuple, Sequence
 
-from submarine_runtime.frameworks import sharing_tasks
+from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
@@ -131,7 +131,7 @@ def share_of(config: AgentConfig, one: NamedInput, members: Sequence[Member]) ->
     """
     if not one.shard or not members:
         return WHOLE
-    tasks = sharing_tasks(
+    tasks = sharding_tasks(
         config.spec.framework, {**os.environ, **config.env}, members, one.shard_roles
     )
     return part_of(f"{config.role}:{config.index}", tasks)

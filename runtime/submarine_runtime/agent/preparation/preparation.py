@@ -42,7 +42,7 @@ class Preparation:
 
     Attributes
     ----------
-    found
+    resources
         Resources of the program.
     devices
         The task's GPUs.
@@ -69,7 +69,7 @@ class Preparation:
         self._is_cancelled = is_cancelled
         self._claim: GpuClaim | None = None
         self._shares: dict[str, Share] | None = None
-        self.found = ProgramResources()
+        self.resources = ProgramResources()
         self.devices: tuple[str, ...] = ()
         self.driver = False
 
@@ -94,7 +94,7 @@ class Preparation:
         except NoDeviceError as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
         self.devices, self.driver = tuple(self._claim.devices), self._claim.driver
-        self.found.variables = dict(self._claim.variables)
+        self.resources.variables = dict(self._claim.variables)
         if self._claim.note:
             self._event("gpus", self._claim.note)
         if self._claim.warning:
@@ -148,7 +148,7 @@ class Preparation:
                 # Fewer tasks than requested have started: each gets more of the files.
                 shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
         try:
-            self.found.inputs = fetch_inputs(
+            self.resources.inputs = fetch_inputs(
                 config, self._store, self._scratch, shares, self._report_progress
             )
         except InputError as exc:

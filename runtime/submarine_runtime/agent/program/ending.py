@@ -177,7 +177,7 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
         return None
     code = program.poll()
     if code is None:
-        used = program.tree.surge()
+        used = program.tree.recent_peak()
     elif code in (-signal.SIGTERM, -signal.SIGKILL) and not program.sent(-code):
         used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     else:

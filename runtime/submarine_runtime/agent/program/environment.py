@@ -52,11 +52,11 @@ def program_environment(
     scratch: Scratch,
     inherited: Mapping[str, str],
     setup: Setup,
-    found: ProgramResources,
+    resources: ProgramResources,
 ) -> dict[str, str]:
     """Return the environment: the container's, the framework's, the user's, and Submarine's."""
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
-    variables.update(found.variables)
+    variables.update(resources.variables)
     variables.update(setup.env)
     if len(setup.processes) == 1:
         variables.update(setup.processes[0])
@@ -66,20 +66,20 @@ def program_environment(
         # A command python3 means the job's own interpreter.
         places = [os.path.dirname(python), variables.get("PATH") or os.defpath]
         variables["PATH"] = os.pathsep.join(places)
-    variables.update({key: _filled(value, config, found) for key, value in config.env.items()})
+    variables.update({key: _filled(value, config, resources) for key, value in config.env.items()})
     if config.spec.input_path:
         variables["SUBMARINE_INPUT_PATH"] = config.spec.input_path
-    for name, value in found.inputs.items():
+    for name, value in resources.inputs.items():
         variables[f"SUBMARINE_INPUT_{name}"] = value
     variables.update(
         SUBMARINE_JOB_ID=config.record.job_id,
         SUBMARINE_ROLE=config.role,
         SUBMARINE_INDEX=str(config.index),
-        SUBMARINE_TASK_COUNT=str(found.tasks),
+        SUBMARINE_TASK_COUNT=str(resources.tasks),
         SUBMARINE_EPOCH=str(config.epoch),
         SUBMARINE_ATTEMPT=str(config.attempt),
         SUBMARINE_PROCESS="0",
-        SUBMARINE_PORT=str(found.ports[0]) if found.ports else "",
+        SUBMARINE_PORT=str(resources.ports[0]) if resources.ports else "",
         SUBMARINE_TUNNELS=scratch.path(tunnels.FILE),
         SUBMARINE_CHECKPOINT_DIR=scratch.outputs[layout.CHECKPOINTS],
         SUBMARINE_MODEL_DIR=scratch.outputs[layout.MODEL],
@@ -94,7 +94,7 @@ def program_environment(
 
 
 def program_command(
-    config: AgentConfig, scratch: Scratch, setup: Setup, found: ProgramResources
+    config: AgentConfig, scratch: Scratch, setup: Setup, resources: ProgramResources
 ) -> list[str]:
     """Return the arguments to execute: the launcher for a Python program, bash for a command.
 
@@ -107,10 +107,10 @@ def program_command(
         runtime = [sys.executable, "-I", runtime_path(), "tensorboard"]
         command = [*runtime, "--directory", scratch.root, *words]
     elif shell is not None:
-        command = ["bash", "-c", _filled(shell, config, found)]
+        command = ["bash", "-c", _filled(shell, config, resources)]
     else:
         launcher = os.path.join(scratch.launch, "launch.py")
-        arguments = [_filled(argument, config, found) for argument in config.spec.args]
+        arguments = [_filled(argument, config, resources) for argument in config.spec.args]
         program = config.spec.program or "main.py"
         command = [interpreter(config, scratch), launcher, program, *arguments]
     if len(setup.processes) <= 1:
@@ -127,15 +127,15 @@ def interpreter(config: AgentConfig, scratch: Scratch) -> str:
     return scratch.path(python) if "/" in python and not os.path.isabs(python) else python
 
 
-def _filled(text: str, config: AgentConfig, found: ProgramResources) -> str:
+def _filled(text: str, config: AgentConfig, resources: ProgramResources) -> str:
     """Replace ``%input_path%`` by the local path of a fetched input."""
     mark = "%input_path%"
-    if mark not in text or not found.inputs:
+    if mark not in text or not resources.inputs:
         return text
     given = config.spec.input_path
     same = [one.name for one in config.fetch if given and given.endswith(one.uri)]
-    name = next((n for n in ("PATH", *same, *found.inputs) if n in found.inputs), "")
-    return text.replace(mark, found.inputs[name])
+    name = next((n for n in ("PATH", *same, *resources.inputs) if n in resources.inputs), "")
+    return text.replace(mark, resources.inputs[name])
 
 
 def place_launcher(config: AgentConfig, scratch: Scratch, setup: Setup) -> None:

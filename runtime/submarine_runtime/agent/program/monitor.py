@@ -53,7 +53,7 @@ class ProgramMonitor:
         Log of the measurements; its devices are measured too.
     tensorboard
         Directory in which the program's event files appear; empty: none.
-    meeting
+    port_use
         Detects whether the program uses its rendezvous port; None: not checked.
 
     Attributes
@@ -72,7 +72,7 @@ class ProgramMonitor:
         end_request: Callable[[], dict[str, str] | None],
         samples: SampleLog | None = None,
         tensorboard: str = "",
-        meeting: PortUse | None = None,
+        port_use: PortUse | None = None,
     ) -> None:
         # cost: the program runs already and does not wait for this import.
         from submarine_runtime.agent.measurement import Measurement
@@ -83,7 +83,7 @@ class ProgramMonitor:
         self._wakeup = wakeup
         self._logs = logs
         self._end_request = end_request
-        self._meeting = meeting
+        self._port_use = port_use
         self._measure = Measurement(program.tree, status, logs, samples, tensorboard)
         self._began = time.monotonic()
         self._kill_at: float | None = None
@@ -103,8 +103,8 @@ class ProgramMonitor:
             if status is not None:
                 self._check_first_line()
                 self._measure.end()
-                if self._meeting is not None:
-                    self._meeting.check(last=True)
+                if self._port_use is not None:
+                    self._port_use.check(last=True)
                 return status
             now = time.monotonic()
             self._check_end(now)
@@ -114,11 +114,11 @@ class ProgramMonitor:
                 self._program.guard(usage.groups)
                 self._check_memory(usage.memory)
             elif now >= next_glance and self.limit is not None:
-                self._check_memory(self._measure.glance())
+                self._check_memory(self._measure.quick_memory())
             if now >= next_glance:
                 next_glance = now + GLANCE
-                if self._meeting is not None:
-                    self._meeting.check()
+                if self._port_use is not None:
+                    self._port_use.check()
             self._check_first_line()
             self._wakeup.wait(self._pause(min(next_sample, next_glance)))
 
@@ -261,7 +261,7 @@ def monitor_program(
     end_request: Callable[[], dict[str, str] | None],
     samples: SampleLog | None = None,
     port_messages: tuple[str, ...] = (),
-    meeting: PortUse | None = None,
+    port_use: PortUse | None = None,
 ) -> Ending:
     """Monitor the program until it and its processes have ended; return the ending.
 
@@ -273,7 +273,7 @@ def monitor_program(
         Log of the measurements.
     port_messages
         Texts in stderr that mean a taken port; empty: not searched.
-    meeting
+    port_use
         Detects whether the program uses its rendezvous port.
     """
     kills = kernel_memory_kills()
@@ -286,10 +286,10 @@ def monitor_program(
         end_request,
         samples,
         scratch.outputs[layout.TENSORBOARD],
-        meeting,
+        port_use,
     )
     code = watch.until_end()
-    left = program.end_stragglers(watch.tree.known)
+    left = program.end_remaining_processes(watch.tree.known)
     program.release()
     # Children of a program that was told to end may need a little longer than the program.
     if left and watch.stopped is None:
@@ -298,7 +298,9 @@ def monitor_program(
             "warning",
             _("The agent ended {what} that the program had left behind.").format(what=what),
         )
-    status.use(memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1))
+    status.set_used(
+        memory_peak=round(watch.tree.peak, 1), cpu_seconds=round(watch.tree.cpu_seconds, 1)
+    )
     facts = collect_facts(
         scratch,
         logs["stderr"],

@@ -89,7 +89,7 @@ class Program:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
 
-    def end_stragglers(self, known: Mapping[int, int], grace: float = 1.0) -> int:
+    def end_remaining_processes(self, known: Mapping[int, int], grace: float = 1.0) -> int:
         """End the processes that the program left behind; return how many there were.
 
         Parameters
@@ -98,22 +98,22 @@ class Program:
             Processes that were observed below it, pid -> start time: one in its own session is no
             longer connected to it after the end of its parent.
         """
-        left = self._stragglers(known)
+        left = self._remaining_processes(known)
         count = len(left)
         self._send(left, signal.SIGTERM)
         deadline = time.monotonic() + grace
         while left and time.monotonic() < deadline:
             time.sleep(0.05)
-            left = self._stragglers(known)
+            left = self._remaining_processes(known)
         for _ in range(20):
             if not left:
                 break
             self._send(left, signal.SIGKILL)
             time.sleep(0.05)
-            left = self._stragglers(known)
+            left = self._remaining_processes(known)
         return count
 
-    def _stragglers(self, known: Mapping[int, int]) -> list[int]:
+    def _remaining_processes(self, known: Mapping[int, int]) -> list[int]:
         # A session's id is not given to a new process while one of its members lives.
         left = set(family(self.pid))
         for pid, start in known.items():

@@ -19,7 +19,7 @@ from submarine_runtime.agent.program.environment import (
 )
 from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
-from submarine_runtime.frameworks import Setup, setup as framework_setup, trait
+from submarine_runtime.frameworks import Setup, setting_of, setup as framework_setup
 from submarine_runtime.processes import Guard
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
@@ -52,7 +52,7 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
 
 def helper_ending(sentence: str, framework: str) -> Ending:
     """Return the ending of a task if its helpers could not be started."""
-    taken = any(word in sentence for word in trait(framework, "ADDRESS_IN_USE"))
+    taken = any(word in sentence for word in setting_of(framework, "ADDRESS_IN_USE"))
     reason = EndReason.ADDRESS_IN_USE if taken else EndReason.LAUNCH_FAILED
     return Ending(reason, sentence[:500])
 
@@ -64,7 +64,7 @@ def start_program(
     wakeup: Wakeup,
     hold: Callable[[Program], None],
     setup: Setup,
-    found: ProgramResources,
+    resources: ProgramResources,
     guard: Guard | None = None,
 ) -> Ending | None:
     """Start the program; return the ending if it could not be started.
@@ -81,8 +81,8 @@ def start_program(
     try:
         place_launcher(config, scratch, setup)
         scratch.mark_start()
-        command = program_command(config, scratch, setup, found)
-        environment = program_environment(config, scratch, os.environ, setup, found)
+        command = program_command(config, scratch, setup, resources)
+        environment = program_environment(config, scratch, os.environ, setup, resources)
         with wakeup.deferred():
             hold(
                 Program(

@@ -11,7 +11,7 @@ import time
 from typing import Callable
 
 from submarine_runtime.agent.shipping.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
-from submarine_runtime.agent.shipping.thread import ShippingThread
+from submarine_runtime.agent.shipping.shipping_thread import ShippingThread
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage import Store, StoreError, cancel_request
 

@@ -1,1 +1,1 @@
-from .supervisor import SingleTaskAgent as SingleTaskAgent
+from .single_task_agent import SingleTaskAgent as SingleTaskAgent

@@ -12,7 +12,7 @@ from typing import Callable
 from submarine_runtime.agent.preparation import Preparation
 from submarine_runtime.agent.program import Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShipper, Publisher, log_shippers
-from submarine_runtime.frameworks import process_count, trait
+from submarine_runtime.frameworks import process_count, setting_of
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
@@ -22,7 +22,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import Status
 from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import reachable_host, wait_teller
+from submarine_runtime.yarn import reachable_host, wait_reporter
 
 #: Seconds for saving after a cancel.
 CANCELLED_GRACE = 10.0
@@ -54,7 +54,7 @@ def single_task_context(
         store = open_store(config.store)
     except ValueError as exc:
         raise StoreError(str(exc)) from exc
-    store.on_wait = wait_teller(lambda sentence: status.set_record(pending=sentence))
+    store.on_wait = wait_reporter(lambda sentence: status.set_record(pending=sentence))
     lease = LeaseWatch(store, config.spec.lease, cancel.expire)
     logs = LogFiles(scratch)
     preparing = Preparation(
@@ -95,7 +95,7 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
     """
     framework, gpus = config.spec.framework, config.size.gpus
     processes = process_count(framework, config.task_role.processes, gpus, gang=False)
-    ports = Reservation(int(trait(framework, "PORTS")))
+    ports = Reservation(int(setting_of(framework, "PORTS")))
     task = f"{config.role}:{config.index}"
     me = Member(
         task,

@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
-from submarine_runtime.agent.sync.settling import DirectorySync, HardLinks
+from submarine_runtime.agent.sync.directory_sync import DirectorySync, HardLinks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.record import TensorBoardClients

@@ -16,7 +16,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
     Verdict,
 )
-from submarine_runtime.frameworks import crew_of, not_collective_sentence, world_size
+from submarine_runtime.frameworks import collective_tasks, not_collective_sentence, world_size
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
@@ -51,11 +51,11 @@ def end_job(job: JobState, now: float, outcome: Outcome, task: str | None = None
 
 def _check_collective(job: JobState, outcome: Outcome) -> Outcome:
     """Warn, or fail the job, if it succeeded and no program used the rendezvous port."""
-    crew, config = crew_of(job.members), job.config
-    if job.rendezvous_epoch == job.epoch or world_size(crew) < 2:
+    collective, config = collective_tasks(job.members), job.config
+    if job.rendezvous_epoch == job.epoch or world_size(collective) < 2:
         return outcome
     sentence = not_collective_sentence(
-        config.spec.framework, len(crew), config.spec.require_collective
+        config.spec.framework, len(collective), config.spec.require_collective
     )
     if config.spec.require_collective:
         return Outcome(EndReason.NOT_COLLECTIVE, sentence)

@@ -203,7 +203,7 @@ class JobStatus(Status):
                 self._hints[name] = [str(words)[:300] for words in _list(message["hints"])[:8]]
             self.version += 1
         for sentence in _list(message.get("missing")):
-            self.miss(f"{name}: {sentence}"[:500])
+            self.add_missing(f"{name}: {sentence}"[:500])
         for sentence in _list(message.get("warnings")):
             self.warn(f"{name}: {sentence}"[:500])
         with suppress(KeyError, TypeError, ValueError):
@@ -244,11 +244,11 @@ class JobStatus(Status):
             tasks = self._record.tasks
             peak = sum(task.memory_peak or 0 for task in tasks)
             cpu = sum(task.cpu_seconds or 0 for task in tasks)
-        self.use(memory_peak=round(peak, 1), cpu_seconds=round(cpu, 1), tasks=len(tasks))
+        self.set_used(memory_peak=round(peak, 1), cpu_seconds=round(cpu, 1), tasks=len(tasks))
         saved = list(self._saved.values())
         files, size = sum(one[0] for one in saved), sum(one[1] for one in saved)
         if files:
-            self.use(saved_files=files, saved_bytes=size)
+            self.set_used(saved_files=files, saved_bytes=size)
         for sentence in self._unsaved_sentences():
             self.warn(sentence)
         self.set_record(hints=job_hints(self._record, self._hints))

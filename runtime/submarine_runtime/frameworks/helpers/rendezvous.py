@@ -19,7 +19,7 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Mapping, Sequence
 
-from submarine_runtime.frameworks.helpers.awaiting import open_ready_port
+from submarine_runtime.frameworks.helpers.port_wait import open_ready_port
 from submarine_runtime.network import ConnectionLimit
 
 SECONDS = 10.0

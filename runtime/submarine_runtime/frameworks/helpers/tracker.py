@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any, Sequence
 
-from submarine_runtime.frameworks.helpers.awaiting import open_ready_port
+from submarine_runtime.frameworks.helpers.port_wait import open_ready_port
 
 
 def main(arguments: Sequence[str]) -> int:

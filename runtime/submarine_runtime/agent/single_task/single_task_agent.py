@@ -43,7 +43,7 @@ from submarine_runtime.translation import _
 from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, say, write_traceback
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.single_task.closing import Finalization
+    from submarine_runtime.agent.single_task.finalization import Finalization
 
 #: Seconds for the record after SIGTERM; YARN's default grace is 0.25 s.
 TERMINATION_SECONDS = 1.0
@@ -188,7 +188,7 @@ class SingleTaskAgent:
         # Import the code for the end of the job now: YARN deletes the archive as soon as it sends
         # SIGTERM, which may come right after the program's start.
         self._closing(self._wakeup.wait)
-        failed = attempt.restore(None) or attempt.start(ports, preparing.found, self._wakeup)
+        failed = attempt.restore(None) or attempt.start(ports, preparing.resources, self._wakeup)
         if failed is not None:
             return failed
         status, started = self._status, attempt.started
@@ -248,8 +248,8 @@ class SingleTaskAgent:
 
     def _trained_together(self, ending: Ending) -> Ending:
         """Warn or fail the job if it succeeded and its processes never used the rendezvous port."""
-        meeting = self._attempt.meeting if self._attempt is not None else None
-        if ending.reason is not EndReason.SUCCEEDED or meeting is None or meeting.noticed:
+        port_use = self._attempt.port_use if self._attempt is not None else None
+        if ending.reason is not EndReason.SUCCEEDED or port_use is None or port_use.noticed:
             return ending
         required = self._config.spec.require_collective
         sentence = not_collective_sentence(self._config.spec.framework, 1, required)
@@ -262,7 +262,7 @@ class SingleTaskAgent:
 
     def _closing(self, wait: Callable[[float], object]) -> Finalization:
         # cost: the program has ended; it did not wait for this import.
-        from submarine_runtime.agent.single_task.closing import Finalization
+        from submarine_runtime.agent.single_task.finalization import Finalization
 
         return Finalization(
             self._config,

@@ -34,7 +34,7 @@ class SilenceWatchdog:
         self._meter = SuspendMeter()
         self._changed = threading.Condition()
         self._over = False
-        self._thread = threading.Thread(target=self._run, name="deadman", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="silence-watchdog", daemon=True)
         #: Whether a silence was too long and has not ended.
         self.fired = False
 

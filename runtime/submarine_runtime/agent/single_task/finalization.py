@@ -67,7 +67,7 @@ class Finalization:
             all_outputs(scratch, self._config.spec.keep, "", unsaved),
             result_files(scratch, True, rank),
         )
-        failure = save_outputs(items, self._upload, status.add_output, status.miss)
+        failure = save_outputs(items, self._upload, status.add_output, status.add_missing)
         for sentence in [*unreturned(scratch), *unsaved_sentences(unsaved.to_json())]:
             status.warn(sentence)
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
@@ -102,7 +102,7 @@ class Finalization:
         for stream, log in self._logs.items():
             lengths[f"{self._log_key}/{stream}"] = log.shipped
             if log.shipped < log.length():
-                self._status.miss(
+                self._status.add_missing(
                     _(
                         "The end of {stream} is missing: {shipped} of {length} bytes were saved."
                     ).format(stream=stream, shipped=log.shipped, length=log.length())
@@ -135,7 +135,7 @@ class Finalization:
         if not record_first:
             self._ship_logs()
         self.count_logs()
-        self._status.miss(_("Outputs were not saved: the container was killed."))
+        self._status.add_missing(_("Outputs were not saved: the container was killed."))
         if not self._status.state.ended:
             self.record_ending(ending)
         if record_first:
@@ -166,7 +166,7 @@ class Finalization:
         self._status.finish()
         self._status.end_phases(time.time())
         cost = self._store.publish_cost
-        self._status.use(
+        self._status.set_used(
             namenode_operations=self._store.operations + cost,
             files=self._store.files + PUBLISH_FILES,
         )
