@@ -98,7 +98,7 @@ def api_error(error: BaseException) -> ApiError | None:
     if isinstance(error, TimeoutError):
         return ApiError(504, _("The cluster has not answered in time."), _("Try again later."))
     if isinstance(error, FileNotFoundError):
-        return ApiError(404, _("The job's directory does not hold that."))
+        return ApiError(404, _("The job directory does not contain this file."))
     if isinstance(error, PermissionError):
-        return ApiError(403, _("The job's directory is not open to this user."))
+        return ApiError(403, _("This user has no access to the job directory."))
     return None

@@ -125,7 +125,7 @@ class BaseHandler(APIHandler):
         announced = self.request.headers.get("Content-Length", "0")
         if not announced.isdecimal() or int(announced) > MAX_BODY:
             raise ApiError(
-                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+                413, _("A request may have at most {max_body} bytes.").format(max_body=MAX_BODY)
             )
         await super().prepare()
 
@@ -133,7 +133,7 @@ class BaseHandler(APIHandler):
         """Collect the body up to the limit."""
         if len(self._body) + len(chunk) > MAX_BODY:
             raise ApiError(
-                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+                413, _("A request may have at most {max_body} bytes.").format(max_body=MAX_BODY)
             )
         self._body += chunk
 
@@ -187,7 +187,7 @@ class BaseHandler(APIHandler):
         if value is None or not minimum <= value <= limit:
             raise ApiError(
                 400,
-                _("{name}={text} is no whole number from {minimum} to {limit}.").format(
+                _("{name}={text} is not a whole number from {minimum} to {limit}.").format(
                     name=name, text=one_line(text, 24), minimum=minimum, limit=limit
                 ),
             )
@@ -203,7 +203,7 @@ class BaseHandler(APIHandler):
         error = kwargs.get("exc_info", (None, None, None))[1]
         found = api_error(error) if error is not None else None
         if found is None:
-            text = _("The server has failed; its log says more.")
+            text = _("The server failed. See its log.")
             if isinstance(error, HTTPError) or error is None:
                 text = f"{HTTPStatus(status_code).phrase}."
             found = ApiError(status_code, text)

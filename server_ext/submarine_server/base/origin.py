@@ -65,7 +65,7 @@ def rejection_reason(handler: JupyterHandler) -> str:
         if server is None or parse_origin(sent) != server:
             return _("The request comes from a page of another origin")
     elif upgrade:
-        return _("A websocket must say which page opens it (Origin)")
+        return _("A websocket request needs the header Origin")
     site = headers.get("Sec-Fetch-Site", "none")
     if site in ("same-origin", "none") or (upgrade and sent is not None):
         return ""

@@ -117,7 +117,7 @@ def job_id_in(request: Mapping[str, Any]) -> str:
     if isinstance(job, str) and layout.is_job_id(job):
         return job
     raise UsageError(
-        _("`job` is not the id of a job."), _("Give the whole id, as `submarine list`.")
+        _("`job` is not the id of a job."), _("Give the complete id that `submarine list` shows.")
     )
 
 

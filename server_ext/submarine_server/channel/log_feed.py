@@ -46,10 +46,10 @@ class LogFeed(Feed):
     ) -> None:
         super().__init__(services, request, send, credit)
         self._id = job_id_in(request)
-        wanted = LogRequest.of(request)
-        self.tasks: Sequence[str] = wanted.tasks
-        self.tail, self.resumes = wanted.tail, bool(wanted.at)
-        self._start_offsets = StartOffsets(wanted)
+        log_request = LogRequest.of(request)
+        self.tasks: Sequence[str] = log_request.tasks
+        self.tail, self.resumes = log_request.tail, bool(log_request.at)
+        self._start_offsets = StartOffsets(log_request)
         self._at: dict[LogKey, int] = {}
         self._grown: dict[LogKey, None] = {}
         #: Logs whose next bytes are missing: since when, and the timer of the next attempt.
@@ -146,15 +146,15 @@ class LogFeed(Feed):
         await self.credit.wait(worth)
         if job.ended or self._behind(job) - self._min_behind <= MAX_BEHIND:
             return
-        for name, place in list(self._at.items()):
+        for name, position in list(self._at.items()):
             end = job.logs[name].end
-            if end - place > RESUME_BEHIND:
+            if end - position > RESUME_BEHIND:
                 await self._skip(name, job.logs[name].line_after(end - RESUME_BEHIND))
         self._min_behind = self._behind(job)
 
     def _behind(self, job: LiveLogs) -> int:
         """Number of bytes that were not sent yet."""
-        return sum(max(0, job.logs[key].end - place) for key, place in self._at.items())
+        return sum(max(0, job.logs[key].end - position) for key, position in self._at.items())
 
     async def _skip(self, key: LogKey, to: int) -> None:
         begin, self._at[key] = self._at[key], to
@@ -244,20 +244,22 @@ def _tasks(names: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _at(places: Any) -> dict[LogKey, int]:
-    if places is None:
+def _at(positions: Any) -> dict[LogKey, int]:
+    if positions is None:
         return {}
-    if not isinstance(places, dict) or len(places) > MAX_AT:
+    if not isinstance(positions, dict) or len(positions) > MAX_AT:
         raise UsageError(
             _("`at` must be an object of at most {max_at} logs.").format(max_at=MAX_AT)
         )
     found = {}
-    for text, offset in places.items():
+    for text, offset in positions.items():
         key = key_of(text)
         valid = isinstance(offset, int) and not isinstance(offset, bool)
         if key is None or not text.isprintable() or not valid or not 0 <= offset <= MAX_OFFSET:
             raise UsageError(
-                _("`at` holds {text!r}, which is no place in a log.").format(text=text[:60]),
+                _("`at` contains {text!r}, which is not a position in a log.").format(
+                    text=text[:60]
+                ),
                 _('One looks like "worker:0/e1-a1/stdout": 17.'),
             )
         found[key] = offset
@@ -272,20 +274,20 @@ class StartOffsets:
     newest attempt only. Without ``tail``, everything is sent.
     """
 
-    def __init__(self, wanted: LogRequest) -> None:
-        self._wanted = wanted
-        self._every = ALL_TASKS in wanted.tasks
+    def __init__(self, log_request: LogRequest) -> None:
+        self._log_request = log_request
+        self._every = ALL_TASKS in log_request.tasks
         #: Oldest attempt of each task that the client has read.
         self._oldest_read: dict[str, tuple[int, int]] = {}
         #: Newest attempt of each task that was started for this connection.
         self._newest_started: dict[str, tuple[int, int]] = {}
-        for key in wanted.at:
-            place = order(key.attempt)
-            self._oldest_read[key.task] = min(self._oldest_read.get(key.task, place), place)
+        for key in log_request.at:
+            attempt = order(key.attempt)
+            self._oldest_read[key.task] = min(self._oldest_read.get(key.task, attempt), attempt)
 
     def wants(self, task: str) -> bool:
         """Return whether logs of this task were requested."""
-        return self._every or task in self._wanted.tasks
+        return self._every or task in self._log_request.tasks
 
     def of(self, key: LogKey, logs: Mapping[LogKey, GrowingLog], ready: float | None) -> int | None:
         """Return the offset of the first byte to send; None if the log is not sent.
@@ -297,22 +299,22 @@ class StartOffsets:
         ready
             Time at which the first log became known.
         """
-        if key in self._wanted.at:
-            return self._wanted.at[key]
-        place, tail, known = order(key.attempt), self._wanted.tail, logs[key]
+        if key in self._log_request.at:
+            return self._log_request.at[key]
+        attempt, tail, known = order(key.attempt), self._log_request.tail, logs[key]
         if key.task in self._oldest_read:
-            return 0 if place >= self._oldest_read[key.task] else None
+            return 0 if attempt >= self._oldest_read[key.task] else None
         if tail is None:
             return 0
         begun = self._newest_started.get(key.task)
         newest = max(order(other.attempt) for other in logs if other.task == key.task)
-        if begun is None and place < newest:
+        if begun is None and attempt < newest:
             return None
-        if begun is not None and place < begun:
+        if begun is not None and attempt < begun:
             return None
-        self._newest_started[key.task] = max(place, begun or place)
+        self._newest_started[key.task] = max(attempt, begun or attempt)
         late = ready is not None and known.since > ready + LATE
         new = late and (known.first or 0) <= MAX_NEW
-        if new or (begun is not None and place > begun):
+        if new or (begun is not None and attempt > begun):
             return 0
         return max(0, known.end - tail)

@@ -93,7 +93,7 @@ class PageSubscriptions:
     def _subscribe(self, subscription_id: int, request: Mapping[str, Any]) -> None:
         if subscription_id in self._subscriptions:
             raise UsageError(
-                _("{subscription_id} is subscribed already.").format(
+                _("The subscription {subscription_id} already exists.").format(
                     subscription_id=subscription_id
                 ),
                 _("Unsubscribe it first."),
@@ -149,7 +149,7 @@ class PageSubscriptions:
         problem = api_error(error)
         if problem is None:
             log.error("a subscription failed", exc_info=error)
-            problem = ApiError(500, _("The server has failed; its log says more."), "", "internal")
+            problem = ApiError(500, _("The server failed. See its log."), "", "internal")
         with contextlib.suppress(ConnectionClosedError):
             await self.send({"type": "error", **problem.body()}, subscription_id)
 
@@ -189,4 +189,4 @@ def _parse(text: str | bytes) -> Mapping[str, Any]:
         request = None
     if isinstance(request, dict):
         return request
-    raise UsageError(_("That is no JSON object."), _('Send {"op": ..., "id": ...}.'))
+    raise UsageError(_("The message is not a JSON object."), _('Send {"op": ..., "id": ...}.'))

@@ -81,7 +81,7 @@ class WorkflowDisplays:
             else:
                 done.set_exception(error)
 
-        watched = watcher.watch(
+        watched_run = watcher.watch(
             source,
             lambda picture: call_in_loop(display.show, _message(picture)),
             lambda error: call_in_loop(end, error),
@@ -90,7 +90,7 @@ class WorkflowDisplays:
             await done
             display.end()
         finally:
-            watched.stop()
+            watched_run.stop()
 
 
 def _is_stale(display: Display) -> bool:

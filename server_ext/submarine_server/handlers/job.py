@@ -137,8 +137,8 @@ class CommandHandler(BaseHandler):
         if not command:
             raise ApiError(
                 404,
-                _("Nothing tells how {job_id} was run.").format(job_id=job_id),
-                _("Rerun repeats it."),
+                _("The command of {job_id} is not known.").format(job_id=job_id),
+                _("Rerun runs the job again."),
             )
         self.finish_json({"command": command})
 
@@ -181,9 +181,7 @@ class CancelHandler(BaseHandler):
 
     def _log_failure(self, cancelling: asyncio.Future[Any]) -> None:
         if not cancelling.cancelled() and cancelling.exception() is not None:
-            self.log.warning(
-                "submarine: a cancel did not go through: %.300s", cancelling.exception()
-            )
+            self.log.warning("submarine: a job was not cancelled: %.300s", cancelling.exception())
 
 
 class RerunHandler(BaseHandler):

@@ -57,7 +57,7 @@ class JobsHandler(BaseHandler):
         except ValueError:
             known = ", ".join(state.value for state in State)
             raise UsageError(
-                _("One of the states is none."), _("There are {known}.").format(known=known)
+                _("A state is not valid."), _("Use {known}.").format(known=known)
             ) from None
 
     async def _refreshed(self, monitor: JobMonitor) -> str:
@@ -68,7 +68,7 @@ class JobsHandler(BaseHandler):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(pending, CLUSTER_TIMEOUT)
             return ""
-        return _("The cluster has not answered yet: these are the jobs as they were known last.")
+        return _("The cluster has not answered yet; the list shows the last known states.")
 
 
 async def wait_for_poll(monitor: JobMonitor) -> None:

@@ -121,7 +121,7 @@ class BytesHandler(LogHandler):
             if data:
                 return data
             raise UsageError(
-                _("The log from {offset} on cannot be had.").format(offset=offset),
+                _("The log cannot be read from byte {offset} on.").format(offset=offset),
                 _("Try again later."),
             )
         except (SubmarineError, TimeoutError, FileNotFoundError):
@@ -171,10 +171,10 @@ class SearchHandler(LogHandler):
             if not self._headers_written:
                 raise
             # Hits were sent: report the error in the last line.
-            said = api_error(error)
+            response = api_error(error)
             done, problem = (
                 SearchResult(None, 0),
-                said.error if said is not None else _("It failed."),
+                response.error if response is not None else _("It failed."),
             )
         except StreamClosedError:
             return

@@ -99,7 +99,7 @@ class LiveLogs:
             self.failure = error
         except Exception:  # unexpected: report it, so that no client waits forever
             log.exception("following the log of %s failed", self._job_id)
-            self.failure = SubmarineError(_("The server failed at this; its log says how."))
+            self.failure = SubmarineError(_("The server failed. See its log."))
         self._followers.state_changed()
 
     async def _follow(self, reader: LogReader) -> None:
@@ -129,7 +129,7 @@ class LiveLogs:
                 )
                 self._apply_status(found, received=received)
             except (SubmarineError, TimeoutError, FileNotFoundError) as error:
-                log.debug("looking at the log of %s: %s", self._job_id, error)
+                log.debug("checking the log of %s: %s", self._job_id, error)
                 self.behind = time.monotonic() - self._last_data
                 self._followers.state_changed()
             pause = MIN_PAUSE if received else min(pause * 1.5, MAX_PAUSE)
@@ -173,7 +173,7 @@ class LiveLogs:
                         self._on_connected()
                     self._handle_line(line)
         except FAILURES as error:
-            log.debug("the live log of %s broke: %s", self._job_id, error)
+            log.debug("the live log of %s was interrupted: %s", self._job_id, error)
         finally:
             reader.invalidate()
         return received

@@ -64,7 +64,7 @@ def log_key(task: str, attempt: str, stream: str) -> LogKey:
         )
     key = LogKey(task, attempt, stream)
     if not str(key).isprintable():  # the pattern accepts a newline at the end
-        raise UsageError(_("The name of a log holds no control characters."))
+        raise UsageError(_("The name of a log must not contain control characters."))
     return key
 
 

@@ -145,7 +145,7 @@ def read_exactly(reader: LogReader, key: LogKey, offset: int, limit: int) -> byt
         data = reader.read_through(key, offset, limit)
         if not data:
             raise ClusterError(
-                _("The log of {key} from byte {offset} on cannot be had now.").format(
+                _("The log of {key} cannot be read from byte {offset} on now.").format(
                     key=key, offset=offset
                 )
             )
@@ -341,7 +341,7 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
     """
     if not text or len(text) > MAX_PATTERN or "\n" in text:
         raise UsageError(
-            _("What is searched for must be one line of 1 to 1,000 characters."), _("Give `q`.")
+            _("The search text must be one line of 1 to 1,000 characters."), _("Give `q`.")
         )
     options = re2.Options()
     options.never_nl = True  # a match does not span lines
@@ -351,13 +351,13 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
     try:
         return re2.compile(flags + (text if regex else re2.escape(text)), options)
     except re2.error as exc:
-        said = exc.args[0] if exc.args else ""
-        reason = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        message = exc.args[0] if exc.args else ""
+        reason = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
         raise UsageError(
-            _("{text!r} is no regular expression: {reason}.").format(
+            _("{text!r} is not a regular expression: {reason}.").format(
                 text=text[:80], reason=reason[:200]
             ),
-            _("Look-around and back-references are not to be had (RE2's syntax)."),
+            _("Look-around and back-references are not supported (RE2's syntax)."),
         ) from None
     except UnicodeEncodeError:
-        raise UsageError(_("What is searched for is not valid text.")) from None
+        raise UsageError(_("The search text is not valid Unicode.")) from None

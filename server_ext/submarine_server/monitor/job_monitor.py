@@ -134,9 +134,9 @@ class JobMonitor:
             try:
                 await job()
             except (SubmarineError, sqlite3.Error) as error:
-                log.warning("the watcher of jobs: %s", error)
+                log.warning("job monitor: %s", error)
             except Exception:
-                log.exception("the watcher of jobs has stumbled")
+                log.exception("the job monitor failed")
             await asyncio.sleep(RETRY)
 
     def _open(self, session: Session, profile: str) -> Session:
@@ -164,10 +164,10 @@ class JobMonitor:
     async def _read_index(self, rows: RowBuilder) -> None:
         """Update the table from the index; poll soon if a job has changed."""
         async with self._index_lock:
-            changes, made = await in_thread(rows.from_index)
+            changes, new_rows = await in_thread(rows.from_index)
             if changes.whole:
                 self.table.reset()
-            changed = self.table.update(made, total=changes.total)
+            changed = self.table.update(new_rows, total=changes.total)
         if changes.changed_jobs:
             self.poll_soon()
             self._notify([row for row in changed if row["job_id"] in changes.changed_jobs])
@@ -221,7 +221,7 @@ class JobMonitor:
             try:
                 more = await discovery.step(session)
             except ClusterError as error:  # the poll reports the same problem in the table
-                log.info("the job root cannot be walked through: %s", error)
+                log.info("the job root cannot be searched: %s", error)
             await asyncio.sleep(0.2 if more else DISCOVERY_INTERVAL)
             await self._viewed.wait()
 
@@ -242,6 +242,6 @@ def event_publisher(event_logger: Any) -> Callable[[Row], None] | None:
                 schema_id=SCHEMA, data={"job_id": row["job_id"], "state": row["state"]}
             )
         except Exception:  # listeners and schemas of other extensions must not stop the monitor
-            log.exception("a hint that job %s has changed was not sent", row["job_id"])
+            log.exception("the event of a change of job %s was not sent", row["job_id"])
 
     return publish

@@ -47,7 +47,7 @@ class PollObserver:
                 lambda: self._closed or self._finished_polls >= own_poll, TIMEOUT
             )
             if self._finished_polls < own_poll:
-                raise ClusterError(_("The server has not looked at the cluster for a while."))
+                raise ClusterError(_("The server has not polled the cluster in time."))
             failed = [error for job_id, error in self._failed.items() if job_id in wanted]
             if failed:
                 raise failed[0]

@@ -104,8 +104,8 @@ class Poll:
             wrapped = error if isinstance(error, ClusterError) else ClusterError(error.message)
             result.failed.update(dict.fromkeys(handles, wrapped))
         except Exception as error:
-            log.exception("the backend %s cannot be asked", backend.name)
-            result.problem = _("The server failed at asking {backend}; its log says how.").format(
+            log.exception("the backend %s cannot be polled", backend.name)
+            result.problem = _("The server failed to poll {backend}. See its log.").format(
                 backend=backend.name
             )
             result.failed.update(dict.fromkeys(handles, ClusterError(f"{error}")))
@@ -124,7 +124,7 @@ class Poll:
         except FileNotFoundError:
             return True
         except Exception:  # an invalid directory affects only its job
-            log.exception("job %s cannot be looked at", known.job_id)
+            log.exception("job %s cannot be updated", known.job_id)
             return True
         result.records[known.job_id] = (known, record)
         return True

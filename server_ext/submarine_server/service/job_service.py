@@ -57,7 +57,7 @@ class CallLimiter:
         """Return the result of ``work``; ``timeout`` includes the time of waiting."""
         if self._waiting >= self._max_waiting:
             raise BusyError(
-                _("{waiting} requests wait for the cluster's answer already.").format(
+                _("{waiting} requests are already waiting for the cluster.").format(
                     waiting=self._waiting
                 ),
                 _("Try again in a minute."),

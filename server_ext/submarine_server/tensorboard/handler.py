@@ -62,7 +62,7 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
             # The proxy inspects the parameter names: a bound method would include ``self``.
             rewrite_response=lambda response: self._rewrite(response),
         )
-        self._board: TensorBoardInstance | None = None
+        self._instance: TensorBoardInstance | None = None
         self._path = ""
         # The proxy sets it on the instance, which hides methods of this class.
         self._redirect: Callable[..., None] = getattr(self, "redirect")  # noqa: B009
@@ -76,10 +76,10 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
     async def prepare(self, *args: Any, **kwargs: Any) -> None:
         """Reject websockets, which TensorBoard does not use, and large bodies."""
         if "Upgrade" in self.request.headers:
-            raise ApiError(400, _("There is no websocket here."))
+            raise ApiError(400, _("TensorBoard has no websocket."))
         if len(self.request.body) > MAX_BODY:
             raise ApiError(
-                413, _("A request here holds at most {max_body} bytes.").format(max_body=MAX_BODY)
+                413, _("A request may have at most {max_body} bytes.").format(max_body=MAX_BODY)
             )
         await super().prepare(*args, **kwargs)
 
@@ -111,8 +111,8 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
             return
         self._path = path
         for last in (False, True):
-            async with boards.board(key) as board:
-                self._board, self.unix_socket = board, board.process.socket
+            async with boards.open_instance(key) as instance:
+                self._instance, self.unix_socket = instance, instance.process.socket
                 try:
                     await self.proxy("localhost", 80, path)
                     return
@@ -157,14 +157,14 @@ class TensorBoardHandler(ProxyHandler):  # type: ignore[misc]
 
     def _rewrite(self, response: RewritableResponse) -> None:
         if response.code in (301, 302, 303, 307, 308):
-            raise ApiError(502, _("TensorBoard sent its visitor elsewhere."))
+            raise ApiError(502, _("TensorBoard redirected the request to another address."))
         kept = headers.browser_headers(response.headers.get_all())
-        if self._path in _INDEX_PATHS and response.body and self._board is not None:
-            response.body = headers.page_body(response.body, self._board.notices())
+        if self._path in _INDEX_PATHS and response.body and self._instance is not None:
+            response.body = headers.page_body(response.body, self._instance.notices())
         response.headers = HTTPHeaders(kept)
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Respond with an error page; data of the request is escape_html."""
+        """Respond with an error page; data of the request is escaped."""
         error = kwargs.get("exc_info", (None, None, None))[1]
         found = api_error(error) if error is not None else None
         if found is None:

@@ -87,13 +87,13 @@ def browser_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 def page_body(body: bytes, notices: Iterable[str]) -> bytes:
     """Return TensorBoard's page with relative font addresses and with notices."""
     body = body.replace(b"url(/font-roboto/", b"url(font-roboto/")
-    said = " ".join(notices)
+    text = " ".join(notices)
     start = _BODY.search(body)
-    if not said or start is None:
+    if not text or start is None:
         return body
     bar = (
         '<div role="status" style="position:fixed;bottom:0;left:0;right:0;z-index:9999;'
         "padding:4px 12px;font:13px sans-serif;background:#fff4ce;color:#333;"
-        f'border-top:1px solid #d8c27a">{escape_html(said, 2000)}</div>'
+        f'border-top:1px solid #d8c27a">{escape_html(text, 2000)}</div>'
     )
     return body[: start.end()] + bar.encode() + body[start.end() :]

@@ -34,12 +34,12 @@ MAX_RESTARTS, RESTART_PERIOD = 3, 60.0
 MIN_IDLE = 60.0
 
 
-class _Instance:
+class _Entry:
     """A TensorBoard process, running or starting."""
 
     def __init__(self, starting: asyncio.Future[TensorBoardInstance]) -> None:
         self.starting = starting
-        self.used = time.monotonic()
+        self.last_used = time.monotonic()
         self.requests = 0
         self.starts: deque[float] = deque(maxlen=MAX_RESTARTS)
 
@@ -47,23 +47,23 @@ class _Instance:
 class TensorBoards(LoggingConfigurable):
     """TensorBoard processes of one server; used in its event loop."""
 
-    idle_seconds = Float(600.0, help="Seconds without a request after which one is ended.").tag(
+    idle_seconds = Float(600.0, help="Seconds without a request after which a process stops.").tag(
         config=True
     )
-    most = Int(6, help="How many may run at once; one holds some 100 MB.").tag(config=True)
-    max_bytes = Int(MAX_BYTES, help="Bytes of event files that one may hold on this disk.").tag(
-        config=True
-    )
+    most = Int(6, help="Maximum number of processes; each needs 100 MB of memory.").tag(config=True)
+    max_bytes = Int(
+        MAX_BYTES, help="Maximum bytes of event files of one process on this disk."
+    ).tag(config=True)
 
     def __init__(self, service: JobService, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._service = service
-        self._instances: dict[Key, _Instance] = {}
+        self._instances: dict[Key, _Entry] = {}
         self._culling: asyncio.Task[None] | None = None
         self._closed = False
 
     @contextlib.asynccontextmanager
-    async def board(self, key: Key) -> AsyncIterator[TensorBoardInstance]:
+    async def open_instance(self, key: Key) -> AsyncIterator[TensorBoardInstance]:
         """Start the TensorBoard of a set of jobs if necessary; keep it while the context is open.
 
         Raises
@@ -79,7 +79,7 @@ class TensorBoards(LoggingConfigurable):
             self._culling = asyncio.ensure_future(self._cull())
         instance = self._instances.get(key)
         if instance is None:
-            instance = self._instances[key] = _Instance(asyncio.ensure_future(self._start(key)))
+            instance = self._instances[key] = _Entry(asyncio.ensure_future(self._start(key)))
             instance.starts.append(time.monotonic())
             instance.starting.add_done_callback(lambda _unused: self._drop_failed(key))
         elif instance.starting.done() and not instance.starting.result().process.alive:
@@ -89,7 +89,7 @@ class TensorBoards(LoggingConfigurable):
             yield await asyncio.shield(instance.starting)
         finally:
             instance.requests -= 1
-            instance.used = time.monotonic()
+            instance.last_used = time.monotonic()
 
     async def close(self) -> None:
         """Stop all processes."""
@@ -108,22 +108,24 @@ class TensorBoards(LoggingConfigurable):
         state_dir = session.profile.state_dir
 
         def start() -> TensorBoardInstance:
-            board = TensorBoardInstance(jobs, state_dir, on_socket=True, max_bytes=self.max_bytes)
+            instance = TensorBoardInstance(
+                jobs, state_dir, on_socket=True, max_bytes=self.max_bytes
+            )
             try:
-                board.start()
+                instance.start()
             except BaseException:
-                board.close()
+                instance.close()
                 raise
-            return board
+            return instance
 
-        board = await in_thread(start)
+        instance = await in_thread(start)
         if self._closed:
-            await in_thread(board.close)
+            await in_thread(instance.close)
             raise ApiError(409, _("The server is stopping."))
-        self.log.info("TensorBoard of %s: process %s", ", ".join(key), board.process.pid)
-        return board
+        self.log.info("TensorBoard of %s: process %s", ", ".join(key), instance.process.pid)
+        return instance
 
-    def _restart(self, instance: _Instance) -> None:
+    def _restart(self, instance: _Entry) -> None:
         """Restart a process that died, unless it dies repeatedly."""
         now = time.monotonic()
         if len(instance.starts) == MAX_RESTARTS and now - instance.starts[0] < RESTART_PERIOD:
@@ -132,20 +134,20 @@ class TensorBoards(LoggingConfigurable):
                 _("TensorBoard has ended {max_restarts} times within a minute.").format(
                     max_restarts=MAX_RESTARTS
                 ),
-                _("Try again in a minute; what it said last is in the server's log."),
+                _("Try again in a minute. The server's log has its last output."),
             )
-        board = instance.starting.result()
-        self.log.warning("TensorBoard died: %s", board.process.last_log_line() or "no last words")
+        tensorboard = instance.starting.result()
+        self.log.warning("TensorBoard died: %s", tensorboard.process.last_log_line() or "no output")
         instance.starts.append(now)
 
-        async def again() -> TensorBoardInstance:
+        async def restart() -> TensorBoardInstance:
             try:
-                await in_thread(board.start)
+                await in_thread(tensorboard.start)
             except SubmarineError as error:
                 self.log.warning("TensorBoard was not started again: %s", error)
-            return board
+            return tensorboard
 
-        instance.starting = asyncio.ensure_future(again())
+        instance.starting = asyncio.ensure_future(restart())
 
     def _drop_failed(self, key: Key) -> None:
         instance = self._instances.get(key)
@@ -159,9 +161,9 @@ class TensorBoards(LoggingConfigurable):
         while len(self._instances) > max(1, self.most):
             limit = time.monotonic() - MIN_IDLE
             idle = [
-                (instance.used, other)
+                (instance.last_used, other)
                 for other, instance in self._instances.items()
-                if other != key and not instance.requests and instance.used < limit
+                if other != key and not instance.requests and instance.last_used < limit
             ]
             if not idle:
                 raise ApiError(
@@ -176,8 +178,8 @@ class TensorBoards(LoggingConfigurable):
         if instance is None:
             return
         with contextlib.suppress(Exception):
-            board = await instance.starting
-            await in_thread(board.close)
+            tensorboard = await instance.starting
+            await in_thread(tensorboard.close)
             self.log.info("TensorBoard of %s has ended", ", ".join(key))
 
     async def _cull(self) -> None:
@@ -185,7 +187,11 @@ class TensorBoards(LoggingConfigurable):
             await asyncio.sleep(min(15.0, max(0.1, self.idle_seconds / 4)))
             limit = time.monotonic() - self.idle_seconds
             for key, instance in list(self._instances.items()):
-                if instance.starting.done() and not instance.requests and instance.used < limit:
+                if (
+                    instance.starting.done()
+                    and not instance.requests
+                    and instance.last_used < limit
+                ):
                     await self._end(key)
 
 

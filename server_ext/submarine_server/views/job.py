@@ -120,8 +120,10 @@ def _gpus(record: JobRecord) -> int:
     """Requested GPUs of all tasks."""
     requested = record.resources.get("requested")
     total = 0
-    for role, asked in list(requested.items())[:MAX_ITEMS] if isinstance(requested, dict) else []:
-        gpus = number(asked.get("gpus")) if isinstance(asked, dict) else None
+    for role, resources in (
+        list(requested.items())[:MAX_ITEMS] if isinstance(requested, dict) else []
+    ):
+        gpus = number(resources.get("gpus")) if isinstance(resources, dict) else None
         tasks = sum(task.role == role for task in record.tasks) or 1
         total += int(gpus or 0) * tasks
     return total

@@ -228,7 +228,7 @@ def test_what_is_no_pattern_is_refused_in_words(text: str) -> None:
 
 
 def test_a_lone_surrogate_is_refused() -> None:
-    with pytest.raises(UsageError, match="valid text"):
+    with pytest.raises(UsageError, match="valid Unicode"):
         compile_pattern("\ud800", regex=False, case=True)
 
 
