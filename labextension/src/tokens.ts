@@ -2,10 +2,23 @@
 
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
-import type { IJobView, IModelVersion, ISeries, ITask, State } from './api/job_types';
-import type { ICluster, IHealth, IJobRow, IJobsPage, IKernelStart } from './api/list_types';
-import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './api/log_types';
-import type { ServerMessage } from './api/wire_types';
+import type {
+  IJobView,
+  IModelVersion,
+  ISeries,
+  ICluster,
+  IHealth,
+  IJobRow,
+  IJobsPage,
+  IKernelStart,
+  ILogInfo,
+  ILogPlace,
+  ILogQuery,
+  ILogTimes,
+  ISearchHit
+} from './api/types';
+import type { ITask, State } from './api/record';
+import type { ServerMessage } from './api/channel/messages';
 
 /** MIME type of a job in notebook outputs. */
 export const MIME_TYPE = 'application/vnd.submarine.job.v1+json';

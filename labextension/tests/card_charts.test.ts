@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { ISeries } from '../src/api/job_types';
+import type { ISeries } from '../src/api/types';
 import { measures, lineSummary } from '../src/charts/measures';
 import { extent, nearest, strokes, thin, ticks, timeTicks } from '../src/charts/scale';
 

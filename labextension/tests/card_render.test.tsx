@@ -1,7 +1,7 @@
 import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
-import type { IJobView } from '../src/api/job_types';
+import type { IJobView } from '../src/api/types';
 import { Card } from '../src/card/card';
 import { fold } from '../src/card/details/failure';
 import { CardModel } from '../src/card/model';

@@ -1,11 +1,10 @@
 import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Channel } from '../src/api/channel';
-import type { IJobView, ISeries } from '../src/api/job_types';
-import type { IJobRow, IKernelStart } from '../src/api/list_types';
-import type { ClientMessage, ServerMessage } from '../src/api/wire_types';
-import { API, VERSION } from '../src/api/version';
+import { Channel } from '../src/api/channel/channel';
+import type { IJobView, ISeries, IJobRow, IKernelStart } from '../src/api/types';
+import type { ClientMessage, ServerMessage } from '../src/api/channel/messages';
+import { API, VERSION } from '../src/api/readiness';
 import type { ILogListener } from '../src/tokens';
 
 /** The other end of a websocket. */

@@ -3,8 +3,8 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import type { IJobView, State } from '../src/api/job_types';
-import type { IJobRow, IKernelStart } from '../src/api/list_types';
+import type { IJobView, IJobRow, IKernelStart } from '../src/api/types';
+import type { State } from '../src/api/record';
 import { isRemote, newestJob } from '../src/kernels/jobs';
 import { KernelSharing } from '../src/kernels/sharing';
 import { END_TIMEOUT, KernelMonitor, REPORT_DELAY, type SessionPart } from '../src/kernels/monitor';

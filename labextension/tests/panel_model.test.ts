@@ -1,7 +1,7 @@
 import { Signal } from '@lumino/signaling';
 import { expect, test } from 'vitest';
-import type { State } from '../src/api/job_types';
-import type { IJobRow } from '../src/api/list_types';
+import type { State } from '../src/api/record';
+import type { IJobRow } from '../src/api/types';
 import { JobsModel } from '../src/panel/model';
 import type { ISubmarine } from '../src/tokens';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { IJobRow } from '../src/api/list_types';
+import type { IJobRow } from '../src/api/types';
 import { matches } from '../src/panel/model';
 import { countAbove, HEADING_HEIGHT, layoutRows, ROW_HEIGHT, groupRuns } from '../src/panel/layout';
 

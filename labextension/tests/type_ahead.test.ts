@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { IJobRow } from '../src/api/list_types';
+import type { IJobRow } from '../src/api/types';
 import { TypeAhead } from '../src/panel/type_ahead';
 
 const row = (name: string, job_id = name): IJobRow => ({ name, job_id }) as IJobRow;

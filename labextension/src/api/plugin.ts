@@ -8,11 +8,11 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import type { ICancelRequests, IChannel, IRest } from '../tokens';
 import { ISubmarine } from '../tokens';
 import { CancelRequests } from './cancel_requests';
-import { Channel } from './channel';
+import { Channel } from './channel/channel';
 import type { IReadiness } from './readiness';
 import { checkReadiness, absenceReason } from './readiness';
-import { Requests } from './request';
-import { Rest } from './rest';
+import { Requests } from './rest/request';
+import { Rest } from './rest/rest';
 
 /** Translation domain of the extension. */
 export const DOMAIN = 'jupyter_submarine';

@@ -4,12 +4,12 @@
 
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
 import React from 'react';
-import { safeLink } from '../api/links';
-import { ENDED, type IJobView } from '../api/job_types';
+import { safeLink, Link } from './link';
+import { ENDED } from '../api/record';
+import { type IJobView } from '../api/types';
 import { CommandIDs } from '../tokens';
 import type { ICancellation } from './cancellation';
 import { useCard } from './context';
-import { Link } from './link';
 import type { CardModel } from './model';
 
 interface IAction {

@@ -1,7 +1,8 @@
 /** A requested cancellation of a job that has not ended yet. No DOM. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ENDED, type IJobView } from '../api/job_types';
+import { ENDED } from '../api/record';
+import { type IJobView } from '../api/types';
 import type { ICancelRequest } from '../tokens';
 import { duration, formatTime } from '../format';
 

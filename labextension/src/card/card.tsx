@@ -1,7 +1,8 @@
 /** The card of one job. */
 
 import React from 'react';
-import { ENDED, type IJobView } from '../api/job_types';
+import { ENDED } from '../api/record';
+import { type IJobView } from '../api/types';
 import { Actions } from './actions';
 import { cancellation } from './cancellation';
 import { useNow } from '../clock';

@@ -1,7 +1,8 @@
 /** The top of a card: state, name, id, times, status text, freshness and progress. */
 
 import React from 'react';
-import { ENDED, type IJobView } from '../api/job_types';
+import { ENDED } from '../api/record';
+import { type IJobView } from '../api/types';
 import { useCard } from './context';
 import { cancellingText, type ICancellation } from './cancellation';
 import { Pill, StatePill } from './icons';

@@ -1,7 +1,7 @@
 /** Icons of states. The shapes differ, so that they do not depend on color. */
 
 import React from 'react';
-import type { State } from '../api/job_types';
+import type { State } from '../api/record';
 import { tone } from './status_text';
 
 const SHAPES: Record<ReturnType<typeof tone>, string> = {

@@ -7,13 +7,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { IDisposable } from '@lumino/disposable';
 import { type ISignal, Signal } from '@lumino/signaling';
-import {
-  ENDED,
-  type IJobView,
-  type IModelVersion,
-  type ISeries,
-  type ITask
-} from '../api/job_types';
+import { ENDED, type ITask } from '../api/record';
+import { type IJobView, type IModelVersion, type ISeries } from '../api/types';
 import type { ICancelRequest, ISubmarine, ISubscription, IRest } from '../tokens';
 import { JobOutputs } from './details/job_outputs';
 import type { ISnapshot } from './snapshot';

@@ -5,16 +5,8 @@
  * are dropped. Only the server knows whether the job exists and to which user it belongs.
  */
 
-import type {
-  IFailure,
-  IFrame,
-  IJobRecord,
-  IJobView,
-  IPhase,
-  ITask,
-  Source,
-  State
-} from '../api/job_types';
+import type { IFailure, IFrame, IJobRecord, IPhase, ITask, State } from '../api/record';
+import type { IJobView, Source } from '../api/types';
 
 const JOB_ID = /^[a-z0-9][a-z0-9-]{0,62}-\d{8}-[0-9a-f]{4,12}$/;
 /**

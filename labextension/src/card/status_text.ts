@@ -1,13 +1,8 @@
 /** Texts of a job's status, states, phases and events. */
 
 import type { TranslationBundle } from '@jupyterlab/translation';
-import {
-  ENDED,
-  type IJobEvent,
-  type IJobRecord,
-  type IJobView,
-  type State
-} from '../api/job_types';
+import { ENDED, type IJobEvent, type IJobRecord, type State } from '../api/record';
+import { type IJobView } from '../api/types';
 
 /** Up to this number, tasks are listed by name. */
 const MAX_LISTED = 4;

@@ -1,6 +1,6 @@
 /** Charts of a job's metrics: one per measure, one line per task. No DOM. */
 
-import type { ISeries } from '../api/job_types';
+import type { ISeries } from '../api/types';
 import { type ICurve, thin } from './scale';
 
 /** Points of a line in a small chart. */

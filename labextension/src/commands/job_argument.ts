@@ -3,8 +3,8 @@
 import { InputDialog } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import type { IJobRow } from '../api/list_types';
-import { ENDED } from '../api/job_types';
+import type { IJobRow } from '../api/types';
+import { ENDED } from '../api/record';
 import { isJobId } from '../card/snapshot';
 import type { IRest } from '../tokens';
 

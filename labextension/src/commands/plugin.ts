@@ -9,7 +9,7 @@ import { ICommandPalette, Notification } from '@jupyterlab/apputils';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
-import { errorMessage } from '../api/errors';
+import { errorMessage } from '../api/rest/errors';
 import { DOMAIN } from '../api/plugin';
 import { SETTINGS, readSettings } from '../settings';
 import { CommandIDs, ISubmarine } from '../tokens';

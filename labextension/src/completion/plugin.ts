@@ -2,7 +2,7 @@
 
 import type { JupyterFrontEnd, JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { ICompletionProviderManager } from '@jupyterlab/completer';
-import { ABSENT, ApiError } from '../api/errors';
+import { ABSENT, ApiError } from '../api/rest/errors';
 import type { IRest } from '../tokens';
 import { ISubmarine } from '../tokens';
 import { SubmarineCompletions } from './provider';

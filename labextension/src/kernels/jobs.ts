@@ -1,8 +1,8 @@
 /** Find the job of a kernel in a container among the rows of the job list. */
 
 import type { ReadonlyPartialJSONObject } from '@lumino/coreutils';
-import { ENDED } from '../api/job_types';
-import type { IJobRow } from '../api/list_types';
+import { ENDED } from '../api/record';
+import type { IJobRow } from '../api/types';
 
 /** Name of the provisioner that starts kernels in containers. */
 export const PROVISIONER = 'submarine-yarn';

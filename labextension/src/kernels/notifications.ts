@@ -3,7 +3,7 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { errorMessage } from '../api/errors';
+import { errorMessage } from '../api/rest/errors';
 import { CommandIDs } from '../tokens';
 
 /** Shows messages about one kernel. */

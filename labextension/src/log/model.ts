@@ -6,9 +6,9 @@
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
-import { errorMessage, isAbort } from '../api/errors';
+import { errorMessage, isAbort } from '../api/rest/errors';
 import type { ISubmarine } from '../tokens';
-import type { ILogInfo } from '../api/log_types';
+import type { ILogInfo } from '../api/types';
 import { LiveLines } from './live_lines';
 import {
   PAGE,

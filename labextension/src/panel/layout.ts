@@ -3,7 +3,7 @@
  * calculated without the DOM, for 10,000 and more rows.
  */
 
-import type { IJobRow } from '../api/list_types';
+import type { IJobRow } from '../api/types';
 
 /** Heights in pixels. */
 export const ROW_HEIGHT = 46;

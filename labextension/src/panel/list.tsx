@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import type { IJobRow } from '../api/list_types';
+import type { IJobRow } from '../api/types';
 import type { JobsModel } from './model';
 import { JobRow, RowMenu, RunHeading } from './row';
 import { countAbove, type ILayout, layoutRows, ROW_HEIGHT } from './layout';

@@ -5,10 +5,10 @@
 
 import { Signal, type ISignal } from '@lumino/signaling';
 import type { IDisposable } from '@lumino/disposable';
-import { errorMessage } from '../api/errors';
-import { byUrgency } from '../api/feeds';
-import type { State } from '../api/job_types';
-import type { ICluster, IJobRow } from '../api/list_types';
+import { errorMessage } from '../api/rest/errors';
+import { byUrgency } from '../api/channel/feeds';
+import type { State } from '../api/record';
+import type { ICluster, IJobRow } from '../api/types';
 import type { ISubmarine, ISubscription } from '../tokens';
 import { groupRuns } from './layout';
 

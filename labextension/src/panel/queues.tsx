@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import type { IQueue } from '../api/list_types';
+import type { IQueue } from '../api/types';
 import type { JobsModel } from './model';
 
 export function Queues(props: { model: JobsModel; trans: TranslationBundle }): React.ReactElement {

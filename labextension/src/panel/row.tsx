@@ -3,8 +3,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { ellipsesIcon } from '@jupyterlab/ui-components';
 import React from 'react';
-import { ENDED } from '../api/job_types';
-import type { IJobRow } from '../api/list_types';
+import { ENDED } from '../api/record';
+import type { IJobRow } from '../api/types';
 import { StateIcon } from '../card/icons';
 import { elapsedText } from '../card/details/phases';
 import { percent } from '../format';

@@ -1,6 +1,6 @@
 /** Select a row by typing the start of its name; keys in quick succession form one word. No DOM. */
 
-import type { IJobRow } from '../api/list_types';
+import type { IJobRow } from '../api/types';
 
 /** Maximum time between two keys of a word, in milliseconds. */
 const MAX_PAUSE = 700;

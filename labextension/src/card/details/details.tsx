@@ -1,7 +1,7 @@
 /** Details of a card: saved models, return values, location and links. */
 
 import React from 'react';
-import type { IJobView, IModelVersion } from '../../api/job_types';
+import type { IJobView, IModelVersion } from '../../api/types';
 import { useCard } from '../context';
 import { Link } from '../link';
 import { duration, memory, formatTime, size } from '../../format';

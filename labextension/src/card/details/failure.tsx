@@ -1,7 +1,8 @@
 /** The traceback of a failed program. A frame in a cell links to the line in the cell. */
 
 import React from 'react';
-import type { IFrame, IJobView } from '../../api/job_types';
+import type { IFrame } from '../../api/record';
+import type { IJobView } from '../../api/types';
 import { CommandIDs } from '../../tokens';
 import { useCard } from '../context';
 

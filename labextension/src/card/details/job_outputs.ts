@@ -1,6 +1,6 @@
 /** Metrics and saved models of a job, shown by its card. */
 
-import type { IJobView, IModelVersion, ISeries } from '../../api/job_types';
+import type { IJobView, IModelVersion, ISeries } from '../../api/types';
 import type { ISubmarine, ISubscription } from '../../tokens';
 
 /** Points per series; enough for a small chart. */

@@ -4,7 +4,7 @@
  */
 
 import React from 'react';
-import type { ISeries } from '../../api/job_types';
+import type { ISeries } from '../../api/types';
 import { Chart } from '../../charts/chart';
 import { type IMeasure, SCALARS, measures, lineSummary } from '../../charts/measures';
 import { COLORS, lineClass } from '../../charts/lines';

@@ -1,6 +1,6 @@
 /** Phases of a job with their times, its duration and its queue time. */
 
-import { ENDED, type IJobRecord } from '../../api/job_types';
+import { ENDED, type IJobRecord } from '../../api/record';
 import { duration, runningDuration } from '../../format';
 
 const MAX_PHASES = 12;

@@ -1,7 +1,8 @@
 /** The phases of a job as a bar and a list; its events, the notable ones always visible. */
 
 import React from 'react';
-import type { IJobEvent, IJobView } from '../../api/job_types';
+import type { IJobEvent } from '../../api/record';
+import type { IJobView } from '../../api/types';
 import { useCard } from '../context';
 import { barWidths, phaseSpans } from './phases';
 import { PHASES, eventName, phaseName, notableEvents } from '../status_text';

@@ -2,7 +2,7 @@
 
 import type { TranslationBundle } from '@jupyterlab/translation';
 import React from 'react';
-import { ENDED, type ITask } from '../../api/job_types';
+import { ENDED, type ITask } from '../../api/record';
 import { StateIcon } from '../icons';
 import { Link } from '../link';
 import { cores, exitText, shortContainer } from './tasks';

@@ -1,7 +1,8 @@
 /** The table of tasks, with pages and a selection by role if there are many. */
 
 import React from 'react';
-import type { IJobView, ITask } from '../../api/job_types';
+import type { IJobView } from '../../api/types';
+import type { ITask } from '../../api/record';
 import { useCard } from '../context';
 import type { CardModel } from '../model';
 import { referenceTime } from '../details/phases';

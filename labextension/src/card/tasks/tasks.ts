@@ -1,6 +1,6 @@
 /** Tasks of a job: order, summaries by role, and pages. */
 
-import { ENDED, type ITask, type State } from '../../api/job_types';
+import { ENDED, type ITask, type State } from '../../api/record';
 import { memory, percent } from '../../format';
 
 /** Rows of one page of the table. */

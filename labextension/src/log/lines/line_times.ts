@@ -1,6 +1,6 @@
 /** Load the times of lines that were read and not received live, once, while times are shown. */
 
-import { errorMessage } from '../../api/errors';
+import { errorMessage } from '../../api/rest/errors';
 import type { IRest } from '../../tokens';
 import type { LogModel } from '../model';
 import type { IRow } from './row';

@@ -1,6 +1,6 @@
 /** One log of a job: task, attempt, stream, length, and the byte range in the window. */
 
-import type { ILogInfo } from '../../api/log_types';
+import type { ILogInfo } from '../../api/types';
 import { LineReader } from './lines';
 
 export type Stream = 'stdout' | 'stderr';

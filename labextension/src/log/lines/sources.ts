@@ -1,6 +1,6 @@
 /** The known logs of a job, and those that the filter selects, with their lengths. */
 
-import type { ILogInfo } from '../../api/log_types';
+import type { ILogInfo } from '../../api/types';
 import type { IRow } from './row';
 import { selectLogs, keyOf, LogSource, type IFilter, type IWhere } from './source';
 

@@ -3,8 +3,8 @@
  * the offsets of matches.
  */
 
-import { isAbort, errorMessage } from '../../api/errors';
-import type { ISearchHit } from '../../api/log_types';
+import { isAbort, errorMessage } from '../../api/rest/errors';
+import type { ISearchHit } from '../../api/types';
 import type { IRest } from '../../tokens';
 import type { IQuery } from './search_query';
 import type { LogSource } from '../lines/source';

@@ -1,8 +1,8 @@
 /** Search the selected logs on the server: find the nearest match and count all matches. */
 
 import { Signal, type ISignal } from '@lumino/signaling';
-import { isAbort, errorMessage } from '../../api/errors';
-import type { ISearchHit } from '../../api/log_types';
+import { isAbort, errorMessage } from '../../api/rest/errors';
+import type { ISearchHit } from '../../api/types';
 import type { IRest } from '../../tokens';
 import { MatchCount } from './match_count';
 import type { IQuery } from './search_query';

@@ -4,7 +4,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import { CommandRegistry } from '@lumino/commands';
 import { Menu } from '@lumino/widgets';
 import { downloadIcon } from '@jupyterlab/ui-components';
-import type { ILogInfo } from '../../api/log_types';
+import type { ILogInfo } from '../../api/types';
 import { size } from '../../format';
 import { openMenu } from '../../menus';
 import { button, Choice, Toggle } from './controls';

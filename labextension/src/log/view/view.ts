@@ -3,7 +3,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import { Widget } from '@lumino/widgets';
-import { errorMessage } from '../../api/errors';
+import { errorMessage } from '../../api/rest/errors';
 import type { ISubmarine } from '../../tokens';
 import { MatchNavigator } from '../search/match_navigator';
 import { LineTimes } from '../lines/line_times';

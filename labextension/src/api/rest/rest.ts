@@ -1,11 +1,22 @@
 /** The REST interface of the server extension. */
 
 import { URLExt } from '@jupyterlab/coreutils';
-import type { IRest } from '../tokens';
+import type { IRest } from '../../tokens';
 import type { Requests } from './request';
-import type { IJobView, IModelVersion, ISeries, ITask, State } from './job_types';
-import type { ICluster, IHealth, IJobsPage } from './list_types';
-import type { ILogInfo, ILogPlace, ILogQuery, ILogTimes, ISearchHit } from './log_types';
+import type {
+  IJobView,
+  IModelVersion,
+  ISeries,
+  ICluster,
+  IHealth,
+  IJobsPage,
+  ILogInfo,
+  ILogPlace,
+  ILogQuery,
+  ILogTimes,
+  ISearchHit
+} from '../types';
+import type { ITask, State } from '../record';
 
 export class Rest implements IRest {
   constructor(private readonly requests: Requests) {}

@@ -1,6 +1,6 @@
 /** Errors of requests to the server. */
 
-import type { IErrorBody } from './list_types';
+import type { IErrorBody } from '../types';
 
 /** Error codes that are set by the front end. */
 export const ABSENT = 'absent';

@@ -1,5 +1,5 @@
 /**
- * Types of the server's responses about one job: record, view, models and metrics.
+ * Types of a job record.
  *
  * Documented in docs/server.md. All values come from a cluster, a container or a notebook: show
  * them as text, never as markup, and follow addresses only through `safeLink`.
@@ -124,60 +124,4 @@ export interface IJobRecord {
   pending: string;
   hints: string[];
   notes: string[];
-}
-
-/**
- * `live` from the job's port, `shipped` from its directory, `final` from its record, or `backend`.
- */
-export type Source = 'live' | 'shipped' | 'final' | 'backend';
-
-/** A job as a card shows it. */
-export interface IJobView {
-  record: IJobRecord;
-  source: Source;
-  pending: string;
-  /** Recommended action for the end reason, one sentence; empty for none. */
-  advice: string;
-  /** What a cancel discards (the variables of a kernel), one sentence; empty for nothing. */
-  lost_if_cancelled: string;
-  /** Sentence of the end reason; empty while there is none. */
-  reason_sentence: string;
-  /** The task whose log is shown first. */
-  log_task: string;
-  /** Number of tasks; `record.tasks` contains at most 200. */
-  task_count: number;
-  events: IJobEvent[];
-  /** The command that runs the job again, `submarine run ...`; empty if it is not known. */
-  command: string;
-  /** Path of the notebook on the server and the cell that submitted the job; empty if unknown. */
-  notebook: string;
-  cell_id: string;
-  /** Whether the user of this server may cancel, save or rerun the job. */
-  mine: boolean;
-  has_tensorboard: boolean;
-}
-
-export interface IModelVersion {
-  version: string;
-  name: string;
-  time: number;
-  size: number;
-  files: number;
-  digest: string;
-}
-
-/**
- * Samples of one quantity of one task. `t` in seconds since the epoch; null values were not
- * measured.
- */
-export interface ISeries {
-  task: string;
-  attempt: string;
-  /** `cpu_percent memory gpu_percent gpu_memory progress`, or the name of a training scalar. */
-  name: string;
-  kind: 'resource' | 'scalar';
-  /** `% MiB` or empty. */
-  unit: string;
-  t: number[];
-  v: (number | null)[];
 }

@@ -1,9 +1,9 @@
 /** The log feed: delivers each byte of a job's logs once and in order, across reconnections. */
 
-import type { ILogListener } from '../tokens';
-import type { FeedMessage, IFeed } from './feed';
-import { callSafely, errorText } from './feed';
-import type { ClientMessage } from './wire_types';
+import type { ILogListener } from '../../tokens';
+import type { FeedMessage, IFeed } from './feeds';
+import { callSafely, errorText } from './feeds';
+import type { ClientMessage } from './messages';
 
 interface IPlace {
   task: string;

@@ -6,8 +6,8 @@
 
 import type { ServerConnection } from '@jupyterlab/services';
 import { URLExt } from '@jupyterlab/coreutils';
-import { API_PATH } from './request';
-import type { ClientMessage, ServerMessage } from './wire_types';
+import { API_PATH } from '../rest/request';
+import type { ClientMessage, ServerMessage } from './messages';
 
 /** First and longest pause between attempts, in milliseconds. */
 const FIRST_PAUSE = 250;

@@ -4,8 +4,7 @@
  * `id` is the page's number of a subscription.
  */
 
-import type { IJobView, ISeries } from './job_types';
-import type { IJobRow, IKernelStart } from './list_types';
+import type { IJobView, ISeries, IJobRow, IKernelStart } from '../types';
 
 export type ClientMessage =
   | { op: 'subscribe'; id: number; kind: 'jobs' }

@@ -8,17 +8,15 @@
 import type { ServerConnection } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
-import type { IChannel, ILogListener, IRunPicture, ISubscription } from '../tokens';
-import type { IFeed, Listeners, Update } from './feed';
-import { callSafely } from './feed';
-import { JobFeed, JobsFeed, MetricsFeed, StartsFeed, WorkflowFeed } from './feeds';
+import type { IChannel, ILogListener, IRunPicture, ISubscription } from '../../tokens';
+import type { IFeed, Listeners, Update } from './feeds';
+import { callSafely, JobFeed, JobsFeed, MetricsFeed, StartsFeed, WorkflowFeed } from './feeds';
 import { LogFeed } from './log_feed';
 import { ReconnectingSocket } from './socket';
 import { SubscriptionHandle, Subscriptions } from './subscriptions';
 import type { IEntry } from './subscriptions';
-import type { IJobView, ISeries } from './job_types';
-import type { IJobRow, IKernelStart } from './list_types';
-import { API, VERSION } from './version';
+import type { IJobView, ISeries, IJobRow, IKernelStart } from '../types';
+import { API, VERSION } from '../readiness';
 
 interface IShared<T> extends IFeed {
   readonly listeners: Listeners<T>;

@@ -1,8 +1,8 @@
 /** Subscriptions of the page on one connection: start, acknowledge, restart. */
 
-import type { ISubscription } from '../tokens';
-import type { FeedMessage, IFeed } from './feed';
-import type { ClientMessage } from './wire_types';
+import type { ISubscription } from '../../tokens';
+import type { FeedMessage, IFeed } from './feeds';
+import type { ClientMessage } from './messages';
 
 /** Acknowledge after this number of bytes or milliseconds. */
 const ACK_BYTES = 128 * 1024;
