@@ -16,6 +16,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, TerminalFrontend, to_json
 from submarine_jobs.model import in_workflow_node
 from submarine_jobs.text import filter_for_terminal, printable
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.frontends import Outcome
@@ -49,8 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _deafen(argv)
         frontend.finish()
-        hint = " `submarine list` shows whether a job was submitted." if "run" in words else ""
-        print(f"Interrupted.{hint}", file=sys.stderr)
+        told = [_("Interrupted.")]
+        if "run" in words:
+            told.append(_("`submarine list` shows whether a job was submitted."))
+        print(" ".join(told), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
         # The reader (head, less) has gone; Python must not complain again at its exit.
@@ -60,8 +63,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         kind = type(error).__name__
-        _say(f"submarine: internal error: {kind}: {error}")
-        print(f"{DEBUG_VARIABLE}=1 shows where; please report it.", file=sys.stderr)
+        _say(_("submarine: internal error: {kind}: {error}").format(kind=kind, error=error))
+        print(
+            _("{variable}=1 shows where; please report it.").format(variable=DEBUG_VARIABLE),
+            file=sys.stderr,
+        )
         return 1
     return outcome.exit_code
 

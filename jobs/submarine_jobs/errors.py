@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING
 
-from submarine_runtime.translation import gettext_noop
+from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,9 +79,12 @@ class NoClusterError(ClusterError):
 def no_cluster() -> NoClusterError:
     """The error of what needs a cluster where none is configured, with all that can be done."""
     return NoClusterError(
-        "No cluster is configured.",
-        f"{NAME_CLUSTER}; or start a cluster on this machine with `submarine minicluster start` "
-        "and add `--profile minicluster`; or run without a cluster: `--backend local`.",
+        _("No cluster is configured."),
+        _(
+            "{advice}; or start a cluster on this machine with `submarine minicluster "
+            "start` and add `--profile minicluster`; or run without a cluster: `--backend "
+            "local`."
+        ).format(advice=_(NAME_CLUSTER)),
     )
 
 

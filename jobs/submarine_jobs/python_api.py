@@ -14,6 +14,7 @@ from submarine_jobs.commands.grammar import execute, grammar
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import format_param, quote_value
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
@@ -46,7 +47,9 @@ def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) 
         words[1:1] = ["--profile", session.profile.name]
     outcome = execute(words, PythonFrontend(session, values))
     if outcome.job is None:
-        raise UsageError("The options ask for no job.", "Leave dry_run and help to the shell.")
+        raise UsageError(
+            _("The options ask for no job."), _("Leave dry_run and help to the shell.")
+        )
     if wait:
         outcome.job.wait_success()
     return outcome.job
@@ -97,8 +100,10 @@ def role_text(name: str, role: Any) -> str:
         return ",".join(words)
     if isinstance(role, bool) or not isinstance(role, int):
         raise UsageError(
-            f"roles: {name!r} is {role!r:.40}, neither a number nor a dict.",
-            'Write roles={"reader": 2} or roles={"reader": {"instances": 2, "memory": "4G"}}.',
+            _("roles: {name!r} is {role!r:.40}, neither a number nor a dict.").format(
+                name=name, role=role
+            ),
+            _('Write roles={"reader": 2} or roles={"reader": {"instances": 2, "memory": "4G"}}.'),
         )
     return f"{name}={role}"
 

@@ -21,6 +21,7 @@ from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_runtime.protocol import layout, wire
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 #: Timeout of a connection or a response, in seconds.
 ANSWER_SECONDS = 5.0
@@ -87,11 +88,11 @@ class AgentClient:
 
     def status(self) -> JobRecord:
         """Return the current job record."""
-        _, body = self._request("GET", wire.STATUS)
+        _status, body = self._request("GET", wire.STATUS)
         try:
             return JobRecord.from_json(json.loads(body))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise ClusterError("The agent of the job sent an invalid record.") from exc
+            raise ClusterError(_("The agent of the job sent an invalid record.")) from exc
 
     def log(
         self,
@@ -132,11 +133,11 @@ class AgentClient:
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()
-        _, body = self._request("POST", wire.SAVE, order, timeout)
+        _status, body = self._request("POST", wire.SAVE, order, timeout)
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as exc:
-            raise ClusterError("The agent of the job did not send valid JSON.") from exc
+            raise ClusterError(_("The agent of the job did not send valid JSON.")) from exc
         return found if isinstance(found, dict) else {}
 
     def stream(
@@ -154,12 +155,16 @@ class AgentClient:
             with connection.getresponse() as response:
                 if response.status != http.client.OK:
                     raise ClusterError(
-                        f"The agent answered {response.status} to a request to follow."
+                        _("The agent answered {status} to a request to follow.").format(
+                            status=response.status
+                        )
                     )
                 while line := response.readline(MAX_LINE):
                     yield json.loads(line)
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
-            raise ClusterError(f"The connection to the agent broke: {exc}.") from exc
+            raise ClusterError(
+                _("The connection to the agent broke: {error}.").format(error=exc)
+            ) from exc
         finally:
             connection.close()
 
@@ -175,7 +180,9 @@ class AgentClient:
                 check_complete(response, data)
         except (OSError, http.client.HTTPException) as exc:
             kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
-            raise kind(f"The agent of the job cannot be reached: {exc}.") from exc
+            raise kind(
+                _("The agent of the job cannot be reached: {error}.").format(error=exc)
+            ) from exc
         finally:
             connection.close()
         if response.status >= http.client.BAD_REQUEST:
@@ -199,7 +206,7 @@ def _refused(status: int, data: bytes) -> SubmarineError:
         sentence = str(json.loads(data).get("error") or "")
         if status == http.client.CONFLICT and sentence:
             return RefusedError(sentence[:1000])
-    return ClusterError(f"The agent of the job answered {status}.")
+    return ClusterError(_("The agent of the job answered {status}.").format(status=status))
 
 
 def chunk_of(line: Mapping[str, Any]) -> LogChunk:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from submarine_jobs.access.agent_client import ANSWER_SECONDS, MAX_LINE, AgentAddress, tls_context
 from submarine_runtime.protocol import wire
+from submarine_runtime.translation import _
 
 #: Timeout of a line; an agent sends one at least every ``PING_SECONDS``.
 SILENCE = wire.PING_SECONDS * 3
@@ -59,7 +60,7 @@ async def open_stream(
         writer.write(request.encode())
         head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), ANSWER_SECONDS)
         if b" 200 " not in head.split(b"\r\n", 1)[0]:
-            raise StreamBrokenError("the agent rejected the request")
+            raise StreamBrokenError(_("the agent rejected the request"))
         while line := await asyncio.wait_for(reader.readline(), SILENCE):
             message = json.loads(line)
             if isinstance(message, dict):
@@ -69,7 +70,7 @@ async def open_stream(
     except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
         raise StreamBrokenError(str(exc)) from exc
     except asyncio.LimitOverrunError as exc:
-        raise StreamBrokenError("the agent sent too long a line") from exc
+        raise StreamBrokenError(_("the agent sent too long a line")) from exc
     finally:
         if writer is not None:
             writer.close()

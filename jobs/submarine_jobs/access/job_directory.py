@@ -17,6 +17,7 @@ from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.translation import _
 
 #: Limits for reading a job directory, whose files the job can write, in bytes; listed in
 #: docs/job-directory.md.
@@ -90,7 +91,11 @@ class JobDirectory:
             found = self.storage.stat(path)
             self.storage.delete(path)
             if found is None:
-                raise StorageError(f"{self.storage.url(path)} is gone right after it was written.")
+                raise StorageError(
+                    _("{url} is gone right after it was written.").format(
+                        url=self.storage.url(path)
+                    )
+                )
             clock, measured = _clocks[root] = found.modified, time.monotonic()
         return clock + time.monotonic() - measured
 
@@ -113,7 +118,11 @@ class JobDirectory:
         try:
             return JobSpec.from_bytes(data)
         except (KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise ValueError(f"{self.url}/{layout.SPEC} is not a specification: {exc!r}") from exc
+            raise ValueError(
+                _("{url}/{spec} is not a specification: {error!r}").format(
+                    url=self.url, spec=layout.SPEC, error=exc
+                )
+            ) from exc
 
     def secret(self) -> JobSecret:
         """Read the token and the certificate of the agent."""

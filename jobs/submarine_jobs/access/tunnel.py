@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from submarine_jobs.access.agent_client import AgentAddress, tls_context
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
+from submarine_runtime.translation import _
 
 #: Timeout of opening a tunnel, in seconds.
 OPEN_SECONDS = 15.0
@@ -64,7 +65,9 @@ class Tunnel(asyncio.Protocol):
         words = head.split(None, 2)
         status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
         if status != 101:
-            self.opened.set_exception(TunnelError(f"the job answered {status}", status))
+            self.opened.set_exception(
+                TunnelError(_("the job answered {status}").format(status=status), status)
+            )
             return
         self.opened.set_result(None)
         if rest:
@@ -73,7 +76,9 @@ class Tunnel(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Report the end of the tunnel."""
         if not self.opened.done():
-            self.opened.set_exception(TunnelError(f"the connection ended: {exc or 'closed'}"))
+            self.opened.set_exception(
+                TunnelError(_("the connection ended: {error}").format(error=exc or "closed"))
+            )
             self.opened.exception()  # Mark it as retrieved: there may be no waiter.
         self._lost()
 
@@ -124,7 +129,9 @@ async def open_tunnel(
             tunnel.transport.abort()
         if isinstance(exc, TunnelError):
             raise
-        raise TunnelError(f"the port of the job cannot be reached: {exc}") from exc
+        raise TunnelError(
+            _("the port of the job cannot be reached: {error}").format(error=exc)
+        ) from exc
     return tunnel
 
 

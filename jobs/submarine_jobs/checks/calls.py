@@ -16,6 +16,7 @@ from pathlib import Path
 
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle
+from submarine_runtime.translation import _
 
 #: Functions and methods whose first argument is a file to read.
 _READERS = re.compile(
@@ -75,10 +76,12 @@ def _inputs(bundle: Bundle, file: str, tree: ast.Module) -> list[Finding]:
             bundle,
             Level.WARNING,
             "asks-for-input",
-            f"{file} calls input() ({where}), which fails in a job: it has no keyboard.",
+            _("{file} calls input() ({where}), which fails in a job: it has no keyboard.").format(
+                file=file, where=where
+            ),
             file,
             calls[0].lineno,
-            "Give the value as a parameter (--param NAME=VALUE) or as an argument after --.",
+            _("Give the value as a parameter (--param NAME=VALUE) or as an argument after --."),
         )
     ]
 
@@ -106,10 +109,14 @@ def _unsent_files(
         source = os.path.relpath(directory / plain)
         target = plain if not plain.startswith("..") else Path(plain).name
         option = source if target == Path(source).name else f"{source}:{target}"
-        fix = f"Send it with --file {shlex.quote(option)}."
+        fix = _("Send it with --file {option}.").format(option=shlex.quote(option))
         if plain.startswith(".."):
-            fix = f"Send it with --file {shlex.quote(option)}, and read it as {target}."
-        message = f"{file} reads {path} ({place_of(bundle, file, line)}), which is not sent."
+            fix = _("Send it with --file {option}, and read it as {target}.").format(
+                option=shlex.quote(option), target=target
+            )
+        message = _("{file} reads {path} ({place}), which is not sent.").format(
+            file=file, path=path, place=place_of(bundle, file, line)
+        )
         findings.append(
             finding_at(bundle, Level.WARNING, "file-not-sent", message, file, line, fix)
         )
@@ -140,12 +147,16 @@ def _keras(bundle: Bundle, trees: dict[str, ast.Module]) -> list[Finding]:
             bundle,
             Level.WARNING,
             "keras-strategy",
-            f"{file} uses {name} ({place_of(bundle, file, line)}) and calls fit ({fits[0]}); fit "
-            "of Keras 3 fails under this strategy.",
+            _(
+                "{file} uses {name} ({place}) and calls fit ({fits}); fit of Keras 3 fails "
+                "under this strategy."
+            ).format(file=file, name=name, place=place_of(bundle, file, line), fits=fits[0]),
             file,
             line,
-            "Install tf_keras and run with --env TF_USE_LEGACY_KERAS=1, or write the training "
-            "loop yourself.",
+            _(
+                "Install tf_keras and run with --env TF_USE_LEGACY_KERAS=1, or write the "
+                "training loop yourself."
+            ),
         )
     ]
 

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from submarine_jobs.program import Bundle
+from submarine_runtime.translation import _
 
 
 class Level(str, Enum):  # noqa: UP042 - str() must return the value, as in JSON
@@ -60,8 +61,8 @@ def place_of(bundle: Bundle, file: str, line: int) -> str:
     """Return a location: ``cell [3], line 4`` if it is in a cell, else ``a.py, line 4``."""
     position = bundle.source_map.lookup(file, line)
     if position is None:
-        return f"{file}, line {line}"
-    return f"cell {position.label}, line {position.line}"
+        return _("{file}, line {line}").format(file=file, line=line)
+    return _("cell {label}, line {line}").format(label=position.label, line=position.line)
 
 
 def finding_at(

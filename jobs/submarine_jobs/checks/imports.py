@@ -21,6 +21,7 @@ from pathlib import Path
 from submarine_jobs.checks.definitions import bound_names
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle, parse_python
+from submarine_runtime.translation import _
 
 #: Reads [[module, member], ...] and prints the level of each that is missing: "error" or "warning".
 _IMPORTS_SCRIPT = r"""
@@ -172,8 +173,10 @@ def missing_imports(
             Finding(
                 Level.WARNING,
                 "imports-unchecked",
-                f"The imports were not checked: {python} {error}.",
-                fix="They are resolved when the job runs.",
+                _("The imports were not checked: {python} {error}.").format(
+                    python=python, error=error
+                ),
+                fix=_("They are resolved when the job runs."),
             ),
         ]
     missing = [found for found in imports if levels.get((found.path, found.member))]
@@ -231,19 +234,25 @@ def _own_finding(bundle: Bundle, found: _Import) -> Finding:
     where = place_of(bundle, found.file, found.line)
     missing = f"{found.full.replace('.', '/')}.py"
     if bundle.source_map.files:
-        fix = f"Collect it in a cell with %%submarine --file {missing}."
+        fix = _("Collect it in a cell with %%submarine --file {missing}.").format(missing=missing)
     else:
-        fix = f"Put {missing} beside the program, or correct the import."
-    message = f"{found.file} imports {found.full} ({where}), and the program has no {missing}."
+        fix = _("Put {missing} beside the program, or correct the import.").format(missing=missing)
+    message = _("{file} imports {full} ({where}), and the program has no {missing}.").format(
+        file=found.file, full=found.full, where=where, missing=missing
+    )
     level = Level.ERROR if found.certain else Level.WARNING
     return finding_at(bundle, level, "missing-submodule", message, found.file, found.line, fix)
 
 
 def _submodule_finding(bundle: Bundle, found: _Import, python: str, *, certain: bool) -> Finding:
     where = place_of(bundle, found.file, found.line)
-    message = f"{found.file} imports {found.full} ({where}), which {python} does not have: "
-    message += f"its {found.module} has no such part."
-    fix = f"Correct the import, or install a version of {found.module} that has it."
+    message = _(
+        "{file} imports {full} ({where}), which {python} does not have: its {module} has no such "
+        "part."
+    ).format(file=found.file, full=found.full, where=where, python=python, module=found.module)
+    fix = _("Correct the import, or install a version of {module} that has it.").format(
+        module=found.module
+    )
     level = Level.ERROR if certain else Level.WARNING
     return finding_at(bundle, level, "missing-submodule", message, found.file, found.line, fix)
 
@@ -329,7 +338,7 @@ def _missing_levels(python: str, imports: Sequence[tuple[str, str]], timeout: fl
     """Return for each (module, member) the level at which it is missing; empty: present."""
     levels = _run(python, ["-B", "-c", _IMPORTS_SCRIPT], json.dumps(imports), timeout)
     if len(levels) != len(imports):
-        raise _InterpreterError("could not be queried")
+        raise _InterpreterError(_("could not be queried"))
     return [level if level in ("error", "warning") else "" for level in levels]
 
 
@@ -349,28 +358,42 @@ def _run(python: str, arguments: list[str], stdin: str, timeout: float) -> list[
         )
         found = json.loads(answer.stdout)
     except FileNotFoundError:
-        raise _InterpreterError("is not on this machine") from None
+        raise _InterpreterError(_("is not on this machine")) from None
     except subprocess.TimeoutExpired:
-        raise _InterpreterError(f"did not answer within {timeout:g} s") from None
+        raise _InterpreterError(
+            _("did not answer within {timeout:g} s").format(timeout=timeout)
+        ) from None
     except (OSError, subprocess.SubprocessError, ValueError):
-        raise _InterpreterError("could not be queried") from None
+        raise _InterpreterError(_("could not be queried")) from None
     if not isinstance(found, list):
-        raise _InterpreterError("could not be queried")
+        raise _InterpreterError(_("could not be queried"))
     return found
 
 
 def _finding(bundle: Bundle, found: _Import, python: str, beside: Path | None) -> Finding:
     module = found.module
     where = place_of(bundle, found.file, found.line)
-    message = f"{found.file} imports {module} ({where}), which {python} does not have."
+    message = _("{file} imports {module} ({where}), which {python} does not have.").format(
+        file=found.file, module=module, where=where, python=python
+    )
     project = _PROJECTS.get(module, module)
-    fix = f"Install {project} there, or choose another environment with --python-env."
+    fix = _("Install {project} there, or choose another environment with --python-env.").format(
+        project=project
+    )
     if beside is not None and (beside / f"{module}.py").is_file():
-        message = f"{message[:-1]}; {module}.py is beside the notebook and is not sent."
-        fix = f"Put its code into a cell with %%submarine --file {module}.py."
+        message = _("{message}; {module}.py is beside the notebook and is not sent.").format(
+            message=message[:-1], module=module
+        )
+        fix = _("Put its code into a cell with %%submarine --file {module}.py.").format(
+            module=module
+        )
     elif beside is not None and (beside / module / "__init__.py").is_file():
-        message = f"{message[:-1]}; the package {module} is beside the notebook and is not sent."
-        fix = f"Put its code into cells with %%submarine --file {module}/NAME.py."
+        message = _(
+            "{message}; the package {module} is beside the notebook and is not sent."
+        ).format(message=message[:-1], module=module)
+        fix = _("Put its code into cells with %%submarine --file {module}/NAME.py.").format(
+            module=module
+        )
     level = Level.ERROR if found.certain else Level.WARNING
     return finding_at(bundle, level, "missing-import", message, found.file, found.line, fix)
 

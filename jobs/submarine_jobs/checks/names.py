@@ -18,16 +18,17 @@ from pyflakes.messages import UndefinedName
 from submarine_jobs.checks.definitions import Definition, bound_names, definitions_in
 from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.program import Bundle, DocumentCell, parse_cell
+from submarine_runtime.translation import _, gettext_noop
 
 #: Names of each module in addition to the builtins and to those that pyflakes defines.
 _MODULE_NAMES = {"__file__", "__builtins__", "__annotations__", "WindowsError"}
 _DYNAMIC = re.compile(r"\b(?:globals\(\)|exec\()")
 # Names that IPython adds to a notebook and that a program does not have.
 _NOTEBOOK_ONLY = {
-    "display": "Use print(...), or write files to $SUBMARINE_MODEL_DIR.",
-    "get_ipython": "Remove the call, or move it to a cell that is not collected.",
-    "In": "It is the notebook's history; give the value a name of its own.",
-    "Out": "It is the notebook's history; give the value a name of its own.",
+    "display": gettext_noop("Use print(...), or write files to $SUBMARINE_MODEL_DIR."),
+    "get_ipython": gettext_noop("Remove the call, or move it to a cell that is not collected."),
+    "In": gettext_noop("It is the notebook's history; give the value a name of its own."),
+    "Out": gettext_noop("It is the notebook's history; give the value a name of its own."),
 }
 
 
@@ -72,9 +73,12 @@ def check_returned(
         Finding(
             Level.ERROR,
             "undefined-return",
-            f"--return names {name}, which {bundle.program} never assigns outside functions.",
+            _("--return names {name}, which {program} never assigns outside functions.").format(
+                name=name, program=bundle.program
+            ),
             bundle.program,
-            fix=_similar(name, bound) or f"Assign {name} at the top level of the program.",
+            fix=_similar(name, bound)
+            or _("Assign {name} at the top level of the program.").format(name=name),
         )
         for name in missing
     ]
@@ -109,27 +113,34 @@ def _finding(
     in_program: dict[str, dict[str, int]],
     with_names: Sequence[str],
 ) -> Finding:
-    uses = f"{file} uses {name} ({place_of(bundle, file, line)})"
+    uses = _("{file} uses {name} ({place})").format(
+        file=file, name=name, place=place_of(bundle, file, line)
+    )
     if name in in_program[file]:
         there = place_of(bundle, file, in_program[file][name])
-        message = f"{uses} before it is defined ({there})."
-        fix = "Move the definition up."
+        message = _("{uses} before it is defined ({there}).").format(uses=uses, there=there)
+        fix = _("Move the definition up.")
         if bundle.source_map.lookup(file, line):
-            fix = "Change the order of the cells in the notebook, and save it."
+            fix = _("Change the order of the cells in the notebook, and save it.")
     elif owner := next((other for other in sorted(in_program) if name in in_program[other]), None):
         message, fix = _in_other_file(bundle, uses, file, name, owner, in_program[owner][name])
     elif name in with_names:
-        message = f"{uses}, and values of --with reach {bundle.program} only."
-        fix = f"Pass it on from {bundle.program} as an argument."
+        message = _("{uses}, and values of --with reach {program} only.").format(
+            uses=uses, program=bundle.program
+        )
+        fix = _("Pass it on from {program} as an argument.").format(program=bundle.program)
     elif name in _NOTEBOOK_ONLY:
-        message, fix = f"{uses}, which exists in a notebook only.", _NOTEBOOK_ONLY[name]
+        message, fix = (
+            _("{uses}, which exists in a notebook only.").format(uses=uses),
+            _(_NOTEBOOK_ONLY[name]),
+        )
     elif name in elsewhere:
         message, fix = _in_other_cell(uses, file == bundle.program, elsewhere[name])
     else:
-        message = f"{uses}, which nothing defines."
+        message = _("{uses}, which nothing defines.").format(uses=uses)
         close = _similar(name, [*in_program[file], *elsewhere])
-        where = "a collected cell" if bundle.source_map.lookup(file, line) else file
-        fix = close or f"Define {name} in {where}."
+        where = _("a collected cell") if bundle.source_map.lookup(file, line) else file
+        fix = close or _("Define {name} in {where}.").format(name=name, where=where)
     # A program may also define names at run time.
     level = Level.WARNING if _DYNAMIC.search(bundle.text(file)) else Level.ERROR
     return finding_at(bundle, level, "undefined-name", message, file, line, fix)
@@ -138,29 +149,43 @@ def _finding(
 def _in_other_file(
     bundle: Bundle, uses: str, file: str, name: str, owner: str, line: int
 ) -> tuple[str, str]:
-    message = f"{uses}, which is defined in another file ({place_of(bundle, owner, line)})."
-    there = f"a cell of {file}" if bundle.source_map.files.get(file) else file
+    message = _("{uses}, which is defined in another file ({place}).").format(
+        uses=uses, place=place_of(bundle, owner, line)
+    )
+    there = _("a cell of {file}").format(file=file) if bundle.source_map.files.get(file) else file
     imported = _import_statement(bundle.text(owner), name)
     if imported:
-        return message, f"Every file needs its own imports: add {imported} to {there}."
+        return message, _("Every file needs its own imports: add {imported} to {there}.").format(
+            imported=imported, there=there
+        )
     if owner == bundle.program:
-        return message, f"Move it to {there}, or pass it as an argument."
+        return message, _("Move it to {there}, or pass it as an argument.").format(there=there)
     module = owner[: -len(".py")].replace("/", ".").removesuffix(".__init__")
-    return message, f"Add from {module} import {name} to {there}."
+    return message, _("Add from {module} import {name} to {there}.").format(
+        module=module, name=name, there=there
+    )
 
 
 def _in_other_cell(uses: str, in_main: bool, found: Definition) -> tuple[str, str]:
-    cell = f"cell {found.label}"
+    cell = _("cell {label}").format(label=found.label)
     if found.marked:
-        message = f"{uses}; {cell} defines it and carries %%submarine, but was not run since."
-        return message, f"Run {cell}."
-    message = f"{uses}, which no collected cell defines; {cell} does."
-    fix = f"Add %%submarine to {cell} and run it"
+        message = _(
+            "{uses}; {cell} defines it and carries %%submarine, but was not run since."
+        ).format(uses=uses, cell=cell)
+        return message, _("Run {cell}.").format(cell=cell)
+    message = _("{uses}, which no collected cell defines; {cell} does.").format(
+        uses=uses, cell=cell
+    )
+    fix = _("Add %%submarine to {cell} and run it").format(cell=cell)
     if found.statement:
-        return message, f"{fix}, or write {found.statement} in a collected cell."
+        return message, _("{fix}, or write {statement} in a collected cell.").format(
+            fix=fix, statement=found.statement
+        )
     if found.code or not in_main:
         return message, f"{fix}."
-    return message, f"{fix}, or send the value with --with {found.name}."
+    return message, _("{fix}, or send the value with --with {name}.").format(
+        fix=fix, name=found.name
+    )
 
 
 def _import_statement(text: str, name: str) -> str:
@@ -175,4 +200,4 @@ def definitions_of_text(text: str) -> dict[str, Definition]:
 
 def _similar(name: str, names: Sequence[str] | dict[str, int]) -> str:
     close = difflib.get_close_matches(name, list(names), 1)
-    return f"Did you mean {close[0]}?" if close else ""
+    return _("Did you mean {suggestion}?").format(suggestion=close[0]) if close else ""

@@ -14,6 +14,7 @@ from submarine_jobs.checks.findings import Finding, Level, finding_at, place_of
 from submarine_jobs.checks.imports import python_builtins
 from submarine_jobs.checks.names import check_names, check_returned
 from submarine_jobs.program import Bundle, CellCollection, CellState, DocumentCell, join_labels
+from submarine_runtime.translation import _, ngettext
 
 
 def check_program(
@@ -79,17 +80,18 @@ def check_syntax(bundle: Bundle) -> list[Finding]:
             continue
         line, problem = found
         where = place_of(bundle, name, line)
+        in_cell = bundle.source_map.lookup(name, line) is not None
         findings.append(
             finding_at(
                 bundle,
                 Level.ERROR,
                 "syntax",
-                f"{where[0].upper()}{where[1:]} is not valid Python: {problem}."
-                if where.startswith("cell")
-                else f"{where} is not valid Python: {problem}.",
+                _("{where} is not valid Python: {problem}.").format(
+                    where=where[0].upper() + where[1:] if in_cell else where, problem=problem
+                ),
                 name,
                 line,
-                "Fix the cell and run it again." if where.startswith("cell") else "Fix the file.",
+                _("Fix the cell and run it again.") if in_cell else _("Fix the file."),
             )
         )
     return findings
@@ -102,12 +104,12 @@ def _compile(content: bytes, name: str) -> tuple[int, str] | None:
         try:
             compile(content, name, "exec", dont_inherit=True)
         except SyntaxError as error:
-            return error.lineno or 1, (error.msg or "syntax error").rstrip(".")
+            return error.lineno or 1, (error.msg or _("syntax error")).rstrip(".")
         except ValueError as error:
             line = content[: content.find(b"\0") + 1].count(b"\n") + 1
             return line, str(error).rstrip(".")
         except (RecursionError, MemoryError):
-            return 1, "it is nested too deeply"
+            return 1, _("it is nested too deeply")
     return None
 
 
@@ -117,11 +119,13 @@ def check_document(collection: CellCollection) -> list[Finding]:
         Finding(
             Level.WARNING,
             "cell-raised",
-            f"Cell {cell.label} raised {raised} when it ran, and is part of the program.",
+            _("Cell {label} raised {raised} when it ran, and is part of the program.").format(
+                label=cell.label, raised=raised
+            ),
             cell.filename,
             cell=cell.label,
             cell_line=1,
-            fix="Correct the cell and run it again.",
+            fix=_("Correct the cell and run it again."),
         )
         for cell, raised in collection.raised()
     ]
@@ -135,26 +139,33 @@ def check_document(collection: CellCollection) -> list[Finding]:
                 Finding(
                     Level.WARNING,
                     "cell-edited",
-                    f"Cell {label} was edited after it ran; the job gets the text that ran.",
+                    _(
+                        "Cell {label} was edited after it ran; the job gets the text that ran."
+                    ).format(label=label),
                     row.cell.filename,
                     cell=label,
                     cell_line=1,
-                    fix="Run the cell again.",
+                    fix=_("Run the cell again."),
                 )
             )
         elif row.state is CellState.UNSAVED:
             unsaved.append(label)
     if unsaved:
-        differ = "Cell {} differs" if len(unsaved) == 1 else "Cells {} differ"
+        words = ngettext(
+            "Cell {cells} differs from the saved notebook, so the order of cells and the snapshot "
+            "may be old.",
+            "Cells {cells} differ from the saved notebook, so the order of cells and the snapshot "
+            "may be old.",
+            len(unsaved),
+        )
         findings.append(
             Finding(
                 Level.WARNING,
                 "cell-unsaved",
-                f"{differ.format(join_labels(unsaved))} "
-                "from the saved notebook, so the order of cells and the snapshot may be old.",
+                words.format(cells=join_labels(unsaved)),
                 cell=unsaved[0],
                 cell_line=1,
-                fix="Save the notebook.",
+                fix=_("Save the notebook."),
             )
         )
     if not_run := [cell.label for cell in collection.not_run()]:
@@ -165,12 +176,13 @@ def check_document(collection: CellCollection) -> list[Finding]:
 def _not_run(labels: list[str]) -> Finding:
     """Return one finding for all cells: there are many after a restart of the kernel."""
     if len(labels) == 1:
-        message = f"Cell {labels[0]} carries %%submarine but was not run, so the job lacks it."
-        fix = "Run the cell, or remove %%submarine from it."
-    else:
-        message = (
-            f"Cells {join_labels(labels)} carry %%submarine but were not run, "
-            "so the job lacks them."
+        message = _("Cell {cell} carries %%submarine but was not run, so the job lacks it.").format(
+            cell=labels[0]
         )
-        fix = "Run the cells, or remove %%submarine from them."
+        fix = _("Run the cell, or remove %%submarine from it.")
+    else:
+        message = _(
+            "Cells {cells} carry %%submarine but were not run, so the job lacks them."
+        ).format(cells=join_labels(labels))
+        fix = _("Run the cells, or remove %%submarine from them.")
     return Finding(Level.WARNING, "cell-not-run", message, cell=labels[0], cell_line=1, fix=fix)

@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from submarine_jobs.errors import ClusterError, SubmarineError
+from submarine_runtime.translation import _
 
 #: Seconds between two checks for an interrupt of the caller.
 _POLL_SECONDS = 0.2
@@ -78,7 +79,9 @@ def _answer(request: str, seconds: float) -> str:
         )
     except OSError as error:
         raise SubprocessCallError(
-            f"{sys.executable} cannot be started: {error.strerror}."
+            _("{executable} cannot be started: {error}.").format(
+                executable=sys.executable, error=error.strerror
+            )
         ) from error
     with process:
         try:
@@ -86,8 +89,10 @@ def _answer(request: str, seconds: float) -> str:
         finally:
             _end(process)
     if process.returncode != 0:
-        last = (errors.strip().splitlines() or ["no output"])[-1][:300]
-        raise SubprocessCallError(f"The subprocess of a cluster call ended early: {last}")
+        last = (errors.strip().splitlines() or [_("no output")])[-1][:300]
+        raise SubprocessCallError(
+            _("The subprocess of a cluster call ended early: {error}").format(error=last)
+        )
     return output
 
 
@@ -98,7 +103,9 @@ def _communicate(process: subprocess.Popen[str], request: str, seconds: float) -
         with contextlib.suppress(subprocess.TimeoutExpired):
             return process.communicate(pending or None, timeout=_POLL_SECONDS)
         pending = ""
-    raise SubprocessCallError(f"The subprocess of a cluster call took more than {seconds:g} s.")
+    raise SubprocessCallError(
+        _("The subprocess of a cluster call took more than {seconds:g} s.").format(seconds=seconds)
+    )
 
 
 def _end(process: subprocess.Popen[str]) -> None:

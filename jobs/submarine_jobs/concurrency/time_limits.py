@@ -14,6 +14,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TypeVar
 
+from submarine_runtime.translation import _
+
 T = TypeVar("T")
 MAX_STUCK = 16
 
@@ -33,7 +35,9 @@ _slots = threading.BoundedSemaphore(MAX_STUCK)
 def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
     """Run ``function`` and return its result, or raise ``TimeoutError`` after ``seconds``."""
     if not _slots.acquire(timeout=seconds):
-        raise TimeoutError(f"{MAX_STUCK} earlier calls are still waiting for a response")
+        raise TimeoutError(
+            _("{count} earlier calls are still waiting for a response").format(count=MAX_STUCK)
+        )
     outcome: list[T] = []
     failure: list[BaseException] = []
     done = threading.Event()
@@ -49,7 +53,7 @@ def call_with_timeout(seconds: float, function: Callable[[], T]) -> T:
 
     threading.Thread(target=work, daemon=True, name="submarine-storage").start()
     if not done.wait(seconds):
-        raise TimeoutError(f"no response within {seconds:g} s")
+        raise TimeoutError(_("no response within {seconds:g} s").format(seconds=seconds))
     if failure:
         raise failure[0]
     return outcome[0]

@@ -18,6 +18,7 @@ import platformdirs
 
 from submarine_jobs.config.file_safety import check_file
 from submarine_jobs.errors import ConfigError
+from submarine_runtime.translation import _
 
 CONFIG_FILE = "submarine.toml"
 PROFILE_KEYS = (
@@ -98,7 +99,9 @@ def user_file(environ: Mapping[str, str]) -> tuple[Path, Path] | None:
         else Path(platformdirs.user_config_dir("jupyter-submarine")) / CONFIG_FILE
     )
     if named and not path.is_file():
-        raise ConfigError(f"SUBMARINE_CONFIG names {named}, which is not a file.")
+        raise ConfigError(
+            _("SUBMARINE_CONFIG names {named}, which is not a file.").format(named=named)
+        )
     return (path, path.parent) if path.is_file() else None
 
 
@@ -153,18 +156,26 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
         with path.open("rb") as file:
             if unsafe := check_file(path, os.fstat(file.fileno()), foreign=named):
                 raise ConfigError(
-                    f"{path} {unsafe.reason}, and the programs that it names would run as you.",
+                    _("{path} {reason}, and the programs that it names would run as you.").format(
+                        path=path, reason=unsafe.reason
+                    ),
                     unsafe.fix,
                 )
             data = file.read(_MAX_BYTES + 1)
         if len(data) > _MAX_BYTES:
-            raise ConfigError(f"{path} is larger than 1 MiB, which no configuration file is.")
+            raise ConfigError(
+                _("{path} is larger than 1 MiB, which no configuration file is.").format(path=path)
+            )
         text = data.decode("utf-8")
         raw = tomllib.loads(text)
     except OSError as exc:
-        raise ConfigError(f"{path} cannot be read: {exc.strerror}.") from exc
+        raise ConfigError(
+            _("{path} cannot be read: {error}.").format(path=path, error=exc.strerror)
+        ) from exc
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as exc:
-        raise ConfigError(f"{path} is not valid TOML: {exc}.") from exc
+        raise ConfigError(
+            _("{path} is not valid TOML: {error}.").format(path=path, error=exc)
+        ) from exc
     lines = _lines(text)
     checked = ConfigFile(path, {}, {}, lines)
     _refuse_unknown(checked, raw, TOP_KEYS, "")
@@ -173,11 +184,17 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
     }
     tables = raw.pop("profiles", {})
     if not isinstance(tables, dict):
-        raise ConfigError(f"profiles in {path} must be a table: [profiles.NAME].")
+        raise ConfigError(
+            _("profiles in {path} must be a table: [profiles.NAME].").format(path=path)
+        )
     profiles = {}
     for name, entries in tables.items():
         if not isinstance(entries, dict) or not _PROFILE_NAME.match(name):
-            raise ConfigError(f"{path}: {name[:60]!r} in profiles is not a table [profiles.NAME].")
+            raise ConfigError(
+                _("{path}: {name!r} in profiles is not a table [profiles.NAME].").format(
+                    path=path, name=name[:60]
+                )
+            )
         _refuse_unknown(checked, entries, (*PROFILE_KEYS, "settings"), f"profiles.{name}.")
         profiles[name] = _flat(checked, entries, f"profiles.{name}.", base)
     return ConfigFile(path, _flat(checked, raw, "", base), profiles, lines, sections, personal)
@@ -185,11 +202,19 @@ def read_file(path: Path, base: Path, *, named: bool = False, personal: bool = F
 
 def _section(file: ConfigFile, name: str, table: Any, base: Path) -> dict[str, str]:
     if not isinstance(table, dict):
-        raise ConfigError(f"{file.where(name)}: {name} must be a table, [{name}].")
+        raise ConfigError(
+            _("{where}: {name} must be a table, [{name}].").format(
+                where=file.where(name), name=name
+            )
+        )
     _refuse_unknown(file, table, SECTIONS[name], f"{name}.")
     for key, value in table.items():
         if not isinstance(value, str):
-            raise ConfigError(f"{file.where(f'{name}.{key}')}: {key} must be a text in quotes.")
+            raise ConfigError(
+                _("{where}: {key} must be a text in quotes.").format(
+                    where=file.where(f"{name}.{key}"), key=key
+                )
+            )
     return {
         key: str(base / Path(value).expanduser()) if key in _SECTION_PATHS else value
         for key, value in table.items()
@@ -202,8 +227,17 @@ def _refuse_unknown(
     for key in entries:
         if key not in known:
             close = difflib.get_close_matches(key, known, 1)
-            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(known)}."
-            raise ConfigError(f"{file.where(prefix + key)} has the unknown key {key[:60]!r};", hint)
+            hint = (
+                _("did you mean {suggestion}?").format(suggestion=close[0])
+                if close
+                else _("known are {known}.").format(known=", ".join(known))
+            )
+            raise ConfigError(
+                _("{where} has the unknown key {key!r};").format(
+                    where=file.where(prefix + key), key=key[:60]
+                ),
+                hint,
+            )
 
 
 def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path) -> dict[str, Any]:
@@ -212,10 +246,16 @@ def _flat(file: ConfigFile, entries: Mapping[str, Any], prefix: str, base: Path)
     for key, value in entries.items():
         if key == "settings":
             if not isinstance(value, dict):
-                raise ConfigError(f"{file.where(prefix + key)}: settings must be a table.")
+                raise ConfigError(
+                    _("{where}: settings must be a table.").format(where=file.where(prefix + key))
+                )
             flat.update(_settings(file, value, prefix, "settings."))
         elif not isinstance(value, str) and not (key == "timeout" and _is_number(value)):
-            raise ConfigError(f"{file.where(prefix + key)}: {key} must be a text in quotes.")
+            raise ConfigError(
+                _("{where}: {key} must be a text in quotes.").format(
+                    where=file.where(prefix + key), key=key
+                )
+            )
         elif key in PATH_KEYS:
             flat[key] = str(base / Path(value).expanduser())
         else:
@@ -235,7 +275,9 @@ def _settings(file: ConfigFile, table: Mapping[str, Any], prefix: str, path: str
             flat[path + key] = str(value)
         else:
             raise ConfigError(
-                f"{file.where(prefix + path + key)}: a setting must be a text, number or boolean."
+                _("{where}: a setting must be a text, number or boolean.").format(
+                    where=file.where(prefix + path + key)
+                )
             )
     return flat
 

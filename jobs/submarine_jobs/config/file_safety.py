@@ -14,6 +14,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from submarine_runtime.translation import _
+
 _ACL = "system.posix_acl_access"
 
 
@@ -63,8 +65,10 @@ def check_file(path: Path, status: os.stat_result, *, foreign: bool = False) -> 
     if not foreign and (unsafe := _of_another_user(path, status)) is not None:
         return unsafe
     if (writers := _other_writers(path, status)) is not None:
-        reason = f"can be changed by {writers} (mode {stat.S_IMODE(status.st_mode):04o})"
-        return UnsafeFile(reason, f"Run `chmod go-w {shlex.quote(str(path))}`.")
+        reason = _("can be changed by {writers} (mode {mode:04o})").format(
+            writers=writers, mode=stat.S_IMODE(status.st_mode)
+        )
+        return UnsafeFile(reason, _("Run `chmod go-w {path}`.").format(path=shlex.quote(str(path))))
     # A link and its target may be in different directories: check both.
     for directory in dict.fromkeys((path.parent, Path(os.path.realpath(path)).parent)):
         if (unsafe := _directory(directory, foreign=foreign)) is not None:
@@ -75,10 +79,12 @@ def check_file(path: Path, status: os.stat_result, *, foreign: bool = False) -> 
 def check_private(path: Path, status: os.stat_result) -> UnsafeFile | None:
     """Return why users other than this one can read or change ``path``, or None."""
     if not _is_ours(status):
-        return UnsafeFile("belongs to another user", "Use a file of your own.")
+        return UnsafeFile(_("belongs to another user"), _("Use a file of your own."))
     if status.st_mode & (stat.S_IRWXG | stat.S_IRWXO):
-        reason = f"can be read by other users (mode {stat.S_IMODE(status.st_mode):04o})"
-        return UnsafeFile(reason, f"Run `chmod 600 {shlex.quote(str(path))}`.")
+        reason = _("can be read by other users (mode {mode:04o})").format(
+            mode=stat.S_IMODE(status.st_mode)
+        )
+        return UnsafeFile(reason, _("Run `chmod 600 {path}`.").format(path=shlex.quote(str(path))))
     return None
 
 
@@ -92,14 +98,19 @@ def _directory(directory: Path, *, foreign: bool) -> UnsafeFile | None:
     name = shlex.quote(str(directory))
     if not foreign and not _is_ours(status):
         return UnsafeFile(
-            f"can be replaced by {_user(status.st_uid)}, to whom {directory} belongs",
-            "Copy the project into a directory of your own.",
+            _("can be replaced by {user}, to whom {directory} belongs").format(
+                user=_user(status.st_uid), directory=directory
+            ),
+            _("Copy the project into a directory of your own."),
         )
     if (writers := _other_writers(directory, status)) is not None:
         return UnsafeFile(
-            f"can be replaced by {writers}, because {directory} has mode "
-            f"{stat.S_IMODE(status.st_mode):04o}",
-            f"Run `chmod go-w {name}`, or `chmod +t {name}` where several people work in it.",
+            _("can be replaced by {writers}, because {directory} has mode {mode:04o}").format(
+                writers=writers, directory=directory, mode=stat.S_IMODE(status.st_mode)
+            ),
+            _(
+                "Run `chmod go-w {name}`, or `chmod +t {name}` where several people work in it."
+            ).format(name=name),
         )
     return None
 
@@ -109,9 +120,11 @@ def _of_another_user(path: Path, status: os.stat_result) -> UnsafeFile | None:
         return None
     name = shlex.quote(str(path))
     return UnsafeFile(
-        f"belongs to {_user(status.st_uid)}",
-        f"Read it; then use it as your own file (`SUBMARINE_CONFIG={name}`), or put a "
-        f"{path.name} of your own, which may be empty, into the directory where you work.",
+        _("belongs to {user}").format(user=_user(status.st_uid)),
+        _(
+            "Read it; then use it as your own file (`SUBMARINE_CONFIG={name}`), or put a {file} "
+            "of your own, which may be empty, into the directory where you work."
+        ).format(name=name, file=path.name),
     )
 
 
@@ -122,9 +135,9 @@ def _is_ours(status: os.stat_result) -> bool:
 def _other_writers(path: Path, status: os.stat_result) -> str | None:
     """Return a description of other users with write permission; None if there are none."""
     if status.st_mode & stat.S_IWOTH:
-        return "every user"
+        return _("every user")
     if status.st_mode & stat.S_IWGRP and not (_is_private_group(status) and not _has_acl(path)):
-        return f"the group {_group(status.st_gid)}"
+        return _("the group {group}").format(group=_group(status.st_gid))
     return None
 
 
@@ -147,9 +160,9 @@ def _has_acl(path: Path) -> bool:
 
 def _user(uid: int) -> str:
     try:
-        return f"the user {pwd.getpwuid(uid).pw_name}"
+        return _("the user {name}").format(name=pwd.getpwuid(uid).pw_name)
     except KeyError:
-        return f"the user with the number {uid}"
+        return _("the user with the number {uid}").format(uid=uid)
 
 
 def _group(gid: int) -> str:

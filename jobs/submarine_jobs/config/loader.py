@@ -19,6 +19,7 @@ from submarine_jobs.config.project_trust import trusted_files
 from submarine_jobs.config.values import CONVERTERS, check_setting, hdfs_wait, one_line, python_of
 from submarine_jobs.errors import ConfigError, NoClusterError, SubmarineError, UsageError
 from submarine_jobs.model import Profile
+from submarine_runtime.translation import _
 
 #: Environment variable -> key of a profile: variables of Submarine, then those of Hadoop.
 OWN_VARIABLES = {
@@ -116,7 +117,9 @@ def load_config(
     if "backend" not in values and "hadoop_conf_dir" in values:
         values["backend"] = (
             "yarn",
-            f"follows from hadoop_conf_dir ({values['hadoop_conf_dir'][1]})",
+            _("follows from hadoop_conf_dir ({hadoop_conf_dir})").format(
+                hadoop_conf_dir=values["hadoop_conf_dir"][1]
+            ),
         )
     profile = _profile(name, values)
     return Config(
@@ -132,7 +135,7 @@ def _here() -> Path:
         return Path.cwd()
     except FileNotFoundError as exc:
         raise ConfigError(
-            "The working directory does not exist any more.", "Change to another one."
+            _("The working directory does not exist any more."), _("Change to another one.")
         ) from exc
 
 
@@ -152,8 +155,17 @@ def _choose(
     names = _names(tables)
     if choice not in names:
         close = difflib.get_close_matches(choice, names, 1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}."
-        raise UsageError(f"There is no profile {choice[:60]!r} ({source});", hint)
+        hint = (
+            _("did you mean {suggestion}?").format(suggestion=close[0])
+            if close
+            else _("known are {names}.").format(names=", ".join(names))
+        )
+        raise UsageError(
+            _("There is no profile {choice!r} ({source});").format(
+                choice=choice[:60], source=source
+            ),
+            hint,
+        )
     return choice, source, explicit
 
 
@@ -212,20 +224,22 @@ def _minicluster() -> dict[str, tuple[Any, str]]:
         variables = cluster.env()
     except MiniclusterError as exc:
         raise NoClusterError(
-            "The profile minicluster was asked for, but no minicluster was ever started here.",
-            "Start it with `submarine minicluster start`.",
+            _("The profile minicluster was asked for, but no minicluster was ever started here."),
+            _("Start it with `submarine minicluster start`."),
         ) from exc
     if state != "running":
         raise NoClusterError(
-            f"The profile minicluster was asked for, but the minicluster is {state}.",
-            "Start it with `submarine minicluster start`.",
+            _("The profile minicluster was asked for, but the minicluster is {state}.").format(
+                state=state
+            ),
+            _("Start it with `submarine minicluster start`."),
         )
     values = {
         "backend": "yarn",
         "hadoop_conf_dir": variables["HADOOP_CONF_DIR"],
         "java_home": variables["JAVA_HOME"],
     }
-    return {key: (value, "the running minicluster") for key, value in values.items()}
+    return {key: (value, _("the running minicluster")) for key, value in values.items()}
 
 
 def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
@@ -243,7 +257,11 @@ def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
             raise
         except (SubmarineError, ValueError) as exc:
             shown, why = str(value)[:80], str(exc).rstrip(".")
-            raise ConfigError(f"{key} = {shown!r} from {where} is not valid: {why}.") from exc
+            raise ConfigError(
+                _("{key} = {shown!r} from {where} is not valid: {why}.").format(
+                    key=key, shown=shown, where=where, why=why
+                )
+            ) from exc
     profile = Profile(**built)
     built["python"] = python_of(profile.python_env, profile.python)
     return Profile(**built)

@@ -22,6 +22,7 @@ from submarine_jobs.config.file_safety import make_private
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import default_state_dir
 from submarine_jobs.text import printable
+from submarine_runtime.translation import _
 
 #: Keys that need no confirmation; every other key needs it.
 HARMLESS = frozenset(
@@ -49,12 +50,14 @@ class UntrustedConfigError(ConfigError):
 
     def __init__(self, file: ConfigFile) -> None:
         keys = list(confirmed_keys(file))
-        more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
+        more = _(" and {count} more").format(count=len(keys) - _SHOWN) if len(keys) > _SHOWN else ""
         command = f"submarine config trust {shlex.quote(str(file.path))}"
         super().__init__(
-            f"{file.path} sets {', '.join(keys[:_SHOWN])}{more}, which decides what runs on this "
-            "machine or what it trusts, and you have not confirmed this file as it is now.",
-            f"Run `{command}` once: it shows the values and asks.",
+            _(
+                "{file} sets {keys}{more}, which decides what runs on this machine or what it "
+                "trusts, and you have not confirmed this file as it is now."
+            ).format(file=file.path, keys=", ".join(keys[:_SHOWN]), more=more),
+            _("Run `{command}` once: it shows the values and asks.").format(command=command),
         )
         self.file = file
 
@@ -98,11 +101,11 @@ def summary(file: ConfigFile) -> str:
     keys = confirmed_keys(file)
     where = printable(file.path, 5000)
     if not keys:
-        return f"{where} sets nothing that needs to be confirmed."
+        return _("{where} sets nothing that needs to be confirmed.").format(where=where)
     width = max(map(len, keys))
     quoted = {key: json.dumps(value, ensure_ascii=False) for key, value in keys.items()}
     lines = [f"  {key:<{width}}  {printable(text, len(text))}" for key, text in quoted.items()]
-    return "\n".join([f"{where} sets:", *lines])
+    return "\n".join([_("{where} sets:").format(where=where), *lines])
 
 
 def is_trusted(file: ConfigFile) -> bool:
@@ -136,8 +139,12 @@ def trust(file: ConfigFile) -> None:
         make_private(path.parent)
         if _is_foreign(path.parent.lstat()):
             raise ConfigError(
-                f"{path.parent} can be changed by other users, so nothing is remembered there.",
-                f"Run `rm -r {shlex.quote(str(path.parent))}`, and confirm your files again.",
+                _("{parent} can be changed by other users, so nothing is remembered there.").format(
+                    parent=path.parent
+                ),
+                _("Run `rm -r {parent}`, and confirm your files again.").format(
+                    parent=shlex.quote(str(path.parent))
+                ),
             )
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         with os.fdopen(os.open(made, flags, 0o600), "w", encoding="utf-8") as opened:
@@ -146,7 +153,9 @@ def trust(file: ConfigFile) -> None:
     except OSError as exc:
         with suppress(OSError):
             made.unlink()
-        raise ConfigError(f"{path} cannot be written: {exc.strerror}.") from exc
+        raise ConfigError(
+            _("{path} cannot be written: {error}.").format(path=path, error=exc.strerror)
+        ) from exc
 
 
 def forget(file: Path) -> bool:
@@ -156,7 +165,9 @@ def forget(file: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as exc:
-        raise ConfigError(f"{_entry(file)} cannot be removed: {exc.strerror}.") from exc
+        raise ConfigError(
+            _("{entry} cannot be removed: {error}.").format(entry=_entry(file), error=exc.strerror)
+        ) from exc
     return True
 
 

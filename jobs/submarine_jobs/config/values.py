@@ -10,6 +10,7 @@ from typing import Any
 from submarine_jobs.config.file import KNOWN_SETTINGS
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import parse_duration, parse_python_env
+from submarine_runtime.translation import _
 
 #: Name of a backend -> its class, ``module:class``. The first use of a backend imports its module.
 BACKENDS: Mapping[str, str] = {
@@ -44,27 +45,27 @@ def one_line(value: Any) -> str:
     """Return the value as one line of text, else raise ValueError."""
     text = str(value)
     if "\0" in text or "\n" in text or not text.strip():
-        raise ValueError("must be one line of text")
+        raise ValueError(_("must be one line of text"))
     return text
 
 
 def _directory(value: Any) -> Path:
     path = Path(one_line(value)).expanduser()
     if not path.is_absolute():
-        raise ValueError("must be an absolute path")
+        raise ValueError(_("must be an absolute path"))
     return path
 
 
 def _backend(value: Any) -> str:
     if value not in BACKENDS:
-        raise ValueError(f"must be {' or '.join(BACKENDS)}")
+        raise ValueError(_("must be {backends}").format(backends=" or ".join(BACKENDS)))
     return str(value)
 
 
 def _timeout(value: Any) -> float:
     seconds = parse_duration(str(value))
     if not 0 < seconds <= _MAX_TIMEOUT:
-        raise ValueError("must lie between 1s and 1h")
+        raise ValueError(_("must lie between 1s and 1h"))
     return seconds
 
 
@@ -102,7 +103,9 @@ def hdfs_wait(settings: Mapping[str, str]) -> float | None:
     except ValueError:
         minutes = 0.0
     if not 0.1 <= minutes <= _MAX_HDFS_WAIT:
-        raise ValueError(f"must be a number of minutes from 0.1 to {_MAX_HDFS_WAIT}")
+        raise ValueError(
+            _("must be a number of minutes from 0.1 to {limit}").format(limit=_MAX_HDFS_WAIT)
+        )
     return 60.0 * minutes
 
 
@@ -110,7 +113,13 @@ def check_setting(name: str, value: str, where: str) -> None:
     """Reject an unknown setting or an invalid value; ``where`` is its source."""
     if name not in KNOWN_SETTINGS:
         close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
-        hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(KNOWN_SETTINGS)}."
-        raise ConfigError(f"There is no setting {name[:60]!r} ({where});", hint)
+        hint = (
+            _("did you mean {suggestion}?").format(suggestion=close[0])
+            if close
+            else _("known are {known}.").format(known=", ".join(KNOWN_SETTINGS))
+        )
+        raise ConfigError(
+            _("There is no setting {name!r} ({where});").format(name=name[:60], where=where), hint
+        )
     if name == "submit_grace" and not LEAST_SUBMIT_GRACE <= parse_duration(value) <= _MAX_GRACE:
-        raise ValueError(f"must lie between {LEAST_SUBMIT_GRACE:g}s and 1d")
+        raise ValueError(_("must lie between {least:g}s and 1d").format(least=LEAST_SUBMIT_GRACE))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from submarine_jobs.environments.inventory import EnvironmentFile, InterpreterLayout
+from submarine_runtime.translation import _
 
 #: Lowest level: twice as fast as the default, with 10 % larger output.
 LEVEL = 1
@@ -196,6 +197,10 @@ def relocated(data: bytes, library_directory: str) -> bytes:
     if not data.startswith(ELF) or entry not in data:
         return data
     if len(old) < len(ORIGIN):
-        raise ValueError(f"{library_directory} is too short a path to be made relative")
+        raise ValueError(
+            _("{directory} is too short a path to be made relative").format(
+                directory=library_directory
+            )
+        )
     new = b"\0" + ORIGIN.ljust(len(old), b"\0") + b"\0"
     return data.replace(entry, new)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 
 def in_conda(prefix: str | None = None) -> bool:
@@ -47,8 +48,14 @@ def conda_pack() -> Any:
         import conda_pack as packer  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
         raise UsageError(
-            "--python-env auto packs a conda environment with conda-pack, which is not installed.",
-            "Install it in this environment: conda install conda-pack (or pip install conda-pack).",
+            _(
+                "--python-env auto packs a conda environment with conda-pack, which is not "
+                "installed."
+            ),
+            _(
+                "Install it in this environment: conda install conda-pack (or pip install "
+                "conda-pack)."
+            ),
         ) from None
     return packer
 
@@ -73,5 +80,7 @@ def pack_conda(target: Path, prefix: str | None = None) -> None:
             ignore_editable_packages=True,
         )
     except packer.CondaPackException as exc:
-        first = (str(exc).strip().splitlines() or ["it gave no reason"])[0]
-        raise UsageError(f"conda-pack cannot pack this environment: {first[:300]}") from exc
+        first = (str(exc).strip().splitlines() or [_("it gave no reason")])[0]
+        raise UsageError(
+            _("conda-pack cannot pack this environment: {reason}").format(reason=first[:300])
+        ) from exc

@@ -38,6 +38,7 @@ from submarine_jobs.environments.inventory import (
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PythonEnv
 from submarine_jobs.storage import Storage
+from submarine_runtime.translation import _
 
 #: Called with the step (``reading``, ``packing``, ``uploading``), the bytes so far and the total;
 #: a total of 0 is unknown.
@@ -192,7 +193,9 @@ def _pack_and_upload(
         return _upload(storage, archive, path, progress)
     except OSError as exc:
         raise UsageError(
-            f"This kernel's environment could not be packed: {exc.strerror}: {exc.filename}."
+            _("This kernel's environment could not be packed: {error}: {filename}.").format(
+                error=exc.strerror, filename=exc.filename
+            )
         ) from exc
     finally:
         archive.unlink(missing_ok=True)
@@ -232,14 +235,15 @@ def _source_of(uri: str, storage: Storage) -> Path | None:
         path = storage.path_of(uri)
         if path is not None and storage.stat(path) is None:
             raise UsageError(
-                f"--python-env archive:{uri}: there is no such file.", "Check the address."
+                _("--python-env archive:{uri}: there is no such file.").format(uri=uri),
+                _("Check the address."),
             )
         return None
     source = Path(parts.path).expanduser()
     if not source.is_file():
         raise UsageError(
-            f"--python-env archive:{uri}: there is no such file on this machine.",
-            "Check the path, or write hdfs:// for a file on the cluster.",
+            _("--python-env archive:{uri}: there is no such file on this machine.").format(uri=uri),
+            _("Check the path, or write hdfs:// for a file on the cluster."),
         )
     return source
 

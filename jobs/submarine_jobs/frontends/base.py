@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from submarine_jobs import client, config, outputs
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
@@ -128,8 +129,8 @@ class Frontend:
         """
         if self.namespace is None:
             raise UsageError(
-                "--with sends variables of a notebook, and there is none here.",
-                "Run it as %submarine run in a notebook, or pass --env NAME=VALUE.",
+                _("--with sends variables of a notebook, and there is none here."),
+                _("Run it as %submarine run in a notebook, or pass --env NAME=VALUE."),
             )
         return outputs.send_values(names, self.namespace)
 
@@ -174,7 +175,7 @@ class Frontend:
             for start in range(0, len(line), _LINE):
                 self.say(line[start : start + _LINE])
         return self.confirm(
-            "These keys decide what runs on this machine and what it trusts. Trust the file?"
+            _("These keys decide what runs on this machine and what it trusts. Trust the file?")
         )
 
     def confirm(self, question: str) -> bool:

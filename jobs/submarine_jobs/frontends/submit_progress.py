@@ -10,14 +10,15 @@ from types import TracebackType
 
 from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.text import size
+from submarine_runtime.translation import _, gettext_noop
 
 _WORDS = {
-    "reading": "Reading this environment",
-    "packing": "Packing this environment",
-    "uploading": "Uploading the environment",
+    "reading": gettext_noop("Reading this environment"),
+    "packing": gettext_noop("Packing this environment"),
+    "uploading": gettext_noop("Uploading the environment"),
 }
-ASKING = "Asking the cluster for its queues and nodes"
-WAITING = "Submitted, waiting for the application master"
+ASKING = gettext_noop("Asking the cluster for its queues and nodes")
+WAITING = gettext_noop("Submitted, waiting for the application master")
 #: Seconds between two renewals.
 _PAUSE = 0.2
 
@@ -53,8 +54,12 @@ class SubmitProgress:
         if not began and done < total and now < self._shown + _PAUSE:
             return
         self._step, self._shown = step, now
-        words = _WORDS.get(step, step)
+        words = _(_WORDS.get(step, step))
         whole = f" ({size(total)})" if total else ""
-        part = f": {100 * done // total} % of {size(total)}" if total else " ..."
+        part = (
+            _(": {percent} % of {size}").format(percent=100 * done // total, size=size(total))
+            if total
+            else " ..."
+        )
         if not self._frontend.renew(words + part) and began:
             self._frontend.say(f"{words}{whole} ...")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends.base import Frontend
 from submarine_jobs.text import TerminalFilter, one_line, printable
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
@@ -171,7 +172,7 @@ class TerminalFrontend(Frontend):
                     self.say(f"-- the log is not complete here: `submarine logs {job.id}` --")
         except KeyboardInterrupt:
             if on_interrupt == "cancel":
-                self.say(f"Interrupted: cancelling {job.id} …")
+                self.say(_("Interrupted: cancelling {job} …").format(job=job.id))
                 job.cancel("interrupted")
             raise
         finally:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.display import EventLines, summary
 from submarine_jobs.text import duration, one_line, running_duration
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -65,7 +66,11 @@ class StateDisplay:
         if record.application_id and record.application_id != self._application:
             # A word of its own: schedulers look for it in their log to end what a node left.
             self._application = record.application_id
-            self._tell(f"is {one_line(record.application_id)} on YARN")
+            self._tell(
+                _("is {application_id} on YARN").format(
+                    application_id=one_line(record.application_id)
+                )
+            )
         for line in self._changes.new_lines(record):
             self._tell(line)
         why = view.pending or record.pending

@@ -23,6 +23,7 @@ from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import CHECKSUMMED
+from submarine_runtime.translation import _
 
 DIRECTORY = "localization"
 #: Ends the name of a directory's archive in the job directory.
@@ -46,8 +47,9 @@ def localization_errors(spec: JobSpec) -> list[str]:
     rerun = bool(spec.rerun_of)
     found = [check(item, rerun) for item in localized_entries(spec)]
     found += [
-        f"--archive {item.source}: it does not end in {', '.join(UNPACKED)}, so it cannot be "
-        "unpacked."
+        _("--archive {source}: it does not end in {suffixes}, so it cannot be unpacked.").format(
+            source=item.source, suffixes=", ".join(UNPACKED)
+        )
         for item in spec.archives
         if not item.source.endswith(UNPACKED)
     ]
@@ -58,15 +60,15 @@ def check(item: Localization, rerun: bool = False) -> str | None:
     """Return the error of an entry, or None; a rerun uses copies."""
     scheme = urlsplit(item.source).scheme
     if scheme not in ("", "file", "hdfs", "http", "https"):
-        return (
-            f"--localization {item.source}: only local paths, hdfs://, http:// and https:// "
-            "can be brought to a container."
-        )
+        return _(
+            "--localization {source}: only local paths, hdfs://, http:// and https:// can be "
+            "brought to a container."
+        ).format(source=item.source)
     if not _is_inside(item.target):
-        return (
-            f"--localization {item.source}: the target {item.target!r} is not a name below the "
-            "working directory."
-        )
+        return _(
+            "--localization {source}: the target {target!r} is not a name below the working "
+            "directory."
+        ).format(source=item.source, target=item.target)
     if scheme in ("", "file") and not rerun:
         return _unreadable(item)
     return None
@@ -76,15 +78,19 @@ def _unreadable(item: Localization) -> str | None:
     """Return a sentence on a source of this machine that is missing or not readable."""
     source = _local(item)
     if not source.exists():
-        return f"--localization {item.source}: there is no such file on this machine."
+        return _("--localization {source}: there is no such file on this machine.").format(
+            source=item.source
+        )
     paths = [source]
     if source.is_dir():
         found = islice(os.walk(source), _MAX_CHECKED)
-        paths += [Path(top, name) for top, _, names in found for name in names]
+        paths += [Path(top, name) for top, _folders, names in found for name in names]
     for path in paths:
         # Special files and dangling links in a directory are handled when it is archived.
         if (path.is_file() or path.is_dir()) and not os.access(path, os.R_OK):
-            return f"--localization {item.source}: {path} cannot be read. Make it readable for you."
+            return _(
+                "--localization {source}: {path} cannot be read. Make it readable for you."
+            ).format(source=item.source, path=path)
     return None
 
 
@@ -105,8 +111,10 @@ def check_sources(spec: JobSpec, storage: Storage) -> None:
         path = storage.path_of(item.source) if is_on_hdfs(item) else None
         if path is not None and storage.stat(path) is None:
             raise UsageError(
-                f"The file {storage.url(path)} that the job needs does not exist.",
-                "Check the sources of --localization.",
+                _("The file {url} that the job needs does not exist.").format(
+                    url=storage.url(path)
+                ),
+                _("Check the sources of --localization."),
             )
         if scheme in ("http", "https") and not spec.rerun_of:
             _check_download(item.source)
@@ -152,7 +160,10 @@ def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, 
         if storage.stat(path + suffix) is not None:
             return path + suffix, bool(suffix)
     raise StorageError(
-        f"The copy of {item.source} is missing in {storage.url(job_dir)}.", "Submit the job anew."
+        _("The copy of {source} is missing in {url}.").format(
+            source=item.source, url=storage.url(job_dir)
+        ),
+        _("Submit the job anew."),
     )
 
 
@@ -224,7 +235,10 @@ def _gather(item: Localization, scratch: Path, unpacked: bool) -> tuple[Path, st
             return source, suffix
     except (OSError, ValueError) as exc:
         raise UsageError(
-            f"--localization {item.source}: it cannot be read: {exc}.", "Make it readable for you."
+            _("--localization {source}: it cannot be read: {error}.").format(
+                source=item.source, error=exc
+            ),
+            _("Make it readable for you."),
         ) from exc
 
 
@@ -244,7 +258,8 @@ def _opened(url: str) -> Iterator[Any]:
             yield reply
     except (OSError, http.client.HTTPException) as exc:
         raise UsageError(
-            f"--localization {url}: it cannot be downloaded: {exc}.", "Check the address."
+            _("--localization {url}: it cannot be downloaded: {error}.").format(url=url, error=exc),
+            _("Check the address."),
         ) from exc
 
 
@@ -260,7 +275,10 @@ def _download(url: str, target: Path) -> Path:
             left -= len(piece)
             if left < 0:
                 raise UsageError(
-                    f"{url} is larger than {_MAX_DOWNLOAD >> 30} GB.", "Put it on HDFS."
+                    _("{url} is larger than {limit} GB.").format(
+                        url=url, limit=_MAX_DOWNLOAD >> 30
+                    ),
+                    _("Put it on HDFS."),
                 )
             stream.write(piece)
         check_complete(reply)

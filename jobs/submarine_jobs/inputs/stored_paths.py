@@ -26,6 +26,7 @@ from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.storage import StoreError, open_store
+from submarine_runtime.translation import _
 
 _USER = re.compile(r"//[^/@]*@")
 
@@ -54,10 +55,14 @@ def resolve_store_paths(spec: JobSpec, storage: Storage, root: str) -> StorePath
     """
     if spec.saved_model_path and "saved_model_path" not in spec.passed_on:
         raise UsageError(
-            f"--saved_model_path {without_user(spec.saved_model_path)[:200]}: no command, argument "
-            "or environment variable uses %saved_model_path%, so nothing would be written there.",
-            "Pass %saved_model_path% to the program, or leave the option out: what the program "
-            "writes to SUBMARINE_MODEL_DIR is saved with the job.",
+            _(
+                "--saved_model_path {uri}: no command, argument or environment "
+                "variable uses %saved_model_path%, so nothing would be written there."
+            ).format(uri=without_user(spec.saved_model_path)[:200]),
+            _(
+                "Pass %saved_model_path% to the program, or leave the option out: what the "
+                "program writes to SUBMARINE_MODEL_DIR is saved with the job."
+            ),
         )
     return StorePaths(
         tuple(_inputs(spec, storage)),
@@ -79,10 +84,14 @@ def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
     path = storage.path_of(uri)
     if path is None and "checkpoint_path" not in spec.passed_on:
         raise UsageError(
-            f"--checkpoint_path {without_user(uri)[:200]} does not lie in the file system of the "
-            f"job directory, {storage.prefix}, and no command, argument or environment variable "
-            "uses %checkpoint_path%, so nothing would be written there.",
-            f"Give an absolute path in {storage.prefix}, or pass %checkpoint_path% to the program.",
+            _(
+                "--checkpoint_path {uri} does not lie in the file system of the job "
+                "directory, {prefix}, and no command, argument or environment variable uses "
+                "%checkpoint_path%, so nothing would be written there."
+            ).format(uri=without_user(uri)[:200], prefix=storage.prefix),
+            _(
+                "Give an absolute path in {prefix}, or pass %checkpoint_path% to the program."
+            ).format(prefix=storage.prefix),
         )
     return path
 
@@ -93,20 +102,27 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[NamedInput]:
         path = storage.path_of(item.uri)
         if path is None:
             raise UsageError(
-                f"--input {item.name}={without_user(item.uri)[:200]} does not lie in the file "
-                f"system of the job directory, {storage.prefix}.",
-                "Copy it there, or let the program read it by itself with --input_path.",
+                _(
+                    "--input {item}={uri} does not lie in the file system of the job "
+                    "directory, {prefix}."
+                ).format(item=item.name, uri=without_user(item.uri)[:200], prefix=storage.prefix),
+                _("Copy it there, or let the program read it by itself with --input_path."),
             )
         entry = storage.stat(path)
         if entry is None:
             raise UsageError(
-                f"--input {item.name}: there is no {storage.url(path)}.", "Check the address."
+                _("--input {item}: there is no {url}.").format(
+                    item=item.name, url=storage.url(path)
+                ),
+                _("Check the address."),
             )
         if item.shard and not entry.is_directory and len(tasks_sharing(spec, item)) > 1:
             raise UsageError(
-                f"--input {item.name}: {storage.url(path)} is one file, and :shard divides the "
-                "files of a directory.",
-                "Leave :shard out, or name a directory.",
+                _(
+                    "--input {item}: {url} is one file, and :shard divides the files of a "
+                    "directory."
+                ).format(item=item.name, url=storage.url(path)),
+                _("Leave :shard out, or name a directory."),
             )
         found.append(replace(item, uri=path))
     # The agent fills %input_path% in with the first one.
@@ -147,7 +163,9 @@ def inputs_of_tasks(
         except InputError as error:
             raise UsageError(str(error)) from None
         except StoreError as error:
-            raise StorageError(f"--input {one.name} cannot be listed: {error}.") from None
+            raise StorageError(
+                _("--input {item} cannot be listed: {error}.").format(item=one.name, error=error)
+            ) from None
         sharing = tasks_sharing(spec, one) if one.shard and spec.distributed else []
         parts_of_input: dict[int, list[list[SourceFile]]] = {1: [files], 0: [[]]}
         for member in members:
@@ -174,12 +192,15 @@ def _restore_from(spec: JobSpec, storage: Storage, root: str) -> str | None:
         return None
     if not layout.is_job_id(spec.resume_from):
         raise UsageError(
-            f"{spec.resume_from[:80]!r} is not a job id.", "One looks like digits-20261120-7f3a."
+            _("{job!r} is not a job id.").format(job=spec.resume_from[:80]),
+            _("One looks like digits-20261120-7f3a."),
         )
     path = layout.job_directory(root, spec.resume_from)
     if storage.stat(path) is None:
         raise UsageError(
-            f"There is no job {spec.resume_from} to resume in {storage.url(root)}.",
-            "See `submarine list` for those that there are.",
+            _("There is no job {job} to resume in {url}.").format(
+                job=spec.resume_from, url=storage.url(root)
+            ),
+            _("See `submarine list` for those that there are."),
         )
     return path

@@ -17,6 +17,7 @@ from submarine_jobs.errors import ClusterError, NoAccessError
 from submarine_jobs.logs.position import LogKey, LogPosition, order, start_at
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol.layout import STREAMS
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
@@ -46,15 +47,23 @@ class Gap:
         self._error = self._error or error
         if not self._noted and time.time() - self._last_read > GAP_NOTE_AFTER:
             self._noted = True
-            words = f"no new output since {_clock(self._last_read)}; following continues"
+            words = _("no new output since {last_read}; following continues").format(
+                last_read=_clock(self._last_read)
+            )
             yield _note(f"{words}: {error.message}")
 
     def closed(self) -> Iterator[LogChunk]:
         """Record that the log could be read again."""
         now = time.time()
         if self._error is not None:
-            words = f"from {_clock(self._last_read)} to {_clock(now)} the log could not be read"
-            yield _note(f"{words} ({self._error.message.rstrip('.')}); it continues here")
+            words = _("from {last_read} to {now} the log could not be read").format(
+                last_read=_clock(self._last_read), now=_clock(now)
+            )
+            yield _note(
+                _("{words} ({error}); it continues here").format(
+                    words=words, error=self._error.message.rstrip(".")
+                )
+            )
         self._error, self._noted, self._last_read = None, False, now
 
 
@@ -156,9 +165,11 @@ class LogFollower:
             if order(attempt) > order(last):
                 with suppress(ClusterError):  # it is read later with the shipped logs
                     yield from self._rest(task, last)
-                words = f"{task} was started again; its log goes on with attempt {attempt}"
+                words = _(
+                    "{task} was started again; its log goes on with attempt {attempt}"
+                ).format(task=task, attempt=attempt)
             else:
-                words = f"more of attempt {attempt} of {task}"
+                words = _("more of attempt {attempt} of {task}").format(attempt=attempt, task=task)
             yield LogChunk("stderr", 0, b"", task, attempt, note=words)
         self._attempts[task] = attempt
 
@@ -169,7 +180,7 @@ class LogFollower:
             begin = position.of(key)
             limit = min(LIMIT, end - begin)
             try:
-                chunk, _ = client.log(key.task, key.stream, begin, limit, key.attempt)
+                chunk, _size = client.log(key.task, key.stream, begin, limit, key.attempt)
             except ClusterError:
                 break
             fresh = position.fresh(LogChunk(key.stream, chunk.offset, chunk.data, *key[:2]))
@@ -181,7 +192,9 @@ class LogFollower:
         if position.of(key) < end:
             lost = end - position.of(key)
             position.move(key, end)
-            words = f"{lost} bytes of {key.stream} of {key.task} cannot be had now"
+            words = _("{lost} bytes of {stream} of {task} cannot be had now").format(
+                lost=lost, stream=key.stream, task=key.task
+            )
             yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)
 
     def _all_shipped(self) -> Iterator[LogChunk]:

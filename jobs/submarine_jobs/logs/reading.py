@@ -13,6 +13,7 @@ from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
 from submarine_jobs.model import find_task
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
@@ -23,7 +24,10 @@ def read_log(
 ) -> LogChunk:
     """Return bytes of one stream from ``offset`` (negative: from the end)."""
     if stream not in layout.STREAMS:
-        raise UsageError(f"There is no log stream {stream!r}.", "Choose stdout or stderr.")
+        raise UsageError(
+            _("There is no log stream {stream!r}.").format(stream=stream),
+            _("Choose stdout or stderr."),
+        )
     check_log_names(task, attempt)
     if not job.final:
         with contextlib.suppress(ClusterError):
@@ -114,4 +118,7 @@ def check_log_names(task: str, attempt: str | None) -> None:
     except ValueError as error:
         raise UsageError(f"{error}.") from None
     if attempt is not None and layout.parse_attempt(attempt) is None:
-        raise UsageError(f"{attempt[:40]!r} is not an attempt.", "One looks like e1-a1.")
+        raise UsageError(
+            _("{attempt!r} is not an attempt.").format(attempt=attempt[:40]),
+            _("One looks like e1-a1."),
+        )

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol.spec import JobSpec, Role
+from submarine_runtime.translation import _
 
 #: Characters that a shell interprets, except patterns of file names.
 _SHELL = re.compile(r"[\s`$;&|<>()'\"\\{}\x00-\x1f\x7f]|^[~#]")
@@ -32,7 +33,10 @@ def fill(text: str, values: Mapping[str, str | None]) -> str:
         if mark not in text:
             continue
         if value is None:
-            raise UsageError(f"{mark} is used but --{name} is not given.", f"Add --{name} URI.")
+            raise UsageError(
+                _("{mark} is used but --{name} is not given.").format(mark=mark, name=name),
+                _("Add --{name} URI.").format(name=name),
+            )
         text = text.replace(mark, value)
     return text
 
@@ -73,8 +77,10 @@ def _filled_command(command: str, spec: JobSpec, values: Mapping[str, str | None
         value = fetched if name == "input_path" and fetched else values[name]
         if f"%{name}%" in command and value and (found := _SHELL.search(value)):
             raise UsageError(
-                f"The value of %{name}% has {found[0]!r}, on which the shell of the command acts.",
-                "Give a path without it, or read it from a variable of --env in the program.",
+                _(
+                    "The value of %{name}% has {found!r}, on which the shell of the command acts."
+                ).format(name=name, found=found[0]),
+                _("Give a path without it, or read it from a variable of --env in the program."),
             )
     return fill(command, values)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.text import one_line
+from submarine_runtime.translation import _
 
 ENVIRONMENT_KINDS = ("auto", "host", "path", "archive", "docker")
 #: Archive formats that YARN's localizer can unpack.
@@ -64,9 +65,11 @@ def parse_python_env(text: str) -> PythonEnv:
     checks = {"path": _check_path, "archive": _check_archive, "docker": _check_image}
     if not colon or kind not in checks:
         raise UsageError(
-            f"--python-env {text[:80]} is not known.",
-            "Use auto (pack this kernel's environment), host (this interpreter, on every node "
-            "already), path:DIR, archive:URI or docker:IMAGE.",
+            _("--python-env {text} is not known.").format(text=text[:80]),
+            _(
+                "Use auto (pack this kernel's environment), host (this interpreter, on every "
+                "node already), path:DIR, archive:URI or docker:IMAGE."
+            ),
         )
     checks[kind](value)
     return PythonEnv(kind, value)
@@ -75,16 +78,20 @@ def parse_python_env(text: str) -> PythonEnv:
 def _check_path(value: str) -> None:
     if not value.startswith("/") or "\0" in value:
         raise UsageError(
-            f"--python-env path:{value[:80]} is not an absolute path.",
-            "Name the environment's directory on the nodes, for example path:/opt/env.",
+            _("--python-env path:{path} is not an absolute path.").format(path=value[:80]),
+            _("Name the environment's directory on the nodes, for example path:/opt/env."),
         )
 
 
 def _check_archive(value: str) -> None:
     if not value.endswith(ARCHIVE_SUFFIXES) or not value.isprintable():
         raise UsageError(
-            f"--python-env archive:{value[:80]} is not an archive that YARN can unpack.",
-            f"Give a file that ends in {', '.join(ARCHIVE_SUFFIXES)} and holds bin/python3.",
+            _("--python-env archive:{uri} is not an archive that YARN can unpack.").format(
+                uri=value[:80]
+            ),
+            _("Give a file that ends in {suffixes} and holds bin/python3.").format(
+                suffixes=", ".join(ARCHIVE_SUFFIXES)
+            ),
         )
 
 
@@ -100,8 +107,12 @@ def check_image_name(value: str, option: str = "--docker_image ") -> str:
     """
     if not _IMAGE.fullmatch(value):
         raise UsageError(
-            f"{option}{one_line(value, 80)} is not the name of an image.",
-            f"Write for example {option}registry.example/ml/tensorflow:2.16.",
+            _("{option}{image} is not the name of an image.").format(
+                option=option, image=one_line(value, 80)
+            ),
+            _("Write for example {option}registry.example/ml/tensorflow:2.16.").format(
+                option=option
+            ),
         )
     return value
 

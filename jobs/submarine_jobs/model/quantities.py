@@ -10,6 +10,7 @@ from decimal import ROUND_CEILING, Decimal
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol.spec import Resources
+from submarine_runtime.translation import _
 
 MAX_MEMORY = (1 << 31) - 1
 MAX_COUNT = 1 << 20
@@ -49,10 +50,16 @@ def parse_memory(text: str) -> int:
     match = _MEMORY.match(text.strip())
     # Reject a bare "b", which means bytes: 8B is more likely an error than 8 MiB.
     if not match or (not match[2] and not text.strip()[-1:].isdigit()):
-        raise UsageError(f"{text[:40]!r} is not a size of memory.", "Write 8G, 512M or 8192 (MiB).")
+        raise UsageError(
+            _("{text!r} is not a size of memory.").format(text=text[:40]),
+            _("Write 8G, 512M or 8192 (MiB)."),
+        )
     mib = int((Decimal(match[1]) * _MIB[match[2].lower()]).to_integral_value(ROUND_CEILING))
     if not 1 <= mib <= MAX_MEMORY:
-        raise UsageError(f"A memory of {text[:40]} is impossible.", "Write for example 8G or 512M.")
+        raise UsageError(
+            _("A memory of {text} is impossible.").format(text=text[:40]),
+            _("Write for example 8G or 512M."),
+        )
     return mib
 
 
@@ -74,11 +81,15 @@ def parse_duration(text: str) -> float:
         plain += "s"
     parts = _DURATION.findall(plain)
     if not parts or "".join(number + unit for number, unit in parts) != plain:
-        raise UsageError(f"{text[:40]!r} is not a duration.", "Write 90s, 15m, 2h, 1h30m or 1d.")
+        raise UsageError(
+            _("{text!r} is not a duration.").format(text=text[:40]),
+            _("Write 90s, 15m, 2h, 1h30m or 1d."),
+        )
     seconds = sum(float(number) * _SECONDS[unit] for number, unit in parts)
     if not 0 < seconds <= MAX_SECONDS:
         raise UsageError(
-            f"A time of {text[:40]} is impossible.", "It must be longer than 0 and at most a year."
+            _("A time of {text} is impossible.").format(text=text[:40]),
+            _("It must be longer than 0 and at most a year."),
         )
     return seconds
 
@@ -113,7 +124,11 @@ def parse_count(text: str, what: str, least: int = 0) -> int:
     """Parse a whole number from ``least``; ``what`` names it in the error message."""
     plain = text.strip()
     if not _COUNT.match(plain) or not plain.isascii() or not least <= int(plain) <= MAX_COUNT:
-        raise UsageError(f"{what} must be a whole number from {least}, not {text[:40]!r}.")
+        raise UsageError(
+            _("{what} must be a whole number from {least}, not {text!r}.").format(
+                what=what, least=least, text=text[:40]
+            )
+        )
     return int(plain)
 
 
@@ -131,10 +146,15 @@ def parse_resources(text: str) -> dict[str, int]:
         key = _RESOURCE_NAMES.get(name.strip().lower())
         if not equals or key is None:
             raise UsageError(
-                f"{part.strip()[:40]!r} is not a resource.", "Write memory=8G,vcores=2,gpu=2."
+                _("{part!r} is not a resource.").format(part=part.strip()[:40]),
+                _("Write memory=8G,vcores=2,gpu=2."),
             )
         if key in found:
-            raise UsageError(f"The resource {name.strip()} is given twice in {text[:80]!r}.")
+            raise UsageError(
+                _("The resource {name} is given twice in {text!r}.").format(
+                    name=name.strip(), text=text[:80]
+                )
+            )
         if key == "memory":
             found[key] = parse_memory(amount)
         else:

@@ -12,6 +12,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.spec import JobSpec
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: The only task of a job of one task.
 ONLY_TASK = "worker:0"
@@ -93,10 +94,10 @@ def select_tasks(names: Sequence[str], words: Iterable[str], job_id: str) -> lis
         found = [name for name in names if name == word or name.partition(":")[0] == word]
         if not found:
             near = difflib.get_close_matches(word, names, 1)
-            hint = f"Did you mean {near[0]}? " if near else ""
+            hint = _("Did you mean {near}? ").format(near=near[0]) if near else ""
             raise UsageError(
-                f"Job {job_id} has no task {word[:60]!r}.",
-                f"{hint}It has {format_task_ranges(names)}.",
+                _("Job {job} has no task {word!r}.").format(job=job_id, word=word[:60]),
+                _("{hint}It has {tasks}.").format(hint=hint, tasks=format_task_ranges(names)),
             )
         chosen += [name for name in found if name not in chosen]
     return chosen
@@ -112,8 +113,12 @@ def format_task_ranges(names: Sequence[str]) -> str:
     for role, found in roles.items():
         indices = sorted(found)
         if len(indices) > 2 and indices[-1] - indices[0] == len(indices) - 1:
-            words.append(f"{role}:{indices[0]} to {role}:{indices[-1]}")
+            words.append(
+                _("{role}:{first} to {role}:{last}").format(
+                    role=role, first=indices[0], last=indices[-1]
+                )
+            )
         else:
             words += [f"{role}:{index}" for index in indices[:20]]
             words += ["..."] if len(indices) > 20 else []
-    return ", ".join(words) or "no task yet"
+    return ", ".join(words) or _("no task yet")

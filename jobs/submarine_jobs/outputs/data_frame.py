@@ -9,6 +9,7 @@ from typing import Any
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.outputs.metrics import Row, read_metrics
+from submarine_runtime.translation import _
 
 #: Columns of each frame, in this order, before one column per scalar.
 COLUMNS = (
@@ -44,9 +45,11 @@ def frame_of(rows: Sequence[Row]) -> Any:
         pandas = importlib.import_module("pandas")
     except ImportError as exc:
         raise SubmarineError(
-            "A DataFrame needs pandas, which is not installed here.",
-            "Install it (pip install pandas), or use the list of rows: "
-            "submarine_jobs.outputs.metrics.read_metrics(job.directory).",
+            _("A DataFrame needs pandas, which is not installed here."),
+            _(
+                "Install it (pip install pandas), or use the list of rows: "
+                "submarine_jobs.outputs.metrics.read_metrics(job.directory)."
+            ),
         ) from exc
     scalars = list(dict.fromkeys(name for row in rows for name in row.scalars))
     columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in COLUMNS}

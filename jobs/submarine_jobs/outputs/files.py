@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
@@ -25,10 +26,14 @@ def list_outputs(directory: JobDirectory) -> list[tuple[str, int]]:
 
 def download_files(directory: JobDirectory, folder: Path, part: str) -> Path:
     """Copy the files below ``part`` to ``folder``; refuse names that leave it."""
-    for path, _ in directory.storage.walk(directory.file(part)):
+    for path, _size in directory.storage.walk(directory.file(part)):
         place = folder / path
         if not place.resolve().is_relative_to(folder.resolve()):
-            raise UsageError(f"The job has a file named {path!r}, which is outside {folder}.")
+            raise UsageError(
+                _("The job has a file named {path!r}, which is outside {folder}.").format(
+                    path=path, folder=folder
+                )
+            )
         place.parent.mkdir(parents=True, exist_ok=True)
         directory.storage.download(directory.file(f"{part}/{path}"), place)
     return folder

@@ -12,6 +12,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.outputs.files import download_files
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import NAME, VERSION_FILE
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
@@ -102,18 +103,26 @@ def download_version(directory: JobDirectory, name: str, target: str | Path) -> 
     saved = versions(directory)
     if name not in [version.name for version in saved]:
         names = ", ".join(version.name for version in saved[-10:]) or "none"
-        raise UsageError(f"There is no version {name[:80]!r}; there are: {names}.")
+        raise UsageError(
+            _("There is no version {name!r}; there are: {names}.").format(
+                name=name[:80], names=names
+            )
+        )
     folder = Path(target)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} exists already.", "Name a new or empty directory.")
+        raise UsageError(
+            _("{folder} exists already.").format(folder=folder), _("Name a new or empty directory.")
+        )
     download_files(directory, folder, f"{layout.MODELS}/{name}/{layout.MODEL}")
     raw = directory.read_json(f"{layout.MODELS}/{name}/{VERSION_FILE}") or {}
     listed = {str(file["path"]): str(file["sha256"]) for file in raw.get("files") or ()}
     wrong = [path for path, digest in listed.items() if _digest(folder / path) != digest]
     if wrong:
         raise UsageError(
-            f"{len(wrong)} files of version {name} are not what was saved, such as {wrong[0]!r}.",
-            "Download it again. If the error persists, the job directory is damaged.",
+            _("{count} files of version {name} are not what was saved, such as {wrong!r}.").format(
+                count=len(wrong), name=name, wrong=wrong[0]
+            ),
+            _("Download it again. If the error persists, the job directory is damaged."),
         )
     return folder
 

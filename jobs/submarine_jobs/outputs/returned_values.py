@@ -12,6 +12,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.outputs.values import unpack_values
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ class Result(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name in self.refused:
-            raise SubmarineError(f"The program could not return {name}: {self.refused[name]}")
+            raise SubmarineError(
+                _("The program could not return {name}: {refused}").format(
+                    name=name, refused=self.refused[name]
+                )
+            )
         return self._values[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -79,12 +84,14 @@ def read_result(job: JobHandle) -> Result:
         state = job.record().state
         if not state.ended:
             raise SubmarineError(
-                f"Job {job.id} is {state.value}; its values come with its end.",
-                "Wait for it: job.wait().",
+                _("Job {job} is {state}; its values come with its end.").format(
+                    job=job.id, state=state.value
+                ),
+                _("Wait for it: job.wait()."),
             ) from None
         raise SubmarineError(
-            f"Job {job.id} ({state.value}) has left no values.",
-            "Name them with --return when you run it; a job that fails leaves none.",
+            _("Job {job} ({state}) has left no values.").format(job=job.id, state=state.value),
+            _("Name them with --return when you run it; a job that fails leaves none."),
         ) from None
     return Result(*unpack_values(packed), functools.partial(_read_ranks, job))
 
@@ -92,14 +99,14 @@ def read_result(job: JobHandle) -> Result:
 def _read_ranks(job: JobHandle) -> list[Result]:
     storage, place = job.directory.storage, job.directory.file(layout.RANKS)
     try:
-        names = [name for name, _ in storage.walk(place)]
+        names = [name for name, _size in storage.walk(place)]
     except FileNotFoundError:
         names = []
     ranks = sorted(int(m[1]) for name in names if (m := _RANK.match(name)))
     if not ranks:
         raise SubmarineError(
-            f"Job {job.id} returned the values of rank 0 only.",
-            "Run it with --return-all-ranks to have those of every rank.",
+            _("Job {job} returned the values of rank 0 only.").format(job=job.id),
+            _("Run it with --return-all-ranks to have those of every rank."),
         )
     found, left = [], DEFAULT_LIMIT
     for rank in ranks:
@@ -108,9 +115,13 @@ def _read_ranks(job: JobHandle) -> list[Result]:
         left -= len(packed)
         if left < 0:
             raise SubmarineError(
-                f"The values of the {len(ranks)} ranks of job {job.id} are larger than "
-                f"{DEFAULT_LIMIT >> 20} MiB together.",
-                f"Read files of {job.directory.url}/{layout.RANKS} one by one, or return less.",
+                _(
+                    "The values of the {count} ranks of job {job} are larger than "
+                    "{limit} MiB together."
+                ).format(count=len(ranks), job=job.id, limit=DEFAULT_LIMIT >> 20),
+                _("Read files of {url}/{ranks} one by one, or return less.").format(
+                    url=job.directory.url, ranks=layout.RANKS
+                ),
             )
         found.append(Result(*unpack_values(packed)))
     return found
@@ -140,13 +151,17 @@ def _short(value: Any) -> str:
         return f"{type(value).__name__} {'x'.join(map(str, value.shape))}"
     shape = getattr(value, "shape", None)
     if shape:
-        return f"array {'x'.join(map(str, shape))} {getattr(value, 'dtype', '')}"
+        return _("array {shape} {type}").format(
+            shape="x".join(map(str, shape)), type=getattr(value, "dtype", "")
+        )
     if shape == ():
         value = value.item()
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, (list, tuple)) and len(value) > _FEW and _numbers(value):
-        return f"{len(value)} numbers, {value[0]:.4g} … {value[-1]:.4g}"
+        return _("{count} numbers, {first:.4g} … {last:.4g}").format(
+            count=len(value), first=value[0], last=value[-1]
+        )
     return one_line(reprlib.repr(value), 120)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 from submarine_runtime.values import (
     DEFAULT_LIMIT,
     Unpacked,
@@ -35,11 +36,18 @@ def parse_names(text: str, option: str) -> tuple[str, ...]:
     for name in names:
         if not name.isidentifier() or keyword.iskeyword(name) or name.startswith("__"):
             raise UsageError(
-                f'{option} got "{name[:60]}", which is not the name of a variable.',
-                f"Write names with commas between, such as {option} x_train,y_train.",
+                _('{option} got "{name}", which is not the name of a variable.').format(
+                    option=option, name=name[:60]
+                ),
+                _("Write names with commas between, such as {option} x_train,y_train.").format(
+                    option=option
+                ),
             )
     if not names:
-        raise UsageError(f"{option} got no name.", f"For example: {option} x_train,y_train.")
+        raise UsageError(
+            _("{option} got no name.").format(option=option),
+            _("For example: {option} x_train,y_train.").format(option=option),
+        )
     return names
 
 
@@ -69,14 +77,21 @@ def send_values(
         if name not in namespace:
             own = [known for known in namespace if known not in _SHELLS and known[:1] != "_"]
             close = difflib.get_close_matches(name, own, 1)
-            hint = f"Did you mean {close[0]}?" if close else "Run the cell that defines it first."
-            raise UsageError(f"--with names {name}, which this notebook does not define.", hint)
+            hint = (
+                _("Did you mean {suggestion}?").format(suggestion=close[0])
+                if close
+                else _("Run the cell that defines it first.")
+            )
+            raise UsageError(
+                _("--with names {name}, which this notebook does not define.").format(name=name),
+                hint,
+            )
         chosen[name] = namespace[name]
     buffer = io.BytesIO()
     try:
         pack_values(chosen, buffer, limit=limit)
     except ValuesError as error:
-        raise UsageError(f"--with cannot send this: {error}") from None
+        raise UsageError(_("--with cannot send this: {error}").format(error=error)) from None
     return buffer.getvalue()
 
 
@@ -91,4 +106,6 @@ def unpack_values(source: bytes | Path, *, limit: int = DEFAULT_LIMIT) -> Unpack
     try:
         return _unpack(io.BytesIO(source) if isinstance(source, bytes) else source, limit=limit)
     except ValuesError as error:
-        raise SubmarineError(f"The job's result cannot be read: {error}") from None
+        raise SubmarineError(
+            _("The job's result cannot be read: {error}").format(error=error)
+        ) from None

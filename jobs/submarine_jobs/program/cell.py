@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from submarine_jobs.program.document_order import Content, normal_body
 from submarine_jobs.program.file_names import PROGRAM, check_file_name
 from submarine_jobs.program.ipython_syntax import IPythonSyntaxError, RemovedLine, clean_source
+from submarine_runtime.translation import _
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,11 @@ def notices_of(cell: Cell) -> tuple[Notice, ...]:
     except IPythonSyntaxError as error:
         line = error.line + cell.first_line - 1
         raise IPythonSyntaxError(
-            line, f"Cell {cell.label}, line {line}: {error.message}", error.fix
+            line,
+            _("Cell {label}, line {line}: {error}").format(
+                label=cell.label, line=line, error=error.message
+            ),
+            error.fix,
         ) from None
     return tuple(_notice(cell, item) for item in removed)
 
@@ -98,9 +103,13 @@ def _notice(cell: Cell, item: RemovedLine) -> Notice:
     shown = item.text.split("\n")[0]
     shown = shown if len(shown) <= 60 else shown[:59] + "…"
     message = (
-        f"Cell {cell.label}, line {line}: {item.what} was left out of the program: {shown}"
+        _("Cell {label}, line {line}: {what} was left out of the program: {shown}").format(
+            label=cell.label, line=line, what=item.what, shown=shown
+        )
         if "stays" not in item.what
-        else f"Cell {cell.label}, line {line}: {item.what} was left out: {shown}"
+        else _("Cell {label}, line {line}: {what} was left out: {shown}").format(
+            label=cell.label, line=line, what=item.what, shown=shown
+        )
     )
     return Notice(message, cell.label, line)
 
@@ -109,7 +118,7 @@ def join_labels(labels: Sequence[str], maximum: int = 6) -> str:
     """Join labels for a sentence: ``[1], [2] and [5]``, at most ``maximum`` of them."""
     shown = list(labels)
     if len(shown) > maximum:
-        shown = [*shown[: maximum - 1], f"{len(shown) - maximum + 1} more"]
+        shown = [*shown[: maximum - 1], _("{count} more").format(count=len(shown) - maximum + 1)]
     if len(shown) < 2:
         return "".join(shown)
-    return f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return _("{first} and {last}").format(first=", ".join(shown[:-1]), last=shown[-1])

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.file_names import PROGRAM, check_file_name
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -151,14 +152,16 @@ def parse_options(line: str) -> CollectOptions:
     try:
         words = shlex.split(line, comments=True)
     except ValueError:
-        raise UsageError(f"The quotes in %%submarine {line[:80]} do not close.") from None
+        raise UsageError(
+            _("The quotes in %%submarine {line} do not close.").format(line=line[:80])
+        ) from None
     if words and not words[0].startswith("-"):
         if words[0] == "run" or words[0] in cell_verbs():
             return CollectOptions(verb=words[0])
         verbs = " or ".join(f"{verb} NAME [options]" for verb in ("run", *sorted(cell_verbs())))
         raise UsageError(
-            f'%%submarine does not know "{words[0][:40]}".',
-            f"Above a cell it takes [--file NAME.py] [--only], {verbs}.",
+            _('%%submarine does not know "{word}".').format(word=words[0][:40]),
+            _("Above a cell it takes [--file NAME.py] [--only], {verbs}.").format(verbs=verbs),
         )
     filename, only = PROGRAM, False
     words.reverse()
@@ -171,9 +174,10 @@ def parse_options(line: str) -> CollectOptions:
         elif word.startswith("--file="):
             filename = check_file_name(word[len("--file=") :])
         elif word == "--file":
-            raise UsageError("--file needs a file name.", "For example: --file model.py.")
+            raise UsageError(_("--file needs a file name."), _("For example: --file model.py."))
         else:
             raise UsageError(
-                f'%%submarine has no option "{word[:40]}".', "It takes [--file NAME.py] [--only]."
+                _('%%submarine has no option "{word}".').format(word=word[:40]),
+                _("It takes [--file NAME.py] [--only]."),
             )
     return CollectOptions(filename, only)

@@ -6,6 +6,7 @@ import keyword
 import sys
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 PROGRAM = "main.py"
 _RESERVED = frozenset({"submarine_runtime"})
@@ -24,24 +25,34 @@ def check_file_name(name: str) -> str:
     shown = f'"{name[:80]}"'
     if not name or len(name) > _MAX_LENGTH:
         raise UsageError(
-            f"--file {shown} is not a file name of 1 to {_MAX_LENGTH} characters.",
-            "Use a name such as model.py.",
+            _("--file {shown} is not a file name of 1 to {max_length} characters.").format(
+                shown=shown, max_length=_MAX_LENGTH
+            ),
+            _("Use a name such as model.py."),
         )
     if "\\" in name:
-        raise UsageError(f"--file {shown} has a backslash.", "Separate directories with /.")
+        raise UsageError(
+            _("--file {shown} has a backslash.").format(shown=shown),
+            _("Separate directories with /."),
+        )
     if name.startswith(("/", "~")) or (len(name) > 1 and name[1] == ":"):
         raise UsageError(
-            f"--file {shown} is an absolute path.",
-            "Files of a program are named from its own root, such as model.py or pkg/model.py.",
+            _("--file {shown} is an absolute path.").format(shown=shown),
+            _("Files of a program are named from its own root, such as model.py or pkg/model.py."),
         )
     parts = name.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise UsageError(
-            f"--file {shown} leads out of the program's directory or has an empty part.",
-            "Use a plain name such as model.py or pkg/model.py.",
+            _("--file {shown} leads out of the program's directory or has an empty part.").format(
+                shown=shown
+            ),
+            _("Use a plain name such as model.py or pkg/model.py."),
         )
     if not name.endswith(".py"):
-        raise UsageError(f"--file {shown} is not a Python file.", "Its name must end in .py.")
+        raise UsageError(
+            _("--file {shown} is not a Python file.").format(shown=shown),
+            _("Its name must end in .py."),
+        )
     _check_importable(name, [*parts[:-1], parts[-1][: -len(".py")]])
     return name
 
@@ -50,15 +61,20 @@ def _check_importable(name: str, modules: list[str]) -> None:
     for module in modules:
         if not module.isidentifier() or not module.isascii() or keyword.iskeyword(module):
             raise UsageError(
-                f'--file "{name}" cannot be imported, because "{module}" is not a valid module '
-                "name.",
-                "Use ASCII letters, digits and _, not beginning with a digit.",
+                _(
+                    '--file "{name}" cannot be imported, because "{module}" is not a valid '
+                    "module name."
+                ).format(name=name, module=module),
+                _("Use ASCII letters, digits and _, not beginning with a digit."),
             )
     top = modules[0]
     if top in sys.stdlib_module_names or top in _RESERVED:
-        owner = "Submarine" if top in _RESERVED else "Python's standard library"
+        owner = _("Submarine") if top in _RESERVED else _("Python's standard library")
         raise UsageError(
-            f'--file "{name}" would hide the module "{top}" of {owner}.', "Choose another name."
+            _('--file "{name}" would hide the module "{top}" of {owner}.').format(
+                name=name, top=top, owner=owner
+            ),
+            _("Choose another name."),
         )
 
 

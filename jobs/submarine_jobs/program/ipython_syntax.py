@@ -16,6 +16,7 @@ from functools import lru_cache
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.logical_lines import LogicalLine, logical_lines
+from submarine_runtime.translation import _
 
 # A cell without a match contains no IPython syntax.
 _SUSPECT = re.compile(
@@ -81,8 +82,8 @@ def clean_source(source: str, *, lenient: bool = False) -> CleanedSource:
     if tree is not None and not lenient and (line := _top_level_await(tree)) is not None:
         raise IPythonSyntaxError(
             line,
-            "await outside a function works in a notebook only.",
-            "Put it into an async function and call asyncio.run(...).",
+            _("await outside a function works in a notebook only."),
+            _("Put it into an async function and call asyncio.run(...)."),
         )
     return CleanedSource(source, tuple(removed))
 
@@ -126,21 +127,23 @@ def _replacement(
 ) -> tuple[str, str]:
     """Return the replacement of a line, and the kind of the removed syntax ("" for none)."""
     if line.assigns is not None and not lenient:
-        kind = "a shell command" if text[line.assigns - line.start] == "!" else "a magic"
+        kind = _("a shell command") if text[line.assigns - line.start] == "!" else _("a magic")
         raise IPythonSyntaxError(
             number,
-            f"{_short(text)} assigns the output of {kind}, which is not Python.",
-            "Use subprocess.run(...), or compute it in the notebook and send it with --with.",
+            _("{short} assigns the output of {kind}, which is not Python.").format(
+                short=_short(text), kind=kind
+            ),
+            _("Use subprocess.run(...), or compute it in the notebook and send it with --with."),
         )
     if line.escape:
         return _command(text, code_seen, number, lenient)
     if line.help and _QUESTION.search(text.rstrip()):
-        return _commented(text), "a question about an object"
+        return _commented(text), _("a question about an object")
     if line.assigns is not None:
         # Keep the binding, so that a search for the name finds it.
         split = line.assigns - line.start
         lines = text[:split] + "None" + "\n" * text.count("\n", split)
-        return lines, "a command"
+        return lines, _("a command")
     return text, ""
 
 
@@ -149,39 +152,44 @@ def _command(text: str, code_seen: bool, number: int, lenient: bool) -> tuple[st
     magic = re.match(r"(%{1,2})\s*([\w.]*)", body)
     if magic is None:
         if body[0] == "!":
-            return _commented(text), "a shell command"
+            return _commented(text), _("a shell command")
         if body[0] == "?":
-            return _commented(text), "a question about an object"
+            return _commented(text), _("a question about an object")
         if lenient:
-            return _commented(text), "automatic calling"
+            return _commented(text), _("automatic calling")
         raise IPythonSyntaxError(
             number,
-            f"{_short(body)} uses IPython's automatic calling, which is not Python.",
-            "Write the call with its brackets.",
+            _("{short} uses IPython's automatic calling, which is not Python.").format(
+                short=_short(body)
+            ),
+            _("Write the call with its brackets."),
         )
     mark, name = magic.groups()
     if mark == "%" and name == "time" and (statement := body[magic.end() :].strip()):
         indent = text[: len(text) - len(text.lstrip())]
-        return indent + statement, "the magic %time (its statement stays)"
+        return indent + statement, _("the magic %time (its statement stays)")
     if not lenient:
         _refuse_magic(mark, name, body, code_seen, number)
-    return _commented(text), f"the magic {mark}{name}"
+    return _commented(text), _("the magic {mark}{name}").format(mark=mark, name=name)
 
 
 def _refuse_magic(mark: str, name: str, body: str, code_seen: bool, number: int) -> None:
     if mark == "%%" and (code_seen or name not in _TRANSPARENT_CELL_MAGICS):
         raise IPythonSyntaxError(
             number,
-            f"{_short(body)} is a cell magic, which a program cannot hold.",
-            "Only %%time and %%capture on the first line are left out by themselves; "
-            "move it to a cell that is not collected.",
+            _("{short} is a cell magic, which a program cannot hold.").format(short=_short(body)),
+            _(
+                "Only %%time and %%capture on the first line are left out by themselves; move "
+                "it to a cell that is not collected."
+            ),
         )
     if mark == "%" and _RUNNING_MAGIC.match(name):
         raise IPythonSyntaxError(
             number,
-            f"{_short(body)} runs code through IPython, and leaving it out would change the "
-            "program.",
-            "Write it as Python, or move it to a cell that is not collected.",
+            _(
+                "{short} runs code through IPython, and leaving it out would change the program."
+            ).format(short=_short(body)),
+            _("Write it as Python, or move it to a cell that is not collected."),
         )
 
 

@@ -17,6 +17,7 @@ from submarine_jobs.program.cell import Cell, Notice
 from submarine_jobs.program.file_names import PROGRAM, package_files
 from submarine_jobs.program.merging import merge_cells
 from submarine_runtime.protocol.sourcemap import MAP_PATH, NOTEBOOK_PATH, CellSegment, SourceMap
+from submarine_runtime.translation import _
 
 MAX_BYTES = 64 * 1024 * 1024
 _TIMESTAMP = (1980, 1, 1, 0, 0, 0)
@@ -132,20 +133,26 @@ def check_size(files: Mapping[str, bytes]) -> None:
     """Refuse a program above ``MAX_BYTES``: a bundle carries code, not data."""
     if sum(map(len, files.values())) > MAX_BYTES:
         raise UsageError(
-            f"The program's files are larger than {MAX_BYTES >> 20} MiB together.",
-            "Send data with --with, --localization or --input_path.",
+            _("The program's files are larger than {max_bytes} MiB together.").format(
+                max_bytes=MAX_BYTES >> 20
+            ),
+            _("Send data with --with, --localization or --input_path."),
         )
 
 
 def _no_program(program: str, names: list[str]) -> UsageError:
     if not names:
         return UsageError(
-            "No cell is collected, so there is no program to run.",
-            "Put %%submarine on the first line of a cell and run that cell.",
+            _("No cell is collected, so there is no program to run."),
+            _("Put %%submarine on the first line of a cell and run that cell."),
         )
     return UsageError(
-        f"No collected cell is part of {program}; there are cells of {', '.join(names)} only.",
-        f"Put %%submarine without --file above the cell that is to run, or --file {program}.",
+        _("No collected cell is part of {program}; there are cells of {names} only.").format(
+            program=program, names=", ".join(names)
+        ),
+        _(
+            "Put %%submarine without --file above the cell that is to run, or --file {program}."
+        ).format(program=program),
     )
 
 
@@ -155,9 +162,11 @@ def _check_names(names: set[str]) -> None:
         stem = name[: -len(".py")]
         if f"{stem}/__init__.py" in names:
             raise UsageError(
-                f"The program has both {name} and the package {stem}/, and Python would import "
-                "only one of them.",
-                "Rename one with --file.",
+                _(
+                    "The program has both {name} and the package {stem}/, and Python would "
+                    "import only one of them."
+                ).format(name=name, stem=stem),
+                _("Rename one with --file."),
             )
 
 
@@ -166,7 +175,8 @@ def _encoded(text: str, name: str) -> bytes:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UsageError(
-            f"{name} has a character that is not valid Unicode (a lone surrogate, "
-            f"U+{ord(error.object[error.start]):04X}).",
-            "Write it as an escape, such as \\ud800.",
+            _(
+                "{name} has a character that is not valid Unicode (a lone surrogate, U+{code:04X})."
+            ).format(name=name, code=ord(error.object[error.start])),
+            _("Write it as an escape, such as \\ud800."),
         ) from None

@@ -16,6 +16,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice, notices_of
 from submarine_jobs.program.ipython_syntax import clean_source
 from submarine_runtime.protocol.sourcemap import CellSegment
+from submarine_runtime.translation import _
 
 # A declaration of an encoding (PEP 263) in a cell would apply to the whole file.
 _COOKIE = re.compile(r"^[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)")
@@ -59,8 +60,11 @@ def merge_cells(cells: Sequence[Cell]) -> MergedFile:
             if found:
                 at = line + cell.first_line - 1
                 what = ", ".join(found)
-                message = f"Cell {cell.label}, line {at}: from __future__ import {what} was moved "
-                notices.append(Notice(message + f"to the top of {cell.filename}.", cell.label, at))
+                message = _(
+                    "Cell {label}, line {line}: from __future__ import {what} was moved to the top "
+                    "of {filename}."
+                ).format(label=cell.label, line=at, what=what, filename=cell.filename)
+                notices.append(Notice(message, cell.label, at))
         texts.append(text)
     pieces = _pieces(cells, texts, features)
     lines = [line for piece in pieces for line in piece.lines]
@@ -129,9 +133,11 @@ def _without_future(cell: Cell, text: str) -> tuple[str, list[str], int]:
         if first != last and (before.strip() or behind.strip(" \t\\").startswith(";")):
             line = node.lineno + cell.first_line - 1
             raise UsageError(
-                f"Cell {cell.label}, line {line}: the import from __future__ shares its lines with "
-                "another statement.",
-                "Give it a line of its own.",
+                _(
+                    "Cell {label}, line {line}: the import from __future__ shares its lines "
+                    "with another statement."
+                ).format(label=cell.label, line=line),
+                _("Give it a line of its own."),
             )
         lines[first : last + 1] = [before + "pass" + behind] + [""] * (last - first)
     return "\n".join(lines), names, found[0].lineno if found else 0

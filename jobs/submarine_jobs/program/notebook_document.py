@@ -14,6 +14,7 @@ from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell_magic import tags_of_metadata
+from submarine_runtime.translation import _
 
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -64,13 +65,18 @@ def read_notebook(path: str | os.PathLike[str]) -> NotebookDocument:
             status = os.fstat(stream.fileno())
             if status.st_size > MAX_BYTES:
                 raise NotebookError(
-                    f"{shown} is larger than {MAX_BYTES >> 20} MiB.",
-                    "Clear its outputs and save it.",
+                    _("{shown} is larger than {max_bytes} MiB.").format(
+                        shown=shown, max_bytes=MAX_BYTES >> 20
+                    ),
+                    _("Clear its outputs and save it."),
                 )
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise NotebookError(
-            f"{shown} cannot be read: {error.strerror or error}.", "Save the notebook first."
+            _("{shown} cannot be read: {error}.").format(
+                shown=shown, error=error.strerror or error
+            ),
+            _("Save the notebook first."),
         ) from None
     return parse_notebook(data, shown, status.st_mtime)
 
@@ -81,7 +87,8 @@ def parse_notebook(data: bytes, path: str = "notebook", modified: float = 0.0) -
         raw = json.loads(data)
     except (ValueError, RecursionError):
         raise NotebookError(
-            f"{path} is not a notebook: it is not valid JSON.", "Save it from Jupyter again."
+            _("{path} is not a notebook: it is not valid JSON.").format(path=path),
+            _("Save it from Jupyter again."),
         ) from None
     raised = iter(_raised(raw))
     document = _to_version_4(raw, path)
@@ -112,7 +119,8 @@ def _to_version_4(raw: Any, path: str) -> dict[str, Any]:
     import nbformat
 
     problem = NotebookError(
-        f"{path} is not a notebook that nbformat can read.", "Save it from Jupyter again."
+        _("{path} is not a notebook that nbformat can read.").format(path=path),
+        _("Save it from Jupyter again."),
     )
     if not isinstance(raw, dict) or not isinstance(raw.get("nbformat"), int):
         raise problem
@@ -160,7 +168,7 @@ def _raised(raw: Any) -> list[str]:
         if cell.get("cell_type") == "code":
             outputs = cell.get("outputs")
             errors = [
-                str(output.get("ename") or "an exception")[:200]
+                str(output.get("ename") or _("an exception"))[:200]
                 for output in (outputs if isinstance(outputs, list) else [])
                 if isinstance(output, dict) and output.get("output_type") in ("error", "pyerr")
             ]

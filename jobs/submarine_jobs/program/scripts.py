@@ -21,6 +21,7 @@ from submarine_jobs.program.job_bundle import MAX_BYTES, Bundle, build_bundle, c
 from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument, read_notebook
 from submarine_jobs.text import one_line
 from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.translation import _, ngettext
 
 _SCRIPT_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]*\.py\Z", re.ASCII)
 
@@ -33,8 +34,8 @@ def bundle_from_file(path: str | os.PathLike[str]) -> Bundle:
     if suffix == ".ipynb":
         return bundle_from_notebook(path)
     raise UsageError(
-        f"{os.fspath(path)} is neither a Python file nor a notebook.",
-        "Name a file that ends in .py or .ipynb.",
+        _("{path} is neither a Python file nor a notebook.").format(path=os.fspath(path)),
+        _("Name a file that ends in .py or .ipynb."),
     )
 
 
@@ -50,8 +51,8 @@ def bundle_from_script(path: str | os.PathLike[str]) -> Bundle:
     script = Path(path)
     if not _SCRIPT_NAME.match(script.name):
         raise UsageError(
-            f'The program file is called "{script.name}".',
-            "Rename it: ASCII letters, digits, _, - and . only, ending in .py.",
+            _('The program file is called "{script}".').format(script=script.name),
+            _("Rename it: ASCII letters, digits, _, - and . only, ending in .py."),
         )
     found = _Siblings(script.parent)
     found.add(script.name)
@@ -63,9 +64,15 @@ def bundle_from_script(path: str | os.PathLike[str]) -> Bundle:
 
 
 def _imported_notice(script: str, names: list[str]) -> Notice:
-    shown = ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
-    how = "is taken along, because" if len(names) == 1 else "are taken along, because"
-    return Notice(f"{shown} {how} {script} imports {'it' if len(names) == 1 else 'them'}.", "", 0)
+    shown = ", ".join(names[:20]) + (
+        _(" and {count} more").format(count=len(names) - 20) if len(names) > 20 else ""
+    )
+    words = ngettext(
+        "{names} is taken along, because {script} imports it.",
+        "{names} are taken along, because {script} imports them.",
+        len(names),
+    )
+    return Notice(words.format(names=shown, script=script), "", 0)
 
 
 def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
@@ -79,8 +86,10 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
     document = read_notebook(path)
     if document.language not in ("python", "python3", "ipython"):
         raise UsageError(
-            f"{document.path} is a notebook in {document.language[:40]}.",
-            "Only Python notebooks can run as a job.",
+            _("{document} is a notebook in {language}.").format(
+                document=document.path, language=document.language[:40]
+            ),
+            _("Only Python notebooks can run as a job."),
         )
     cells = marked_cells(document)
     if all(cell.write_mode for cell in cells):
@@ -88,7 +97,10 @@ def bundle_from_notebook(path: str | os.PathLike[str]) -> Bundle:
         plain = [cell for cell in document.cells if cell.source and parse_cell(cell.source) is None]
         cells = [*(_cell(cell, cell.source, PROGRAM, 1) for cell in plain), *cells]
     if not cells:
-        raise UsageError(f"{document.path} has no code cell.", "Write one, and save the notebook.")
+        raise UsageError(
+            _("{document} has no code cell.").format(document=document.path),
+            _("Write one, and save the notebook."),
+        )
     bundle = build_bundle(cells, notebook=document.snapshot)
     return replace(bundle, notices=(*bundle.notices, *_raised(document, cells)))
 
@@ -98,12 +110,14 @@ def _raised(document: NotebookDocument, cells: list[Cell]) -> list[Notice]:
     raised = {cell.label: cell.raised for cell in document.cells if cell.raised}
     return [
         Notice(
-            f"Cell {cell.label} raised {one_line(raised[cell.label], 100)} when it was executed "
-            "last, and is part of the program.",
+            _(
+                "Cell {label} raised {raised} when it was executed last, and is part of the "
+                "program."
+            ).format(label=cell.label, raised=one_line(raised[cell.label], 100)),
             cell.label,
             cell.first_line,
             "cell-raised",
-            "Correct the cell, run it and save the notebook.",
+            _("Correct the cell, run it and save the notebook."),
         )
         for cell in cells
         if cell.label in raised
@@ -126,7 +140,9 @@ def marked_cells(document: NotebookDocument) -> list[Cell]:
         try:
             options = parse_options(marked.line)
         except UsageError as error:
-            raise UsageError(f"Cell {cell.label}: {error.message}", error.fix) from None
+            raise UsageError(
+                _("Cell {label}: {error}").format(label=cell.label, error=error.message), error.fix
+            ) from None
         if not options.in_program:
             continue
         found = _cell(cell, marked.body, options.filename, marked.first_line)
@@ -164,13 +180,18 @@ class _Siblings:
             self.size += path.stat().st_size
             if self.size > MAX_BYTES:
                 raise UsageError(
-                    f"{path} and what it imports is larger than {MAX_BYTES >> 20} MiB.",
-                    "A job's program is code; send data with --localization or --input_path.",
+                    _("{path} and what it imports is larger than {max_bytes} MiB.").format(
+                        path=path, max_bytes=MAX_BYTES >> 20
+                    ),
+                    _("A job's program is code; send data with --localization or --input_path."),
                 )
             return path.read_bytes()
         except OSError as error:
             raise UsageError(
-                f"{path} cannot be read: {error.strerror or error}.", "Check its name and rights."
+                _("{path} cannot be read: {error}.").format(
+                    path=path, error=error.strerror or error
+                ),
+                _("Check its name and rights."),
             ) from None
 
     def _imported(self, name: str, content: bytes) -> list[str]:
@@ -200,9 +221,11 @@ class _Siblings:
             if found[0] == importer:
                 return []
             raise UsageError(
-                f'{importer} imports "{parts[0]}", and {found[0]} beside it hides that module of '
-                "the standard library.",
-                f"Rename {found[0]}.",
+                _(
+                    '{importer} imports "{module}", and {found} beside it hides that module of '
+                    "the standard library."
+                ).format(importer=importer, module=parts[0], found=found[0]),
+                _("Rename {found}.").format(found=found[0]),
             )
         return found
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import StorageError
 from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.translation import _
 
 #: Default ports of a NameNode by scheme.
 DEFAULT_PORTS = {"hdfs": 8020, "webhdfs": 9870, "swebhdfs": 9871}
@@ -173,12 +174,14 @@ def bounded(entries: Iterable[Entry]) -> list[Entry]:
     """
     found = list(itertools.islice(entries, MAX_ENTRIES + 1))
     if len(found) > MAX_ENTRIES:
-        raise _too_many("A directory")
+        raise _too_many(_("A directory"))
     return found
 
 
 def _too_many(what: str) -> StorageError:
     return StorageError(
-        f"{what} holds more than {MAX_ENTRIES:,} files and directories.",
-        "List it with `hdfs dfs -ls`, and remove the files that you do not need.",
+        _("{what} holds more than {limit:,} files and directories.").format(
+            what=what, limit=MAX_ENTRIES
+        ),
+        _("List it with `hdfs dfs -ls`, and remove the files that you do not need."),
     )

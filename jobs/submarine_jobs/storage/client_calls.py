@@ -13,6 +13,7 @@ from submarine_jobs.errors import NoAccessError, NoAnswerError, NoRoomError, Sto
 from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.storage import NotFoundError
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 CHUNK = 4 << 20
@@ -51,8 +52,10 @@ class ClientStorage(Storage):
         except TimeoutError as exc:
             fail_further_calls(str(exc))
             raise NoAnswerError(
-                f"HDFS at {self.prefix} did not answer in time to {operation} {path}: {exc}.",
-                "Check that the NameNode is up: `submarine doctor`.",
+                _("HDFS at {prefix} did not answer in time to {operation} {path}: {error}.").format(
+                    prefix=self.prefix, operation=operation, path=path, error=exc
+                ),
+                _("Check that the NameNode is up: `submarine doctor`."),
             ) from exc
         except (FileNotFoundError, NotFoundError) as exc:
             raise FileNotFoundError(f"{self.prefix}{path}") from exc
@@ -92,20 +95,26 @@ def storage_error(operation: str, url: str, exc: Exception) -> StorageError:
     text = " ".join(str(exc).split())
     if "QuotaExceeded" in text or ("quota" in text.lower() and "exceeded" in text.lower()):
         return NoRoomError(
-            f"Cannot {operation} {url}: {_quota(text)}.",
-            "Remove files there that you do not need, or ask the operator for a larger quota.",
+            _("Cannot {operation} {url}: {quota}.").format(
+                operation=operation, url=url, quota=_quota(text)
+            ),
+            _("Remove files there that you do not need, or ask the operator for a larger quota."),
         )
     # Not "AccessControl" alone: every Java stack trace can contain AccessController.
     if "AccessControlException" in text or "Permission denied" in text:
         return NoAccessError(
-            f"Cannot {operation} {url}: permission denied.",
-            "Choose a job root that you own (job_root in submarine.toml).",
+            _("Cannot {operation} {url}: permission denied.").format(operation=operation, url=url),
+            _("Choose a job root that you own (job_root in submarine.toml)."),
         )
     if found := _NOT_ADMITTED.search(text):
         return NoAccessError(
-            f"Cannot {operation} {url}: this cluster does not admit the user {found[1]}.",
-            "Ask its operator (security.client.protocol.acl in hadoop-policy.xml), or use a "
-            "user that it admits.",
+            _("Cannot {operation} {url}: this cluster does not admit the user {user}.").format(
+                operation=operation, url=url, user=found[1]
+            ),
+            _(
+                "Ask its operator (security.client.protocol.acl in hadoop-policy.xml), or use a "
+                "user that it admits."
+            ),
         )
     return StorageError(*_sentence(operation, url, exc))
 
@@ -114,18 +123,26 @@ def _quota(text: str) -> str:
     """Name the exceeded quota from the message of the NameNode (``DirectoryWithQuotaFeature``)."""
     if found := _SPACE_QUOTA.search(text):
         where, most = found.groups()
-        return f"{where} is full, its quota of {most} (with all replicas) is used up"
+        return _("{where} is full, its quota of {quota} (with all replicas) is used up").format(
+            where=where, quota=most
+        )
     if found := _NAMES_QUOTA.search(text):
         where, most = found.groups()
-        return f"{where} is full, its quota of {most} files and directories is used up"
-    return "the HDFS quota is used up"
+        return _("{where} is full, its quota of {quota} files and directories is used up").format(
+            where=where, quota=most
+        )
+    return _("the HDFS quota is used up")
 
 
 def _sentence(operation: str, url: str, exc: Exception) -> tuple[str, str]:
     text = " ".join(str(exc).split())[:300]
     if "SafeMode" in text or "safe mode" in text:
         return (
-            f"Cannot {operation} {url}: HDFS is in safe mode and takes no writes.",
-            "Wait until the NameNode leaves it, or ask the operator.",
+            _("Cannot {operation} {url}: HDFS is in safe mode and takes no writes.").format(
+                operation=operation, url=url
+            ),
+            _("Wait until the NameNode leaves it, or ask the operator."),
         )
-    return f"Cannot {operation} {url}: {text}.", "`submarine doctor` checks HDFS."
+    return _("Cannot {operation} {url}: {text}.").format(
+        operation=operation, url=url, text=text
+    ), _("`submarine doctor` checks HDFS.")

@@ -16,6 +16,7 @@ from submarine_jobs.storage.base import Entry, Storage, bounded
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.storage import NO_SPACE
+from submarine_runtime.translation import _
 
 
 @contextmanager
@@ -28,7 +29,11 @@ def _translated(operation: str, path: str) -> Iterator[None]:
         kind = NoRoomError if exc.errno in NO_SPACE else StorageError
         if isinstance(exc, PermissionError):
             kind = NoAccessError
-        raise kind(f"Cannot {operation} {path}: {exc.strerror or exc}.") from exc
+        raise kind(
+            _("Cannot {operation} {path}: {error}.").format(
+                operation=operation, path=path, error=exc.strerror or exc
+            )
+        ) from exc
 
 
 class LocalStorage(Storage):

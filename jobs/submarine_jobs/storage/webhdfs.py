@@ -23,6 +23,7 @@ from submarine_jobs.storage.client_calls import (
 )
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 _PRIVATE_FILE, _PRIVATE_DIRECTORY = 0o600, 0o700
@@ -56,10 +57,14 @@ class WebHdfsStorage(ClientStorage):
     def _client(self) -> WebHdfsStore:
         if not self._webhdfs:
             raise StorageError(
-                f"{self.prefix} cannot be accessed as {self._user}: the address of its WebHDFS is "
-                "not known, and hdfs-native acts only as the user of the process.",
-                "Name the cluster's client configuration (hadoop_conf_dir), or set "
-                f"HADOOP_USER_NAME={self._user} for the whole process.",
+                _(
+                    "{prefix} cannot be accessed as {user}: the address of its WebHDFS is not "
+                    "known, and hdfs-native acts only as the user of the process."
+                ).format(prefix=self.prefix, user=self._user),
+                _(
+                    "Name the cluster's client configuration (hadoop_conf_dir), or set "
+                    "HADOOP_USER_NAME={user} for the whole process."
+                ).format(user=self._user),
             )
         return WebHdfsStore(self._webhdfs, "", self._user, self._timeout)
 
@@ -154,4 +159,8 @@ class WebHdfsStorage(ClientStorage):
 
 def _check_mode(mode: int, private: int) -> None:
     if mode != private:
-        raise ValueError(f"WebHDFS storage creates entries with mode {private:o}, not {mode:o}")
+        raise ValueError(
+            _("WebHDFS storage creates entries with mode {private:o}, not {mode:o}").format(
+                private=private, mode=mode
+            )
+        )

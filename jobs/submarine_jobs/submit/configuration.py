@@ -21,6 +21,7 @@ from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.quicklinks import fixed_links
 from submarine_runtime.protocol.record import JobRecord, Phase
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 
 def agent_config(
@@ -93,7 +94,7 @@ def notes_of(spec: JobSpec, storage: Storage) -> list[str]:
     """Return notes on the paths that the program writes itself: agents have no access to them."""
     paths = {"checkpoint_path": spec.checkpoint_path, "saved_model_path": spec.saved_model_path}
     return [
-        f"{without_user(uri)} (--{name}) is written by the program."
+        _("{uri} (--{name}) is written by the program.").format(uri=without_user(uri), name=name)
         for name, uri in paths.items()
         if uri and (name == "saved_model_path" or storage.path_of(uri) is None)
     ]

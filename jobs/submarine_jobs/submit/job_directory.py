@@ -26,6 +26,7 @@ from submarine_jobs.model import JobSpec, Profile, hadoop_user
 from submarine_jobs.storage import Storage
 from submarine_jobs.submit.runtime_zip import runtime_zip
 from submarine_runtime.protocol import layout
+from submarine_runtime.translation import _
 
 _UNSAFE = re.compile(r"[^a-z0-9]+")
 MAX_SLUG = 40
@@ -44,11 +45,13 @@ def new_job_id(name: str, now: float | None = None) -> str:
 
 def free_job_id(storage: Storage, root: str, name: str, now: float) -> str:
     """Return a new id that has no job directory below ``root``."""
-    for _ in range(20):
+    for _attempt in range(20):
         job_id = new_job_id(name, now)
         if storage.stat(layout.job_directory(root, job_id)) is None:
             return job_id
-    raise StorageError(f"No free job id for the name {name!r} under {root}.")
+    raise StorageError(
+        _("No free job id for the name {name!r} under {root}.").format(name=name, root=root)
+    )
 
 
 #: Seconds between two publications of an intent during a submission: a third of the minimum of
@@ -111,7 +114,9 @@ def published_intent(
     }
     directory.storage.make_directory(directory.path)
     if not directory.publish_json_exclusive(layout.INTENT, content):
-        raise StorageError(f"The job directory {directory.url} belongs to another job.")
+        raise StorageError(
+            _("The job directory {url} belongs to another job.").format(url=directory.url)
+        )
     ended = threading.Event()
 
     def renew() -> None:

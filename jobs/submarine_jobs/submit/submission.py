@@ -40,6 +40,7 @@ from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Event, JobRecord, Phase
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.environments import Progress
@@ -179,7 +180,7 @@ class _Submit(Generic[JobT]):
     def _run(
         self, bundle: bytes | None, values: bytes | None, claim: Callable[[str], bool] | None
     ) -> JobT:
-        self.events.state(State.SUBMITTING, "The job's files are being uploaded.")
+        self.events.state(State.SUBMITTING, _("The job's files are being uploaded."))
         environments = provide_environments(
             self.spec, self.storage, self.root, self.session.profile.state_dir, self.progress
         )
@@ -200,13 +201,17 @@ class _Submit(Generic[JobT]):
         ) as intent:
             self.incomplete = True
             sizes = [len(data) for data in files.values() if data is not None]
-            self._report(f"Uploading {len(sizes)} files ({size(sum(sizes))})")
+            self._report(
+                _("Uploading {count} files ({size})").format(
+                    count=len(sizes), size=size(sum(sizes))
+                )
+            )
             runtime_path = upload(self.directory, self.root, files)
             if self.spec.localization or self.spec.archives:
-                self._report("Uploading the files of --localization and --archive")
+                self._report(_("Uploading the files of --localization and --archive"))
             copy_sources(self.directory, self.spec)
             if claim is not None and not claim(self.job_id):
-                raise StartTakenError("Another attempt of this run has just started this job.")
+                raise StartTakenError(_("Another attempt of this run has just started this job."))
             self.incomplete = False
             return self._submit(intent, runtime_path, environments)
 
@@ -240,7 +245,7 @@ class _Submit(Generic[JobT]):
             if self.spec.lease:
                 renew_while_alive(job, self.spec.lease)
             job.handle = handle = self._submit_to_backend(submission, job)
-        self.events.state(State.PENDING, "The cluster has accepted the job.", phases=self.phases)
+        self.events.state(State.PENDING, _("The cluster has accepted the job."), phases=self.phases)
         for text in handle.get("warnings") or ():
             self.events.warning(str(text))
         self._publish_acceptance(handle)
@@ -281,7 +286,7 @@ class _Submit(Generic[JobT]):
             raise
         except ClusterError:
             # It is unknown whether the cluster has the job. Keep the intent for `find`.
-            self.events.warning("The cluster did not answer the submit.")
+            self.events.warning(_("The cluster did not answer the submit."))
             raise
 
     def _record_refusal(self, reason: EndReason, refused: SubmarineError) -> None:
@@ -318,7 +323,7 @@ class _Submit(Generic[JobT]):
             self.directory.publish_json(layout.APPLICATION, {"version": 1, **handle})
             self.directory.publish_events("client", 0, self.events.all)
         except StorageError:
-            self.events.warning("The acceptance could not be written.")
+            self.events.warning(_("The acceptance could not be written."))
 
     def _store_entry(
         self, state: State, handle: Handle | None, record: JobRecord | None = None

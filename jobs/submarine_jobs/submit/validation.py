@@ -19,6 +19,7 @@ from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, check_sources, res
 from submarine_jobs.model import JobSpec, fill_spec, parse_python_env, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
+from submarine_runtime.translation import _
 
 #: Approximate number of files and directories of a submission; an HDFS quota counts both.
 _NAMES = 12
@@ -65,12 +66,12 @@ def validate(
     plan = plan or backend.plan(spec)
     refusals: list[SubmarineError] = []
     if plan.errors:
-        refusals.append(RefusedError(" ".join(plan.errors), "Nothing was submitted."))
+        refusals.append(RefusedError(" ".join(plan.errors), _("Nothing was submitted.")))
     if not has_bundle and any(role.command is None for role in spec.roles):
         refusals.append(
             UsageError(
-                "There is neither a program nor a --worker_launch_cmd to run.",
-                "Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd.",
+                _("There is neither a program nor a --worker_launch_cmd to run."),
+                _("Collect cells with %%submarine, name a FILE.py, or give --worker_launch_cmd."),
             )
         )
     try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import EVENT_FILE, assemble, is_below
 from submarine_runtime.storage import Entry, NotFoundError, Store, make_directories, open_store
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -53,7 +54,9 @@ class DiskQuota:
             self._used = _size_of(self._folder)  # replaced files no longer count
         if self._used + size > self._limit:
             raise DiskQuotaError(
-                f"there are more than {self._limit >> 20} MiB of TensorBoard files"
+                _("there are more than {limit} MiB of TensorBoard files").format(
+                    limit=self._limit >> 20
+                )
             )
         self._used += size
 

@@ -17,6 +17,7 @@ from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobF
 from submarine_jobs.tensorboards.process import Process, require_tensorboard
 from submarine_jobs.tensorboards.scratch import Scratch
 from submarine_runtime.storage import StoreError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
@@ -32,7 +33,6 @@ MAX_BYTES = 2 << 30
 MAX_JOBS = 20
 #: Maximum wait in seconds for the first update before TensorBoard is shown.
 FIRST_UPDATE_SECONDS = 3.0
-_NOT_YET = " yet (a program writes them to SUBMARINE_TENSORBOARD_DIR)"
 
 
 class _ClosedError(Exception):
@@ -66,7 +66,8 @@ class TensorBoardInstance:
         folder = self._scratch.path
         runs = folder / "runs"
         runs.mkdir(mode=0o700)
-        title = f"{jobs[0].name if len(jobs) == 1 else f'{len(jobs)} jobs'} - TensorBoard"
+        several = _("{count} jobs").format(count=len(jobs))
+        title = f"{jobs[0].name if len(jobs) == 1 else several} - TensorBoard"
         private = folder if on_socket else None
         self.process = Process(runs, folder / "tensorboard.log", private, title=title, port=port)
         quota = DiskQuota(runs, max_bytes)
@@ -92,7 +93,7 @@ class TensorBoardInstance:
         """
         with self._lock:
             if self._closed.is_set():
-                raise SubmarineError("This TensorBoard has been shut down.", "Open it again.")
+                raise SubmarineError(_("This TensorBoard has been shut down."), _("Open it again."))
             for thread in self._threads:
                 if thread.ident is None:
                     thread.start()
@@ -103,11 +104,21 @@ class TensorBoardInstance:
     def notices(self) -> list[str]:
         """Return sentences on jobs without TensorBoard files and on failed updates."""
         empty = [
-            f"{job.id} has written no TensorBoard files{'' if files.complete else _NOT_YET}."
+            (
+                _("{job} has written no TensorBoard files.")
+                if files.complete
+                else _(
+                    "{job} has written no TensorBoard files yet (a program writes them to "
+                    "SUBMARINE_TENSORBOARD_DIR)."
+                )
+            ).format(job=job.id)
             for job, files in self._pairs
             if files.empty and job.id not in self._errors
         ]
-        errors = [f"{job} is not up to date: {error}." for job, error in self._errors.items()]
+        errors = [
+            _("{job} is not up to date: {error}.").format(job=job, error=error)
+            for job, error in self._errors.items()
+        ]
         return errors + empty
 
     def close(self) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.tensorboards.serving import NOT_INSTALLED
+from submarine_runtime.translation import _
 
 #: Timeout of a start; the first start after an installation compiles all modules.
 START_SECONDS = 90.0
@@ -161,9 +162,10 @@ class Process:
         if answer.get("code") == NOT_INSTALLED:
             raise _not_installed()
         if "listens" not in answer:
-            reason = answer.get("error") or self.last_log_line() or "it ended without a word"
+            reason = answer.get("error") or self.last_log_line() or _("it ended without a word")
             raise SubmarineError(
-                f"TensorBoard does not start: {reason}.", "Look at its installation."
+                _("TensorBoard does not start: {reason}.").format(reason=reason),
+                _("Look at its installation."),
             )
         if self.socket is None:
             self.url = f"{str(answer['listens']).rstrip('/')}/"
@@ -176,7 +178,11 @@ class Process:
             selector.register(descriptor, selectors.EVENT_READ)
             while b"\n" not in data and len(data) < _MAX_ANSWER:
                 if not selector.select(max(0.0, deadline - time.monotonic())):
-                    return {"error": f"it did not answer within {START_SECONDS:.0f} s"}
+                    return {
+                        "error": _("it did not answer within {seconds:.0f} s").format(
+                            seconds=START_SECONDS
+                        )
+                    }
                 block = os.read(descriptor, _MAX_ANSWER)
                 if not block:
                     return {}
@@ -197,6 +203,10 @@ class Process:
 
 def _not_installed() -> NoTensorBoardError:
     return NoTensorBoardError(
-        f"TensorBoard is not installed in the Python that is to run it, {sys.executable}.",
-        f"Install it there: {sys.executable} -m pip install tensorboard",
+        _("TensorBoard is not installed in the Python that is to run it, {executable}.").format(
+            executable=sys.executable
+        ),
+        _("Install it there: {executable} -m pip install tensorboard").format(
+            executable=sys.executable
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.text.sanitize import one_line
+from submarine_runtime.translation import _, ngettext
 
 _MOST = 5
 
@@ -23,8 +24,8 @@ def sibling_hint(path: Path) -> str:
         return ""
     if not names:
         return ""
-    more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
-    verb = "is" if len(names) == 1 else "are"
-    return (
-        f"There {verb} {', '.join(one_line(name, 100) for name in names[:_MOST])}{more} beside it."
+    more = _(" and {count} more").format(count=len(names) - _MOST) if len(names) > _MOST else ""
+    words = ngettext(
+        "There is {names}{more} beside it.", "There are {names}{more} beside it.", len(names)
     )
+    return words.format(names=", ".join(one_line(name, 100) for name in names[:_MOST]), more=more)

@@ -22,6 +22,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 #: End reasons that the job itself has not reported.
 _SILENT = frozenset(
@@ -51,7 +52,7 @@ def shipped_record(directory: JobDirectory) -> JobRecord:
     """
     intent = directory.read_json(layout.INTENT)
     if not isinstance(intent, dict):
-        raise JobNotFoundError(f"There is no job in {directory.url}.")
+        raise JobNotFoundError(_("There is no job in {url}.").format(url=directory.url))
     record = fold(base_record(intent, directory.url), directory.events())
     try:
         spec = directory.spec()
@@ -80,7 +81,7 @@ def close_orphan(directory: JobDirectory, observation: Observation) -> JobRecord
     _close_phases(record)
     record.logs = shipped_lengths(directory)
     if record.state is not State.SUCCEEDED and record.phases:
-        record.missing.append("The end of the log since the last shipment may be missing.")
+        record.missing.append(_("The end of the log since the last shipment may be missing."))
     try:
         return close(directory, record)
     except NoRoomError as full:
@@ -132,7 +133,7 @@ def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
         record.reason = EndReason.JOB_DIRECTORY_FULL
         record.state = record.reason.meaning.state
         record.detail = full.message
-    record.missing.append("The record is on this machine alone: the job directory is full.")
+    record.missing.append(_("The record is on this machine alone: the job directory is full."))
     return record
 
 
@@ -149,19 +150,21 @@ def _end_reason(
     cancel = directory.read_json(layout.CANCEL)
     if isinstance(cancel, dict):
         by, why = cancel.get("by"), str(cancel.get("why") or "").rstrip(".")
-        cancelled = f"Cancelled by {by}" if by else "Cancelled"
+        cancelled = _("Cancelled by {by}").format(by=by) if by else _("Cancelled")
         return EndReason.CANCELLED, f"{cancelled}: {why}." if why else f"{cancelled}."
     # The agent publishes the record of a single-task job, the coordinator that of any other job.
     writer = EndReason.COORDINATOR_LOST if several else EndReason.AGENT_LOST
     reason = observation.reason or writer
     if reason is EndReason.SUCCEEDED:
         # YARN reports success, but there is no record: the last write was lost.
-        return writer, "The application ended without leaving a result."
+        return writer, _("The application ended without leaving a result.")
     if several and reason is EndReason.AGENT_LOST:
         reason = writer
     attempts = _attempts(directory) if reason is EndReason.MASTER_LOST else 0
     if attempts > 1:
-        return reason, f"The application master died {attempts} times. {observation.detail}".strip()
+        return reason, _("The application master died {attempts} times. {detail}").format(
+            attempts=attempts, detail=observation.detail
+        ).strip()
     return reason, observation.detail
 
 

@@ -23,6 +23,7 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from submarine_runtime.translation import _
 
 
 class Owner(NamedTuple):
@@ -54,10 +55,9 @@ def with_owner(record: JobRecord, owner: Owner | None) -> JobRecord:
     """Return ``record`` with the directory owner as user; warn if the record names another user."""
     if owner is None or not owner.name or record.user == owner.name:
         return record
-    words = (
-        f"The record names {record.user} as the job's user, but its directory belongs to "
-        f"{owner.name}."
-    )
+    words = _(
+        "The record names {user} as the job's user, but its directory belongs to {owner}."
+    ).format(user=record.user, owner=owner.name)
     warnings = [words, *record.warnings] if record.user else record.warnings
     return replace(record, user=owner.name, warnings=warnings)
 
@@ -416,6 +416,7 @@ def _parsed(cursor: str) -> tuple[int, float, str]:
     match = _CURSOR.fullmatch(cursor)
     if match is None or not layout.is_job_id(match.group(3)):
         raise UsageError(
-            "`after` is not a valid cursor of this list.", "Omit `after` to get the first page."
+            _("`after` is not a valid cursor of this list."),
+            _("Omit `after` to get the first page."),
         )
     return int(match.group(1)), float(match.group(2)), match.group(3)

@@ -19,6 +19,7 @@ from submarine_jobs.access import AgentAddress, AgentClient
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage import renewal_interval
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
@@ -114,7 +115,7 @@ class Leases:
                 if self._renew_by_port(held):
                     continue
                 if prefix in failed or not self._renew_in_directory(held):
-                    raise ClusterError("Its job directory cannot be reached.")
+                    raise ClusterError(_("Its job directory cannot be reached."))
             except (SubmarineError, OSError, ValueError, KeyError) as exc:
                 log.debug("the lease of %s was not renewed: %s", held.job.id, exc)
                 failed.add(prefix)

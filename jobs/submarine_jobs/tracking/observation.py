@@ -19,6 +19,7 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import LOCALIZED, JobRecord, Phase
 from submarine_runtime.protocol.states import State, may_follow
+from submarine_runtime.translation import _
 
 #: Seconds in which the agent may still publish the record after its master was killed.
 LAST_WORDS = 3.0
@@ -249,7 +250,9 @@ def _removed_record(target: Target) -> JobRecord:
     """Return the record of a job whose directory does not exist; it is not published."""
     record = replace(target.entry.record or bare_record(target.entry))
     record.state, record.reason = State.LOST, EndReason.NEVER_SUBMITTED
-    record.detail = f"Its job directory {target.directory.url} holds no job any more."
+    record.detail = _("Its job directory {url} holds no job any more.").format(
+        url=target.directory.url
+    )
     return record
 
 
@@ -298,7 +301,7 @@ def save_record(store: JobStore, entry: IndexEntry, record: JobRecord) -> None:
 def last_known_record(entry: IndexEntry, error: ClusterError) -> JobRecord:
     """Return the last known record, marked as not current."""
     record = entry.record or bare_record(entry)
-    words = f"Last known; the cluster does not answer: {error.message}"
+    words = _("Last known; the cluster does not answer: {error}").format(error=error.message)
     return replace(record, detail=words, last_known=not record.state.ended)
 
 
@@ -311,7 +314,9 @@ def record_from_backend(
     return replace(
         entry.record or bare_record(entry),
         state=seen.reason.meaning.state,
-        detail=f"The cluster says that it has ended; how is not known: {error.message}",
+        detail=_("The cluster says that it has ended; how is not known: {error}").format(
+            error=error.message
+        ),
         finished=seen.finished,
         last_known=True,
     )
@@ -337,17 +342,17 @@ def _directory_wait(target: Target, seen: Observation, record: JobRecord) -> str
     """
     if not (seen.master_runs or seen.stage is Stage.RUNNING):
         return ""
-    waiting = f"waiting for {_storage_name(target)}"
+    waiting = _("waiting for {storage}").format(storage=_storage_name(target))
     if target.entry.state in _NEEDS_DIRECTORY:
         return waiting
     if any(task.started is not None for task in record.tasks):
         return ""
-    return f"{waiting}, unless its program has started"
+    return _("{waiting}, unless its program has started").format(waiting=waiting)
 
 
 def _storage_name(target: Target) -> str:
     scheme = target.directory.url.partition(":")[0]
-    return "HDFS" if scheme in ("hdfs", "webhdfs") else "the file system of the job directory"
+    return "HDFS" if scheme in ("hdfs", "webhdfs") else _("the file system of the job directory")
 
 
 def record_without_backend(entry: IndexEntry, store: JobStore) -> JobRecord:
@@ -355,10 +360,9 @@ def record_without_backend(entry: IndexEntry, store: JobStore) -> JobRecord:
     record = entry.record or bare_record(entry)
     if record.state.ended:
         return record
-    words = (
-        f"Last known; its backend {entry.backend} of the profile {entry.profile} is not "
-        "configured here now."
-    )
+    words = _(
+        "Last known; its backend {backend} of the profile {profile} is not configured here now."
+    ).format(backend=entry.backend, profile=entry.profile)
     seen = store.updated_at(entry.job_id)
     behind = None if seen is None else max(time.time() - seen, 0.0)
     return replace(record, detail=words, behind=behind, last_known=True)

@@ -37,6 +37,7 @@ from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
 from submarine_jobs.storage import LocalStorage, Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _
 
 _HANDLE = "handle.json"
 
@@ -70,20 +71,31 @@ class LocalBackend(Backend):
         gpus = sum(role.resources.gpus * role.instances for role in spec.roles)
         memory = sum(role.resources.memory * role.instances for role in spec.roles)
         if gpus and not list(Path("/dev").glob("nvidia[0-9]*")):
-            warnings.append(f"The job asks for {gpus} GPU(s) and this machine shows none.")
+            warnings.append(
+                _("The job asks for {gpus} GPU(s) and this machine shows none.").format(gpus=gpus)
+            )
         total = psutil.virtual_memory().total >> 20
         if memory > total:
-            warnings.append(f"The job asks for {memory} MiB; this machine has {total}.")
+            warnings.append(
+                _("The job asks for {memory} MiB; this machine has {total}.").format(
+                    memory=memory, total=total
+                )
+            )
         errors = [text for role in spec.roles for text in _role_errors(spec, role)]
         containers = [
             {"what": f"{role.name}s", "role": role.name, "count": role.instances}
             | vars(role.resources)
             for role in spec.roles
         ]
-        count, where = spec.task_count, f"this machine ({socket.gethostname()})"
-        placement = f"as a process on {where}"
+        count, where = (
+            spec.task_count,
+            _("this machine ({host})").format(host=socket.gethostname()),
+        )
+        placement = _("as a process on {where}").format(where=where)
         if spec.distributed:
-            placement = f"as {count} processes and a coordinator on {where}"
+            placement = _("as {count} processes and a coordinator on {where}").format(
+                count=count, where=where
+            )
         else:
             containers = [{"role": spec.worker.name} | vars(spec.worker.resources)]
         errors = list(dict.fromkeys(errors)) + _localization_errors(spec)
@@ -137,9 +149,11 @@ class LocalBackend(Backend):
         """See ``Backend.stop``; send SIGTERM first, and SIGKILL after a few seconds."""
         if handle.get("host") != socket.gethostname():
             raise ClusterError(
-                f"The job runs on {handle.get('host')}, and the local backend reaches only this "
-                f"machine ({socket.gethostname()}).",
-                "Stop it there.",
+                _(
+                    "The job runs on {job_host}, and the local backend reaches only this machine "
+                    "({host})."
+                ).format(job_host=handle.get("host"), host=socket.gethostname()),
+                _("Stop it there."),
             )
         local_process.stop(handle)
 
@@ -152,7 +166,9 @@ class LocalBackend(Backend):
         if host != socket.gethostname():
             return Observation(
                 Stage.UNKNOWN,
-                detail=f"The job is a process on {host}; this machine cannot see it.",
+                detail=_("The job is a process on {host}; this machine cannot see it.").format(
+                    host=host
+                ),
                 handle=handle,
                 host=host,
             )
@@ -169,7 +185,11 @@ class LocalBackend(Backend):
             reason = EndReason.JOB_DIRECTORY_FULL
         elif local_process.reports_unavailable_storage(last_line):
             reason = EndReason.HDFS_UNAVAILABLE
-        detail = f"The {process}'s process has ended. {last_line}".strip()
+        detail = (
+            _("The {process}'s process has ended. {last_line}")
+            .format(process=process, last_line=last_line)
+            .strip()
+        )
         return Observation(Stage.ENDED, reason, detail, handle=handle, host=host)
 
     def _sweep(self) -> None:
@@ -189,8 +209,10 @@ class LocalBackend(Backend):
 
 def _localization_errors(spec: JobSpec) -> list[str]:
     return localization_errors(spec) + [
-        f"--localization {item.source}: the local backend has no HDFS; copy it to this machine "
-        "first and name the copy."
+        _(
+            "--localization {source}: the local backend has no HDFS; copy it to this machine "
+            "first and name the copy."
+        ).format(source=item.source)
         for item in localized_entries(spec)
         if is_on_hdfs(item)
     ]
@@ -202,13 +224,17 @@ def _role_errors(spec: JobSpec, role: Role) -> list[str]:
     env = role.python_env or spec.python_env
     python = role.python or spec.python
     if env.startswith("archive:"):
-        errors.append("The local backend unpacks no archive; name a directory with path:DIR.")
+        errors.append(_("The local backend unpacks no archive; name a directory with path:DIR."))
     elif env.startswith("docker:") or role.docker_image or spec.docker_image:
-        errors.append("The local backend starts no Docker image; leave it out, or use a cluster.")
+        errors.append(
+            _("The local backend starts no Docker image; leave it out, or use a cluster.")
+        )
     elif os.path.isabs(python) and not os.access(python, os.X_OK):
-        errors.append(f"{python} is not a program; choose another with --python-env.")
+        errors.append(
+            _("{python} is not a program; choose another with --python-env.").format(python=python)
+        )
     if role.node_label or role.racks:
-        errors.append("The local backend has neither node labels nor racks; leave them out.")
+        errors.append(_("The local backend has neither node labels nor racks; leave them out."))
     return errors
 
 

@@ -32,6 +32,7 @@ from submarine_jobs.inputs import find_copy, localized_entries
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.translation import _
 
 RUNTIME = "runtime.zip"
 _LISTEN = "127.0.0.1"
@@ -108,9 +109,13 @@ def _unpack(archive: Path, target: Path, source: str) -> None:
         with tarfile.open(archive) as tar:
             tar.extractall(target, members=_safe_members(tar), **options)  # noqa: S202 - checked
     except _UnsafeMemberError as exc:
-        raise RefusedError(f"{source} is not unpacked: {exc}.") from None
+        raise RefusedError(
+            _("{source} is not unpacked: {error}.").format(source=source, error=exc)
+        ) from None
     except _UNPACK_ERRORS as exc:
-        raise RefusedError(f"{source} cannot be unpacked: {exc}.") from None
+        raise RefusedError(
+            _("{source} cannot be unpacked: {error}.").format(source=source, error=exc)
+        ) from None
 
 
 def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
@@ -123,20 +128,26 @@ def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     for member in tar:
         name = _inner(member.name)
         if any(name[:depth] in links for depth in range(1, len(name))):
-            raise _UnsafeMemberError(f"{member.name!r} lies below a link")
+            raise _UnsafeMemberError(_("{member!r} lies below a link").format(member=member.name))
         if member.issym():
             parts = [part for part in member.linkname.split("/") if part not in ("", ".")]
             ups = next((n for n, part in enumerate(parts) if part != ".."), len(parts))
             absolute = member.linkname.startswith("/")
             if absolute or ".." in parts[ups:] or not name or ups >= len(name):
-                raise _UnsafeMemberError(f"the link {member.name!r} leads out of it")
+                raise _UnsafeMemberError(
+                    _("the link {member!r} leads out of it").format(member=member.name)
+                )
             links.add(name)
         elif member.islnk():
             to = _inner(member.linkname)
             if any(to[:depth] in links for depth in range(1, len(to) + 1)):
-                raise _UnsafeMemberError(f"{member.name!r} is a hard link to a link")
+                raise _UnsafeMemberError(
+                    _("{member!r} is a hard link to a link").format(member=member.name)
+                )
         elif not member.isreg() and not member.isdir():
-            raise _UnsafeMemberError(f"{member.name!r} is neither a file nor a directory")
+            raise _UnsafeMemberError(
+                _("{member!r} is neither a file nor a directory").format(member=member.name)
+            )
         # Drop owners and special bits; make all files readable and removable by this user.
         member.uid, member.gid, member.uname, member.gname = os.getuid(), os.getgid(), "", ""
         member.mode = member.mode & 0o755 | (0o700 if member.isdir() else 0o600)
@@ -147,7 +158,7 @@ def _inner(name: str) -> tuple[str, ...]:
     """Return the parts of a member's name; raise _UnsafeMemberError if it is not inside."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts or "\0" in name:
-        raise _UnsafeMemberError(f"{name[:120]!r} is not a path inside it")
+        raise _UnsafeMemberError(_("{name!r} is not a path inside it").format(name=name[:120]))
     return parts
 
 

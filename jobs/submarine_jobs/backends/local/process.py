@@ -20,6 +20,7 @@ from submarine_jobs.backends.base import Handle
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.processes import read_process
 from submarine_runtime.storage import NO_SPACE
+from submarine_runtime.translation import _
 
 #: The agent becomes a child of init, so this process need not wait for it.
 _DETACH = '"$@" </dev/null >>agent.log 2>&1 & echo $!'
@@ -44,7 +45,9 @@ def start(scratch: Path, verb: str) -> int:
         )
         return int(completed.stdout)
     except (OSError, subprocess.SubprocessError, ValueError) as exc:
-        raise ClusterError(f"The {verb} process could not be started here: {exc}.") from exc
+        raise ClusterError(
+            _("The {verb} process could not be started here: {error}.").format(verb=verb, error=exc)
+        ) from exc
 
 
 def _environment(inherited: Mapping[str, str]) -> dict[str, str]:

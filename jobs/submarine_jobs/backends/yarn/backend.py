@@ -61,6 +61,7 @@ from submarine_jobs.errors import (
 from submarine_jobs.model import JobSpec, Profile, hadoop_user, resolve_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
+from submarine_runtime.translation import _
 
 #: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
@@ -143,9 +144,10 @@ class YarnBackend(Backend):
         path = self.storage.path_of(root)
         if path is None or path == "/":
             raise ConfigError(
-                f"job_root = {root[:120]!r} is no directory of this cluster's "
-                f"{self.conf.default_fs}.",
-                "Give an absolute path there, for example /user/me/submarine.",
+                _("job_root = {root!r} is no directory of this cluster's {default_fs}.").format(
+                    root=root[:120], default_fs=self.conf.default_fs
+                ),
+                _("Give an absolute path there, for example /user/me/submarine."),
             )
         return self.storage, path
 
@@ -260,7 +262,13 @@ class YarnBackend(Backend):
             error = self.rm.set_priority(application_id, priority)
         except ClusterError as exc:
             error = exc.message
-        return f"The priority {priority} is not in force: {error}" if error else None
+        return (
+            _("The priority {priority} is not in force: {error}").format(
+                priority=priority, error=error
+            )
+            if error
+            else None
+        )
 
     def _handle(self, application_id: str, submitted: float, containers: int) -> Handle:
         return {

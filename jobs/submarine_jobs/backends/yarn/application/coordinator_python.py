@@ -35,6 +35,7 @@ from submarine_jobs.environments import (
 )
 from submarine_jobs.errors import NotSubmittedError, SubmarineError
 from submarine_jobs.storage import Storage
+from submarine_runtime.translation import _
 
 #: Name of the unpacked archive in a container, and the interpreter in it.
 DIRECTORY = "coordinator-python"
@@ -98,8 +99,10 @@ class CoordinatorPython:
                     self._path = self._ensure()
                 except (OSError, ValueError, importlib.metadata.PackageNotFoundError) as exc:
                     raise NotSubmittedError(
-                        f"The coordinator's Python could not be packed: {exc}.",
-                        "Set coordinator_python to one on the nodes that has skein.",
+                        _("The coordinator's Python could not be packed: {error}.").format(
+                            error=exc
+                        ),
+                        _("Set coordinator_python to one on the nodes that has skein."),
                     ) from exc
             return self._path
 

@@ -33,6 +33,7 @@ from submarine_jobs.backends.yarn.planning import gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.translation import _
 
 _SCRIPT = """\
 umask 077
@@ -75,7 +76,7 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
     """Return the application of a distributed submission."""
     spec, orders = submission.spec, submission.coordinator
     if orders is None:
-        raise ValueError("a submission without orders for a coordinator is no distributed job")
+        raise ValueError(_("a submission without orders for a coordinator is no distributed job"))
     options = parts.jvm_options
     files = {
         "skein.jar": cached(submission, parts.skein_jar),

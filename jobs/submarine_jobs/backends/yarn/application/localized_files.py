@@ -13,6 +13,7 @@ from submarine_jobs.backends.yarn.application.specification import ARCHIVE, FILE
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.inputs import container_names, find_copy, is_on_hdfs
 from submarine_jobs.text import size
+from submarine_runtime.translation import _, ngettext
 
 #: Maximum number of files whose size is requested.
 _MOST = 20
@@ -51,9 +52,13 @@ def localized_words(submission: Submission, role: str) -> str:
 
     environment = submission.environments.get(role)
     if environment:
-        words.append(sized("Python environment", [environment]))
+        words.append(sized(_("Python environment"), [environment]))
     files = [file.source for file in localized_files(submission).values()]
     if files:
-        number = "1 file" if len(files) == 1 else f"{len(files)} files"
-        words.append(sized(f"{number} of --localization and --archive", files))
+        number = ngettext(
+            "{count} file of --localization and --archive",
+            "{count} files of --localization and --archive",
+            len(files),
+        )
+        words.append(sized(number.format(count=len(files)), files))
     return ", ".join(words)

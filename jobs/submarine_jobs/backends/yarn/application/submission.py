@@ -19,6 +19,7 @@ from submarine_jobs.backends.yarn.driver import (
     DriverUnreachableError,
 )
 from submarine_jobs.errors import ClusterError, NotSubmittedError, RefusedError
+from submarine_runtime.translation import _
 
 #: Seconds to wait for an application after the response to a submission was lost.
 LOST_REPLY_SECONDS = 3.0
@@ -61,12 +62,14 @@ def submit_application(
         return lambda channel: channel.submit(spec.to_json(), timeout)
 
     try:
-        submission.on_step("Starting the connection to YARN")
+        submission.on_step(_("Starting the connection to YARN"))
         driver.channel()
-        submission.on_step("Submitting the application to YARN")
+        submission.on_step(_("Submitting the application to YARN"))
         spec = applications.spec(submission)
     except ClusterError as exc:
-        raise NotSubmittedError(exc.message, f"{exc.fix} Nothing was submitted.") from exc
+        raise NotSubmittedError(
+            exc.message, _("{fix} Nothing was submitted.").format(fix=exc.fix)
+        ) from exc
     try:
         return driver.call(work(spec))
     except (DriverUnreachableError, DriverTimeoutError):

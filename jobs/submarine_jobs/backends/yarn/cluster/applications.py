@@ -20,6 +20,7 @@ from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManage
 from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
 from submarine_jobs.errors import RefusedError
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _
 from submarine_runtime.yarn import localizing_sentence
 
 #: Maximum number of jobs that are requested by their own tags; more are requested by ``TAG``.
@@ -160,14 +161,22 @@ def observation(rm: ResourceManager, app: Mapping[str, Any], handle: Handle) -> 
             stage = Stage.STARTING if needed == 1 else Stage.WAITING
             files = "" if needed > 1 else str(handle.get("localizing") or "")
             sentence = localizing_sentence([common["host"] or ""], _launched_for(app), files)
-            sentence = sentence if needed == 1 else f"the application master is {sentence}"
+            sentence = (
+                sentence
+                if needed == 1
+                else _("the application master is {state}").format(state=sentence)
+            )
             return Observation(stage, pending=sentence, **common)
         return Observation(Stage.WAITING, pending=wait_reason(diagnostics, queue), **common)
     running = int(app.get("runningContainers") or 0)
     if needed > 1 and running < needed:
-        pending = f"queue {queue}: the master runs; waiting for the program's container"
+        pending = _("queue {queue}: the master runs; waiting for the program's container").format(
+            queue=queue
+        )
         if needed > 2:
-            pending = f"queue {queue}: {max(0, running - 1)} of {needed - 1} containers"
+            pending = _("queue {queue}: {running} of {needed} containers").format(
+                queue=queue, running=max(0, running - 1), needed=needed - 1
+            )
         return Observation(Stage.WAITING, pending=pending, **common)
     return Observation(Stage.RUNNING, **common)
 
@@ -254,7 +263,7 @@ def _ending(
         if int(app.get("numAMContainerPreempted") or 0) or int(
             app.get("numNonAMContainerPreempted") or 0
         ):
-            return EndReason.PREEMPTED, "The scheduler took a container of the job back."
+            return EndReason.PREEMPTED, _("The scheduler took a container of the job back.")
     return reason, detail
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _, gettext_noop
 
 _MAX_DETAIL = 300
 
@@ -33,57 +34,61 @@ ENDS: tuple[Row, ...] = (
         # The text of ``YarnBackend.stop``, in case the job directory did not answer.
         r"cancelled by ([\w.@-]{1,80}) with Submarine",
         EndReason.CANCELLED,
-        "Cancelled by {0}.",
+        gettext_noop("Cancelled by {0}."),
     ),
     _row(
         r"beyond (?:the '?physical'? memory limit|physical memory limits).*?" + _USED,
         EndReason.OUT_OF_MEMORY,
-        "The container used {0} of {1}.",
+        gettext_noop("The container used {0} of {1}."),
     ),
     _row(
         r"exitCode: -104\b|OOM[- ]?kill|Out of memory:|KILLED_EXCEEDED_PMEM|"
         r"^Exceeded physical memory limit|physical memory.{0,40}exceeded",
         EndReason.OUT_OF_MEMORY,
-        "YARN ended the container for using more memory than it was given.",
+        gettext_noop("YARN ended the container for using more memory than it was given."),
     ),
     _row(
         r"beyond (?:the '?virtual'? memory limit|virtual memory limits)|exitCode: -103\b",
         EndReason.OUT_OF_MEMORY,
-        "YARN ended the container for using more virtual memory than the cluster allows "
-        "(yarn.nodemanager.vmem-check-enabled).",
+        gettext_noop(
+            "YARN ended the container for using more virtual memory than the cluster allows "
+            "(yarn.nodemanager.vmem-check-enabled)."
+        ),
     ),
     _row(
         r"exitCode: -102\b|preempted by scheduler|Container preempted",
         EndReason.PREEMPTED,
-        "The scheduler took the container back.",
+        gettext_noop("The scheduler took the container back."),
     ),
     _row(
         r"exitCode: -100\b|released on a \*lost\* node|lost node",
         EndReason.NODE_LOST,
-        "The container's node was lost.",
+        gettext_noop("The container's node was lost."),
     ),
     _row(
         r"exitCode: -101\b|No space left on device|DiskErrorException|Disks? failed",
         EndReason.DISK_FULL,
-        "The node's disk failed or was full.",
+        gettext_noop("The node's disk failed or was full."),
     ),
     _row(
         r"killed by user ([^\s,]+?)(?:\.?$| at [\w.:-]+| with diagnostic message)",
         EndReason.KILLED_ON_CLUSTER,
-        "Killed by user {0}.",
+        gettext_noop("Killed by user {0}."),
     ),
     _row(
         r"Application killed by a ?timeout|exceeded its lifetime|"
         r"killed by ResourceManager as it exceeded its lifetime",
         EndReason.KILLED_ON_CLUSTER,
-        "The cluster's limit on an application's lifetime ended it.",
+        gettext_noop("The cluster's limit on an application's lifetime ended it."),
     ),
     _row(
         r"exitCode: -1000.*?((?:java|org)[\w.]*\.(?:ConnectException|ConnectTimeoutException|"
         r"SocketTimeoutException|NoRouteToHostException|EOFException|StandbyException|"
         r"SafeModeException|RetriableException|BlockMissingException|UnknownHostException))\b",
         EndReason.HDFS_UNAVAILABLE,
-        "YARN could not bring the job's files to the node, because HDFS did not answer: {0}.",
+        gettext_noop(
+            "YARN could not bring the job's files to the node, because HDFS did not answer: {0}."
+        ),
     ),
     _row(
         r"exitCode: -1000.*?(?:File does not exist: ([^\n]+)|"
@@ -94,76 +99,86 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"exitCode: -1000\b|Failed to download resource",
         EndReason.LOCALISATION_FAILED,
-        "YARN could not bring a file to the node.",
+        gettext_noop("YARN could not bring a file to the node."),
     ),
     _row(
         r"Invalid resource request|InvalidResourceRequestException",
         EndReason.NEVER_FITS,
-        "The request is larger than any node allows.",
+        gettext_noop("The request is larger than any node allows."),
     ),
     _row(
         r"(?:unknown queue:? ?([\w.-]*)|queue ([\w.-]+) is STOPPED)",
         EndReason.QUEUE_REFUSED,
-        "The queue {0}{1} does not exist or takes no jobs.",
+        gettext_noop("The queue {0}{1} does not exist or takes no jobs."),
     ),
     _row(
         r"(?:cannot|does not have permission to) submit applications? to (?:the )?"
         r"queue:? ?([\w.-]+)",
         EndReason.QUEUE_REFUSED,
-        "You may not submit to queue {0}.",
+        gettext_noop("You may not submit to queue {0}."),
     ),
     _row(
         r"already has (\d+) applications",
         EndReason.QUEUE_REFUSED,
-        "The queue already holds {0} applications, the most it takes.",
+        gettext_noop("The queue already holds {0} applications, the most it takes."),
     ),
     _row(
         r"exit ?code:? (?:126|127)\b",
         EndReason.LAUNCH_FAILED,
-        "The Python that should start the job does not exist or does not run on that node.",
+        gettext_noop(
+            "The Python that should start the job does not exist or does not run on that node."
+        ),
     ),
     _row(
         rf"driver failed with exit code {NO_SPACE_CODE}\b",
         EndReason.JOB_DIRECTORY_FULL,
-        "The job directory took nothing more, so that the agent could leave no record: "
-        "application.driver.log of the YARN log names the quota that was used up.",
+        gettext_noop(
+            "The job directory took nothing more, so that the agent could leave no record: "
+            "application.driver.log of the YARN log names the quota that was used up."
+        ),
     ),
     _row(
         rf"driver failed with exit code {STORE_AWAY_CODE}\b",
         EndReason.HDFS_UNAVAILABLE,
-        "The job waited for HDFS for as long as the setting hdfs_wait_minutes allows.",
+        gettext_noop(
+            "The job waited for HDFS for as long as the setting hdfs_wait_minutes allows."
+        ),
     ),
     _row(
         r"driver failed with exit code (\d+)",
         EndReason.AGENT_LOST,
-        "The agent ended with exit code {0} and left no record: application.driver.log of the "
-        "YARN log says why.",
+        gettext_noop(
+            "The agent ended with exit code {0} and left no record: application.driver.log of "
+            "the YARN log says why."
+        ),
     ),
     _row(
         r"Failure in service",
         EndReason.AGENT_LOST,
-        "The program's container ended and the agent left no record.",
+        gettext_noop("The program's container ended and the agent left no record."),
     ),
     _row(
         r"ApplicationMaster for attempt \S+ timed out",
         EndReason.MASTER_LOST,
-        "The application master fell silent.",
+        gettext_noop("The application master fell silent."),
     ),
     _row(
         r"shutdown by external signal",
         EndReason.MASTER_LOST,
-        "The application master was ended by a signal: killed by an operator, or by YARN because "
-        "the container used more memory than it was given.",
+        gettext_noop(
+            "The application master was ended by a signal: killed by an operator, or by YARN "
+            "because the container used more memory than it was given."
+        ),
     ),
     _row(
         r"AM Container for \S+ exited with\s+exitCode: (-?\d+)",
         EndReason.MASTER_LOST,
-        "The application master ended with exit code {0}.",
+        gettext_noop("The application master ended with exit code {0}."),
     ),
     _row(
         r"Unexpected error in application master|Failure in container allocator",
         EndReason.MASTER_LOST,
-        "The application master failed.",
+        gettext_noop("The application master failed."),
     ),
 )
 
@@ -177,30 +192,35 @@ WAITS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (
             r"User's AM resource limit exceeded",
-            "queue {queue}: your masters already hold the share that one user's may",
+            gettext_noop("queue {queue}: your masters already hold the share that one user's may"),
         ),
-        (r"AM resource limit exceeded", "queue {queue}: its share for application masters is used"),
+        (
+            r"AM resource limit exceeded",
+            gettext_noop("queue {queue}: its share for application masters is used"),
+        ),
         (
             r"cluster resource is empty",
-            "the cluster has no running node at present",
+            gettext_noop("the cluster has no running node at present"),
         ),
         (
             r"waiting for resources to be assigned for AM.*?used capacity = ([\d.]+) %"
             r".*?max(?:imum)? capacity = ([\d.]+) %",
-            "queue {queue}: waiting for free resources; {0} % of the cluster is used by this "
-            "queue, which may use {1} %",
+            gettext_noop(
+                "queue {queue}: waiting for free resources; {0} % of the cluster is used by "
+                "this queue, which may use {1} %"
+            ),
         ),
         (
             r"waiting for resources to be assigned for AM",
-            "queue {queue}: waiting for free resources",
+            gettext_noop("queue {queue}: waiting for free resources"),
         ),
         (
             r"launch the AM|AM container to be launched|waiting for AM",
-            "the container is allocated; waiting for its node to take it",
+            gettext_noop("the container is allocated; waiting for its node to take it"),
         ),
         (
             r"not yet activated",
-            "queue {queue}: waiting for its turn",
+            gettext_noop("queue {queue}: waiting for its turn"),
         ),
     )
 )
@@ -223,7 +243,7 @@ def end_reason(state: str, final_status: str, diagnostics: str) -> tuple[EndReas
         match = row.pattern.search(diagnostics)
         if match:
             groups = [(group or "").strip() for group in match.groups()]
-            return row.reason, row.detail.format(*groups)[:_MAX_DETAIL]
+            return row.reason, _(row.detail).format(*groups)[:_MAX_DETAIL]
     detail = " ".join(diagnostics.split())[:_MAX_DETAIL]
     if state == "KILLED" or final_status == "KILLED":
         return EndReason.KILLED_ON_CLUSTER, detail
@@ -236,8 +256,8 @@ def wait_reason(diagnostics: str, queue: str) -> str:
         match = pattern.search(diagnostics)
         if match:
             groups = [group or "" for group in match.groups()]
-            return sentence.format(*groups, queue=queue, short=_shortage(*groups[:3]))
-    return f"queue {queue}: submitted, not yet looked at"
+            return _(sentence).format(*groups, queue=queue, short=_shortage(*groups[:3]))
+    return _("queue {queue}: submitted, not yet looked at").format(queue=queue)
 
 
 #: Resource name of the scheduler -> displayed unit; the scarcest resource first.
@@ -249,9 +269,11 @@ def _shortage(request: str = "", limit: str = "", used: str = "") -> str:
     for kind, unit in _UNITS:
         needs, maximum, held = (_amount(kind, text) for text in (request, limit, used))
         if needs > maximum - held:
-            free = f"{max(0, maximum - held)} of {maximum} {unit} free for masters"
-            return f" has {free}; this one needs {needs}"
-    return ": its share for application masters is used"
+            free = _("{free} of {maximum} {unit} free for masters").format(
+                free=max(0, maximum - held), maximum=maximum, unit=unit
+            )
+            return _(" has {free}; this one needs {needs}").format(free=free, needs=needs)
+    return _(": its share for application masters is used")
 
 
 def _amount(kind: str, resource: str) -> int:

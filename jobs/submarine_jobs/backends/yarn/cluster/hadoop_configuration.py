@@ -47,7 +47,7 @@ class HadoopConf:
         self.directory = directory
         if not (directory / "core-site.xml").is_file():
             raise ConfigError(
-                f"{directory} holds no core-site.xml.",
+                _("{directory} holds no core-site.xml.").format(directory=directory),
                 f"{_(NAME_CLUSTER)}.",
             )
         self._values: dict[str, str] = {}
@@ -80,8 +80,10 @@ class HadoopConf:
         url = self.get("fs.defaultFS", "file:///").rstrip("/")
         if not url.startswith("hdfs://"):
             raise ConfigError(
-                f"fs.defaultFS in {self.directory / 'core-site.xml'} is {url or 'not set'}.",
-                "Submarine needs an HDFS there, such as hdfs://namenode:8020.",
+                _("fs.defaultFS in {directory} is {url}.").format(
+                    directory=self.directory / "core-site.xml", url=url or _("not set")
+                ),
+                _("Submarine needs an HDFS there, such as hdfs://namenode:8020."),
             )
         return url
 
@@ -168,12 +170,18 @@ def read_properties(path: Path) -> dict[str, str]:
     """Return name -> value of a Hadoop XML file; empty if the file does not exist."""
     try:
         if path.stat().st_size > _MAX_FILE:
-            raise ConfigError(f"{path} is too large for a Hadoop configuration.")
+            raise ConfigError(
+                _("{path} is too large for a Hadoop configuration.").format(path=path)
+            )
         root = ElementTree.parse(path).getroot()  # noqa: S314 - the administrator's own file
     except FileNotFoundError:
         return {}
     except (OSError, ElementTree.ParseError) as exc:
-        raise ConfigError(f"{path} cannot be read as Hadoop configuration: {exc}.") from exc
+        raise ConfigError(
+            _("{path} cannot be read as Hadoop configuration: {error}.").format(
+                path=path, error=exc
+            )
+        ) from exc
     found: dict[str, str] = {}
     for entry in root.iter("property"):
         name, value = entry.findtext("name"), entry.findtext("value")

@@ -17,6 +17,7 @@ from urllib.parse import urlencode, urlsplit
 
 from submarine_jobs.access import check_complete
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_runtime.translation import _
 
 MAX_RESPONSE = 64 << 20
 Json = Mapping[str, Any]
@@ -94,33 +95,46 @@ class ResourceManager:
         body = json.dumps({"priority": priority}).encode()
         status, answer = self._request("PUT", f"/apps/{application_id}/priority", {}, body)
         if status in (401, 403):
-            return f"The ResourceManager does not let you set a priority ({status})."
+            return _("The ResourceManager does not let you set a priority ({status}).").format(
+                status=status
+            )
         try:
             decoded = self._decode(status, answer)
         except RefusedError as exc:
             return exc.message
         given = decoded.get("priority") if isinstance(decoded, dict) else None
         if given is not None and int(given) != priority:
-            return f"The ResourceManager made it {given}: the queue or the cluster allows no more."
+            return _(
+                "The ResourceManager made it {given}: the queue or the cluster allows no more."
+            ).format(given=given)
         return None
 
     def _decode(self, status: int, body: bytes) -> Any:
         if status == 401:
             raise ClusterError(
-                f"The ResourceManager at {self.url} asks for Kerberos (SPNEGO).",
-                "This release of Submarine cannot sign in there yet.",
+                _("The ResourceManager at {url} asks for Kerberos (SPNEGO).").format(url=self.url),
+                _("This release of Submarine cannot sign in there yet."),
             )
         try:
             answer = json.loads(body) if body else {}
         except ValueError as exc:
             raise ClusterError(
-                f"The ResourceManager at {self.url} answered with something else than JSON.",
-                "Check yarn.resourcemanager.webapp.address: it must be a ResourceManager's port.",
+                _("The ResourceManager at {url} answered with something else than JSON.").format(
+                    url=self.url
+                ),
+                _(
+                    "Check yarn.resourcemanager.webapp.address: it must be a ResourceManager's "
+                    "port."
+                ),
             ) from exc
         if status >= 400:
             remote = answer.get("RemoteException", {}) if isinstance(answer, dict) else {}
             message = " ".join(str(remote.get("message") or status).split())[:300]
-            raise RefusedError(f"The ResourceManager at {self.url} refused: {message}.")
+            raise RefusedError(
+                _("The ResourceManager at {url} refused: {message}.").format(
+                    url=self.url, message=message
+                )
+            )
         return answer
 
     def _request(
@@ -130,7 +144,7 @@ class ResourceManager:
         parameters = {**query, "user.name": self._user}
         target = f"/ws/v1/cluster{path}?{urlencode(parameters)}"
         deadline = time.monotonic() + self._timeout
-        failure = "no address is configured"
+        failure = _("no address is configured")
         with self._lock:
             for attempt in range(len(self._urls) + 1):
                 left = deadline - time.monotonic()
@@ -144,12 +158,14 @@ class ResourceManager:
                 else:
                     if not _is_standby(status, headers, answer):
                         return status, answer
-                    failure = "it is the standby"
+                    failure = _("it is the standby")
                 if attempt < len(self._urls):
                     self._active = (self._active + 1) % len(self._urls)
         raise ClusterError(
-            f"The ResourceManager at {' and '.join(self._urls)} does not answer: {failure}.",
-            "Check that it is up and that yarn.resourcemanager.webapp.address is right.",
+            _("The ResourceManager at {urls} does not answer: {failure}.").format(
+                urls=" and ".join(self._urls), failure=failure
+            ),
+            _("Check that it is up and that yarn.resourcemanager.webapp.address is right."),
         )
 
     def _request_once(
@@ -165,7 +181,7 @@ class ResourceManager:
             answer = reply.read(MAX_RESPONSE + 1)
             if len(answer) > MAX_RESPONSE:
                 raise http.client.HTTPException(
-                    f"the answer is longer than {MAX_RESPONSE >> 20} MB"
+                    _("the answer is longer than {limit} MB").format(limit=MAX_RESPONSE >> 20)
                 )
             check_complete(reply, answer)
         if reply.will_close:

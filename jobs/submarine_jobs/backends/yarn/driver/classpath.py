@@ -15,6 +15,7 @@ from pathlib import Path
 
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
+from submarine_runtime.translation import _
 
 OLDEST_JAVA = 8
 _TIMEOUT = 30.0
@@ -33,19 +34,22 @@ def java_home(profile: Profile) -> Path:
         found = shutil.which("java")
         if found is None:
             raise ClusterError(
-                "There is no Java on this machine: neither JAVA_HOME nor `java` on PATH.",
-                "Install one (Debian: apt install openjdk-17-jre-headless) or set java_home.",
+                _("There is no Java on this machine: neither JAVA_HOME nor `java` on PATH."),
+                _("Install one (Debian: apt install openjdk-17-jre-headless) or set java_home."),
             )
         named = Path(found).resolve().parent.parent
     if not os.access(named / "bin" / "java", os.X_OK):
         raise ClusterError(
-            f"{named} is not a Java: it has no bin/java.", "Set java_home or JAVA_HOME aright."
+            _("{named} is not a Java: it has no bin/java.").format(named=named),
+            _("Set java_home or JAVA_HOME aright."),
         )
     version = java_version(named)
     if version < OLDEST_JAVA:
         raise ClusterError(
-            f"The Java at {named} is version {version}, too old for Hadoop.",
-            "Install Java 11 or 17 and set java_home.",
+            _("The Java at {named} is version {version}, too old for Hadoop.").format(
+                named=named, version=version
+            ),
+            _("Install Java 11 or 17 and set java_home."),
         )
     return named
 
@@ -76,8 +80,8 @@ def yarn_command(profile: Profile, conf_dir: Path) -> Path:
         if candidate and os.access(candidate, os.X_OK):
             return Path(candidate)
     raise ClusterError(
-        "There is no `yarn` command on this machine, so Hadoop's client jars cannot be found.",
-        "Put the Hadoop client's bin directory on PATH, or set HADOOP_HOME or yarn_command.",
+        _("There is no `yarn` command on this machine, so Hadoop's client jars cannot be found."),
+        _("Put the Hadoop client's bin directory on PATH, or set HADOOP_HOME or yarn_command."),
     )
 
 
@@ -91,7 +95,7 @@ def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> 
     """
     wanted = f"{command}\n"
     try:
-        kept, _, rest = cache.read_text(encoding="utf-8").partition("\n")
+        kept, _newline, rest = cache.read_text(encoding="utf-8").partition("\n")
         entries = rest.strip().split(":")
         if f"{kept}\n" == wanted and rest and all(os.path.exists(e) for e in entries):
             return entries
@@ -103,13 +107,20 @@ def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> 
         if key not in ("HADOOP_OPTS", "YARN_OPTS", "CLASSPATH")
     }
     env.update(JAVA_HOME=str(java), HADOOP_CONF_DIR=str(conf_dir), YARN_CONF_DIR=str(conf_dir))
-    printed = _run([str(command), "classpath", "--glob"], f"{command} classpath --glob", env)
+    printed = _run(
+        [str(command), "classpath", "--glob"],
+        f"{command} classpath --glob",
+        env,
+    )
     lines = [line for line in printed.splitlines() if ".jar" in line]
     entries = [e for e in (lines[-1].strip().split(":") if lines else []) if os.path.exists(e)]
     if not any(entry.endswith(".jar") for entry in entries):
         raise ClusterError(
-            f"`{command} classpath --glob` names no jars.",
-            "Run it by hand: it must print Hadoop's class path, such as /etc/hadoop:/opt/....jar.",
+            _("`{command} classpath --glob` names no jars.").format(command=command),
+            _(
+                "Run it by hand: it must print Hadoop's class path, such as "
+                "/etc/hadoop:/opt/....jar."
+            ),
         )
     temporary = cache.with_name(f".tmp-{cache.name}.{os.getpid()}.{threading.get_ident()}")
     temporary.write_text(wanted + ":".join(entries), encoding="utf-8")
@@ -129,9 +140,15 @@ def _run(command: list[str], words: str, env: dict[str, str] | None = None) -> s
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as exc:
-        raise ClusterError(f"`{words}` cannot be run: {exc}.", "Check java_home and PATH.") from exc
+        raise ClusterError(
+            _("`{command}` cannot be run: {error}.").format(command=words, error=exc),
+            _("Check java_home and PATH."),
+        ) from exc
     text = done.stdout.decode(errors="replace")
     if done.returncode:
-        last = next((line for line in reversed(text.splitlines()) if line.strip()), "no output")
-        raise ClusterError(f"`{words}` failed: {last.strip()[:300]}.", "Check java_home and PATH.")
+        last = next((line for line in reversed(text.splitlines()) if line.strip()), _("no output"))
+        raise ClusterError(
+            _("`{command}` failed: {last}.").format(command=words, last=last.strip()[:300]),
+            _("Check java_home and PATH."),
+        )
     return text

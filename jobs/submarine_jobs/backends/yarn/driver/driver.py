@@ -34,6 +34,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import (
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
+from submarine_runtime.translation import _
 
 T = TypeVar("T")
 PING_SECONDS = 5.0
@@ -83,7 +84,7 @@ class Driver:
             found = self._find()
             if found is None:
                 if not start:
-                    raise DriverUnreachableError("No YARN driver runs.")
+                    raise DriverUnreachableError(_("No YARN driver runs."))
                 found = self._start()
             with contextlib.suppress(OSError):
                 os.utime(self.directory / "last-use")
@@ -152,7 +153,7 @@ class Driver:
                 time.sleep(0.2)
                 found = self._find()
         if found is None:
-            raise failed(directory, "it does not answer")
+            raise failed(directory, _("it does not answer"))
         return found
 
     def _stop_others(self, directory: Path) -> None:
@@ -182,8 +183,8 @@ def _file_lock(path: Path, deadline: float) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > deadline:
                     raise ClusterError(
-                        "Another process has been starting the YARN driver for too long.",
-                        f"End whoever holds {path}.",
+                        _("Another process has been starting the YARN driver for too long."),
+                        _("End the process that holds {path}.").format(path=path),
                     ) from None
                 time.sleep(0.1)
         yield

@@ -32,6 +32,7 @@ from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
+from submarine_runtime.translation import _
 
 
 def write_overlay(conf: HadoopConf, directory: Path, timeout: float) -> Path:
@@ -189,8 +190,12 @@ def _idle_minutes(profile: Profile) -> int:
     said = profile.settings.get("driver_idle_minutes", "").strip() or str(IDLE_MINUTES)
     if not (said.isascii() and said.isdecimal() and int(said[:9]) >= _LEAST_IDLE):
         raise ClusterError(
-            f"The YARN driver did not start: the setting driver_idle_minutes is {said[:40]!r}.",
-            f"Set it to a whole number of minutes, {_LEAST_IDLE} or more.",
+            _(
+                "The YARN driver did not start: the setting driver_idle_minutes is {value!r}."
+            ).format(value=said[:40]),
+            _("Set it to a whole number of minutes, {minimum} or more.").format(
+                minimum=_LEAST_IDLE
+            ),
         )
     return int(said[:9])
 
@@ -216,10 +221,10 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
     while time.monotonic() < deadline:
         callback.settimeout(0.2)
         try:
-            connection, _ = callback.accept()
+            connection, _address = callback.accept()
         except TimeoutError:
             if _start_time(pid) is None:
-                raise failed(directory, "its JVM ended") from None
+                raise failed(directory, _("its JVM ended")) from None
             continue
         with connection, contextlib.suppress(OSError):
             if not _may_be_driver(connection):
@@ -229,7 +234,10 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
             port = int(struct.unpack("!i", data)[0]) if len(data) == 4 else 0
             if _is_own_port(port):
                 return port
-    raise failed(directory, f"it was not ready within {START_SECONDS:g} s")
+    raise failed(
+        directory,
+        _("it was not ready within {seconds:g} s").format(seconds=START_SECONDS),
+    )
 
 
 def _may_be_driver(connection: socket.socket) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.translation import _, gettext_noop
 
 
 class JobRefusedError(RefusedError):
@@ -47,124 +48,134 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"safe ?mode",
         ClusterError,
-        "HDFS is in safe mode and takes no writes.",
-        "Wait until the NameNode leaves it, or ask the operator.",
+        gettext_noop("HDFS is in safe mode and takes no writes."),
+        gettext_noop("Wait until the NameNode leaves it, or ask the operator."),
     ),
     _row(
         r"submitted by user (\S+) to unknown queue: ?([^\s:]+)",
         QueueRefusedError,
-        "There is no queue {1}.",
-        "Choose one with --queue; `submarine doctor` lists them.",
+        gettext_noop("There is no queue {1}."),
+        gettext_noop("Choose one with --queue; `submarine doctor` lists them."),
     ),
     _row(
         r"queue ([\w.-]+) (?:is|has been) (STOPPED|DRAINING)|([\w.-]+) is STOPPED\. Cannot accept",
         QueueRefusedError,
-        "The queue {0}{2} is stopped and takes no jobs.",
-        "Choose another queue with --queue.",
+        gettext_noop("The queue {0}{2} is stopped and takes no jobs."),
+        gettext_noop("Choose another queue with --queue."),
     ),
     _row(
         r"User (\S+) (?:cannot|does not have permission to) submit (?:applications|\S+) to "
         r"(?:the )?(?:leaf )?queue:? ?([\w.-]+)",
         QueueRefusedError,
-        "User {0} may not submit to queue {1}.",
-        "Choose another queue with --queue, or ask the operator for access.",
+        gettext_noop("User {0} may not submit to queue {1}."),
+        gettext_noop("Choose another queue with --queue, or ask the operator for access."),
     ),
     _row(
         r"(?:leaf )?queue ([\w.-]+) already has (\d+) applications",
         QueueRefusedError,
-        "The queue {0} already holds {1} applications, the most it takes.",
-        "Wait until some have ended, or choose another queue with --queue.",
+        gettext_noop("The queue {0} already holds {1} applications, the most it takes."),
+        gettext_noop("Wait until some have ended, or choose another queue with --queue."),
     ),
     _row(
         r"is not a leaf queue|non-?leaf queue|submitted by user \S+ to (?:a )?non",
         QueueRefusedError,
-        "That queue holds other queues and takes no jobs itself.",
-        "Name one of the queues below it with --queue.",
+        gettext_noop("That queue holds other queues and takes no jobs itself."),
+        gettext_noop("Name one of the queues below it with --queue."),
     ),
     _row(
         r"yarn\.io/gpu.{0,40}(?:is not defined|not found|unknown)|Unknown resource.{0,40}gpu|"
         r"ResourceNotFoundException",
         JobRefusedError,
-        "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration.",
-        "Put resource-types.xml of the cluster beside core-site.xml, or ask for no GPU.",
+        gettext_noop(
+            "The resource type yarn.io/gpu is not defined in the client's Hadoop configuration."
+        ),
+        gettext_noop(
+            "Put resource-types.xml of the cluster beside core-site.xml, or ask for no GPU."
+        ),
     ),
     _row(
         r"Requested resource type=\[yarn\.io/gpu\].{0,400}?"
         r"maximum (?:allowed )?allocation=<[^>]*yarn\.io/gpu: (\d+)",
         NeverFitsError,
-        "The job asks for more GPUs than a container may have here ({0}).",
-        "Ask for fewer GPUs with --gpu.",
+        gettext_noop("The job asks for more GPUs than a container may have here ({0})."),
+        gettext_noop("Ask for fewer GPUs with --gpu."),
     ),
     _row(
         r"Requested resource type=\[memory-mb\].{0,400}?"
         r"maximum (?:allowed )?allocation=<memory:(\d+)",
         NeverFitsError,
-        "The job asks for more memory than a container may have here ({0} MiB).",
-        "Ask for less with --memory.",
+        gettext_noop("The job asks for more memory than a container may have here ({0} MiB)."),
+        gettext_noop("Ask for less with --memory."),
     ),
     _row(
         r"Requested resource type=\[vcores\].{0,400}?"
         r"maximum (?:allowed )?allocation=<[^>]*vCores:(\d+)",
         NeverFitsError,
-        "The job asks for more virtual cores than a container may have here ({0}).",
-        "Ask for fewer vcores.",
+        gettext_noop("The job asks for more virtual cores than a container may have here ({0})."),
+        gettext_noop("Ask for fewer vcores."),
     ),
     _row(
         r"InvalidResourceRequestException|Invalid resource request",
         NeverFitsError,
-        "The job asks for a larger container than the cluster gives.",
-        "Ask for less memory, fewer vcores or fewer GPUs.",
+        gettext_noop("The job asks for a larger container than the cluster gives."),
+        gettext_noop("Ask for less memory, fewer vcores or fewer GPUs."),
     ),
     _row(
         r"AccessControlException[^\n]*?Permission denied: user=([^,]+), access=(\w+), "
         r'inode="([^"]+)"',
         JobRefusedError,
-        "HDFS lets user {0} not {1} {2}.",
-        "Choose a job root that you own, and see that your HDFS home directory exists.",
+        gettext_noop("HDFS lets user {0} not {1} {2}."),
+        gettext_noop(
+            "Choose a job root that you own, and see that your HDFS home directory exists."
+        ),
     ),
     _row(
         r"Permission denied: user=([^,]+), access=(\w+), inode=\"([^\"]+)\"",
         JobRefusedError,
-        "HDFS lets user {0} not {1} {2}.",
-        "Choose a job root that you own, and see that your HDFS home directory exists.",
+        gettext_noop("HDFS lets user {0} not {1} {2}."),
+        gettext_noop(
+            "Choose a job root that you own, and see that your HDFS home directory exists."
+        ),
     ),
     _row(
         r"(?:DSQuotaExceeded|NSQuotaExceeded|QuotaExceeded)",
         JobRefusedError,
-        "The HDFS quota of your home directory is used up.",
-        "Free space there or ask the operator for more.",
+        gettext_noop("The HDFS quota of your home directory is used up."),
+        gettext_noop("Free space there or ask the operator for more."),
     ),
     _row(
         r"File does not exist: (\S+)|FileNotFoundException: (\S+)",
         JobRefusedError,
-        "The file {0}{1} that the job needs does not exist.",
-        "Check the sources of --localization.",
+        gettext_noop("The file {0}{1} that the job needs does not exist."),
+        gettext_noop("Check the sources of --localization."),
     ),
     _row(
         r"could only be written to 0 of the|There are 0 datanode",
         ClusterError,
-        "HDFS has no DataNode that takes data.",
-        "Check the DataNodes: `submarine doctor`.",
+        gettext_noop("HDFS has no DataNode that takes data."),
+        gettext_noop("Check the DataNodes: `submarine doctor`."),
     ),
     _row(
         r"Kerberos|GSSException|kinit",
         ClusterError,
-        "The cluster asks for a Kerberos ticket.",
-        "Run kinit, then try again.",
+        gettext_noop("The cluster asks for a Kerberos ticket."),
+        gettext_noop("Run kinit, then try again."),
     ),
     _row(
         r"(?:Call From|Failed on local).*?(?:to|destination host is:) \S*?:(\d+).*?"
         r"(?:ConnectException|Connection refused|failed on connection)",
         ClusterError,
-        "The cluster refuses connections on port {0}: ResourceManager or NameNode is down.",
-        "Check that both are up: `submarine doctor`.",
+        gettext_noop(
+            "The cluster refuses connections on port {0}: ResourceManager or NameNode is down."
+        ),
+        gettext_noop("Check that both are up: `submarine doctor`."),
     ),
     _row(
         r"ConnectException|Connection refused|ConnectTimeout|NoRouteToHost|UnknownHost|"
         r"retries get failed|SocketTimeout",
         ClusterError,
-        "ResourceManager or NameNode cannot be reached.",
-        "Check that both are up: `submarine doctor`.",
+        gettext_noop("ResourceManager or NameNode cannot be reached."),
+        gettext_noop("Check that both are up: `submarine doctor`."),
     ),
 )
 
@@ -179,9 +190,10 @@ def translate(details: str) -> SubmarineError:
         match = refusal.pattern.search(details)
         if match:
             groups = [group or "" for group in match.groups()]
-            return refusal.error(refusal.message.format(*groups), refusal.fix)
+            return refusal.error(_(refusal.message).format(*groups), _(refusal.fix))
     return JobRefusedError(
-        f"The cluster refused: {first_line(details)}.", "See `submarine doctor`."
+        _("The cluster refused: {reason}.").format(reason=first_line(details)),
+        _("See `submarine doctor`."),
     )
 
 
@@ -196,4 +208,4 @@ def first_line(details: str) -> str:
             text = shorter
         if text and not text.startswith("at "):
             return text[:300].rstrip(".")
-    return "no reason given"
+    return _("no reason given")

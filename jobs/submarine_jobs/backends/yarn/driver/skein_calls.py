@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from submarine_jobs.backends.yarn.driver.refusals import translate
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_runtime.translation import _
 
 #: The host name in skein's certificates.
 _NAME = "skein-internal"
@@ -82,7 +83,7 @@ def skein_jar() -> str:
     """
     found = importlib.util.find_spec("skein")
     if found is None or found.origin is None:
-        raise ClusterError("The package skein is not installed.", "pip install skein")
+        raise ClusterError(_("The package skein is not installed."), "pip install skein")
     return str(Path(found.origin).parent / "java" / "skein.jar")
 
 
@@ -170,10 +171,12 @@ class DriverChannel:
             code, details = exc.code(), exc.details() or ""
         codes = self._grpc.StatusCode
         if code == codes.UNAVAILABLE:
-            raise DriverUnreachableError("The YARN driver does not answer on its port.")
+            raise DriverUnreachableError(_("The YARN driver does not answer on its port."))
         if code == codes.DEADLINE_EXCEEDED:
             raise DriverTimeoutError(
-                f"The YARN driver had no answer from the cluster within {timeout:g} s.",
-                "Check that ResourceManager and NameNode are up: `submarine doctor`.",
+                _("The YARN driver had no answer from the cluster within {timeout:g} s.").format(
+                    timeout=timeout
+                ),
+                _("Check that ResourceManager and NameNode are up: `submarine doctor`."),
             )
         raise translate(details)

@@ -7,38 +7,39 @@ from pathlib import Path
 
 from submarine_jobs.backends.yarn.driver.refusals import TABLE, first_line
 from submarine_jobs.errors import ClusterError
+from submarine_runtime.translation import _, gettext_noop
 
 _TAIL = 32 << 10
 _ROWS: tuple[tuple[str, str, str], ...] = (
     (
         r"UnsupportedClassVersionError",
-        "the Java is too old for this Hadoop",
-        "Set java_home to a Java 17.",
+        gettext_noop("the Java is too old for this Hadoop"),
+        gettext_noop("Set java_home to a Java 17."),
     ),
     (
         r"(?:NoClassDefFoundError|ClassNotFoundException):? ?([\w./$]*)",
-        "Hadoop's client class path is incomplete ({0} is missing)",
-        "Check that `yarn classpath --glob` names all client jars.",
+        gettext_noop("Hadoop's client class path is incomplete ({0} is missing)"),
+        gettext_noop("Check that `yarn classpath --glob` names all client jars."),
     ),
     (
         r"InaccessibleObjectException",
-        "this Hadoop does not run on so new a Java",
-        "Set java_home to a Java 11 or 17.",
+        gettext_noop("this Hadoop does not run on so new a Java"),
+        gettext_noop("Set java_home to a Java 11 or 17."),
     ),
     (
         r"Unrecognized VM option '?([^'\n]*)|Unrecognized option: (\S+)|Could not create the Java",
-        "its Java options are not understood ({0}{1})",
-        "Check driver_java_options.",
+        gettext_noop("its Java options are not understood ({0}{1})"),
+        gettext_noop("Check driver_java_options."),
     ),
     (
         r"insufficient memory|Cannot allocate memory|OutOfMemoryError",
-        "this machine has no memory left for it",
-        "Free about 250 MB.",
+        gettext_noop("this machine has no memory left for it"),
+        gettext_noop("Free about 250 MB."),
     ),
     (
         r"UnsatisfiedLinkError|netty_tcnative",
-        "its native TLS library cannot be loaded",
-        "See that the directory for temporary files allows execution.",
+        gettext_noop("its native TLS library cannot be loaded"),
+        gettext_noop("See that the directory for temporary files allows execution."),
     ),
 )
 
@@ -55,13 +56,20 @@ def start_error(log: Path, what: str) -> ClusterError:
     for pattern, cause, fix in _ROWS:
         match = re.search(pattern, text)
         if match:
-            said = cause.format(*(group or "" for group in match.groups())).replace(" ()", "")
-            return ClusterError(f"The YARN driver did not start: {said}.", fix)
+            said = _(cause).format(*(group or "" for group in match.groups())).replace(" ()", "")
+            return ClusterError(
+                _("The YARN driver did not start: {reason}.").format(reason=said), _(fix)
+            )
     for refusal in TABLE:
         match = refusal.pattern.search(text)
         if match:
-            said = refusal.message.format(*(group or "" for group in match.groups()))
-            return ClusterError(f"The YARN driver did not start: {said}", refusal.fix)
+            said = _(refusal.message).format(*(group or "" for group in match.groups()))
+            return ClusterError(
+                _("The YARN driver did not start: {reason}").format(reason=said), _(refusal.fix)
+            )
     errors = [line for line in text.splitlines() if "ERROR" in line or "Exception" in line]
     said = first_line(errors[-1]) if errors else what
-    return ClusterError(f"The YARN driver did not start: {said}.", f"Its log is {log}.")
+    return ClusterError(
+        _("The YARN driver did not start: {reason}.").format(reason=said),
+        _("Its log is {log}.").format(log=log),
+    )

@@ -18,6 +18,7 @@ from submarine_jobs.backends.yarn.driver.process import START_SECONDS
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverUnreachableError
 from submarine_jobs.concurrency import SubprocessCallError, call_in_subprocess
 from submarine_jobs.model import Profile
+from submarine_runtime.translation import _
 
 #: Seconds added to the limits of a driver start and of a call, for a busy machine.
 _SPARE = 30.0
@@ -32,7 +33,7 @@ class SubprocessDriver(Driver):
         channel = SubprocessChannel(self._profile, self._conf)
         if self.running() is None:
             if not start:
-                raise DriverUnreachableError("No YARN driver runs.")
+                raise DriverUnreachableError(_("No YARN driver runs."))
             channel.ask(start_driver, timeout=0.0)
         with contextlib.suppress(OSError):
             os.utime(self.directory / "last-use")

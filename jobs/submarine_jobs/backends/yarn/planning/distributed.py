@@ -24,6 +24,7 @@ from submarine_jobs.backends.yarn.planning.single import (
 )
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec, Role
+from submarine_runtime.translation import _, ngettext
 
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:
@@ -84,7 +85,7 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
     coordinator = COORDINATOR_MEMORY + spec.task_count // TASKS_A_MIB
     master = Size(view.steps.round(MASTER_MEMORY + coordinator), 1, 0)
     sizes = {role.name: _task_size(role, view) for role in spec.roles}
-    containers = [container("application master and coordinator", master)]
+    containers = [container(_("application master and coordinator"), master)]
     containers += [
         {**container(role.name, sizes[role.name]), "role": role.name, "count": role.instances}
         for role in spec.roles
@@ -94,7 +95,7 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
         errors = [text for role in spec.roles for text in _role_errors(role, nodes, queue)]
     if not errors and queue is not None:
         errors = [
-            f"Role {role.name}: {text}"
+            _("Role {role}: {text}").format(role=role.name, text=text)
             for role in spec.roles
             for text in size_errors(_program(role), [_entry(containers, role)], queue, view)
         ]
@@ -103,8 +104,13 @@ def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan
     tasks, roles = spec.task_count, len(spec.roles)
     return Plan(
         placement=(
-            f"{tasks} containers of {roles} role{'s' if roles > 1 else ''}, which a coordinator "
-            "in the application master's container starts together"
+            ngettext(
+                "{tasks} containers of {roles} role, which a coordinator in the application "
+                "master's container starts together",
+                "{tasks} containers of {roles} roles, which a coordinator in the application "
+                "master's container starts together",
+                roles,
+            ).format(tasks=tasks, roles=roles)
         ),
         containers=containers,
         overhead=AGENT_MEMORY,
@@ -133,28 +139,47 @@ def _entry(containers: list[dict[str, Any]], role: Role) -> dict[str, Any]:
 
 def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
     """Return errors for labels, nodes or racks that the cluster or the queue does not have."""
-    label, who = role.node_label, f"Role {role.name}"
+    label, who = role.node_label, _("Role {role}").format(role=role.name)
     if label and (role.nodes or role.racks):
         return [
-            f"{who}: YARN takes a node label or names of nodes and racks, not both; leave out one."
+            _(
+                "{who}: YARN takes a node label or names of nodes and racks, not both; leave "
+                "out one."
+            ).format(who=who)
         ]
     if label:
         known = sorted({name for node in nodes for name in node.labels})
         if label not in known:
-            have = f"labels with nodes are {', '.join(known)}" if known else "no node has a label"
-            return [f"{who}: no running node has the label {label}; {have}."]
+            have = (
+                _("labels with nodes are {known}").format(known=", ".join(known))
+                if known
+                else _("no node has a label")
+            )
+            return [
+                _("{who}: no running node has the label {label}; {have}.").format(
+                    who=who, label=label, have=have
+                )
+            ]
         if queue.labels is not None and not {"*", label} & set(queue.labels):
             allowed = ", ".join(name for name in queue.labels if name) or "none"
-            return [f"{who}: queue {queue.name} may not use the label {label}; it may: {allowed}."]
+            return [
+                _("{who}: queue {queue} may not use the label {label}; it may: {allowed}.").format(
+                    who=who, queue=queue.name, label=label, allowed=allowed
+                )
+            ]
     hosts = {node.host for node in nodes}
     racks = {node.rack for node in nodes}
     errors = [
-        f"{who}: there is no running node {host}; the cluster has {_some(hosts)}."
+        _("{who}: there is no running node {host}; the cluster has {some}.").format(
+            who=who, host=host, some=_some(hosts)
+        )
         for host in role.nodes
         if host not in hosts
     ]
     return errors + [
-        f"{who}: there is no rack {rack}; the cluster has {_some(racks)}."
+        _("{who}: there is no rack {rack}; the cluster has {some}.").format(
+            who=who, rack=rack, some=_some(racks)
+        )
         for rack in role.racks
         if rack not in racks
     ]
@@ -162,7 +187,11 @@ def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
 
 def _some(names: set[str]) -> str:
     first = ", ".join(sorted(names)[:5])
-    return f"{first} and {len(names) - 5} more" if len(names) > 5 else first or "none"
+    return (
+        _("{first} and {count} more").format(first=first, count=len(names) - 5)
+        if len(names) > 5
+        else first or _("none")
+    )
 
 
 def _gang_errors(
@@ -178,25 +207,46 @@ def _gang_errors(
         places = fitting(role, sizes[role.name], nodes)
         if places < least_of(role):
             return [
-                f"Role {role.name}: at most {places} containers of {words_of(sizes[role.name])} "
-                f"fit on the cluster at once, and {least_of(role)} must run together."
+                _(
+                    "Role {role}: at most {places} containers of {sizes} fit on the cluster at "
+                    "once, and {least} must run together."
+                ).format(
+                    role=role.name,
+                    places=places,
+                    sizes=words_of(sizes[role.name]),
+                    least=least_of(role),
+                )
             ]
     need = total([(master, 1), *((sizes[role.name], least_of(role)) for role in gang_of(spec))])
     cluster = total([(node.total, 1) for node in nodes])
-    limits = [(cluster, "the whole cluster has")]
+    limits = [(cluster, _("the whole cluster has"))]
     if queue.most is not None:
-        limits.append((queue.most, f"queue {queue.name} may ever hold"))
+        limits.append((queue.most, _("queue {queue} may ever hold").format(queue=queue.name)))
     labelled = any(role.node_label for role in spec.roles)
     if queue.share is not None and not labelled:
-        limits.append((_part(cluster, queue.share), f"queue {queue.name} may ever hold"))
+        limits.append(
+            (_part(cluster, queue.share), _("queue {queue} may ever hold").format(queue=queue.name))
+        )
     for limit, whose in limits:
         if need.gpus > limit.gpus:
-            return [f"The job needs {gpus_words(need.gpus)} at once, and {whose} {limit.gpus}."]
+            return [
+                _("The job needs {gpus} at once, and {whose} {limit_gpus}.").format(
+                    gpus=gpus_words(need.gpus), whose=whose, limit_gpus=limit.gpus
+                )
+            ]
         if need.memory > limit.memory:
-            return [f"The job needs {need.memory} MiB at once, and {whose} {limit.memory} MiB."]
+            return [
+                _("The job needs {memory} MiB at once, and {whose} {limit_memory} MiB.").format(
+                    memory=need.memory, whose=whose, limit_memory=limit.memory
+                )
+            ]
         # A cluster with GPUs must use the calculator that counts cores too.
         if view.knows_gpus and need.vcores > limit.vcores:
-            return [f"The job needs {need.vcores} vcores at once, and {whose} {limit.vcores}."]
+            return [
+                _("The job needs {vcores} vcores at once, and {whose} {limit_vcores}.").format(
+                    vcores=need.vcores, whose=whose, limit_vcores=limit.vcores
+                )
+            ]
     return []
 
 
@@ -214,4 +264,8 @@ def _core_warnings(
     cores = sum(node.total.vcores for node in nodes)
     if view.knows_gpus or need <= cores:
         return []
-    return [f"The job asks for {need} vcores at once, and the whole cluster has {cores}."]
+    return [
+        _("The job asks for {need} vcores at once, and the whole cluster has {cores}.").format(
+            need=need, cores=cores
+        )
+    ]

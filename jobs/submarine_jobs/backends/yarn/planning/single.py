@@ -20,6 +20,7 @@ from submarine_jobs.backends.yarn.cluster import (
 )
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec
+from submarine_runtime.translation import _, ngettext
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
 #: Measured: 171 to 181 MiB resident.
@@ -101,16 +102,16 @@ def _place(
     overhead = MASTER_MEMORY + AGENT_MEMORY
     together = Size(steps.round(wanted.memory + overhead), wanted.vcores, wanted.gpus)
     if queue is None or _admits(queue, together):
-        placement = "in the application master's container: one container, no second wait"
-        return placement, [container("program and application master", together)], overhead
+        placement = _("in the application master's container: one container, no second wait")
+        return placement, [container(_("program and application master"), together)], overhead
     master = Size(steps.round(MASTER_MEMORY), 1, 0)
     task = Size(steps.round(wanted.memory + AGENT_MEMORY), wanted.vcores, wanted.gpus)
     limit = queue.masters or Size()
-    placement = (
-        f"in a container of its own beside the application master: queue {queue.name} lets masters "
-        f"hold {words_of(limit)}, and the program with its master needs {words_of(together)}"
-    )
-    both = [container("application master", master), container("program", task)]
+    placement = _(
+        "in a container of its own beside the application master: queue {queue} lets masters "
+        "hold {limit}, and the program with its master needs {together}"
+    ).format(queue=queue.name, limit=words_of(limit), together=words_of(together))
+    both = [container(_("application master"), master), container(_("program"), task)]
     return placement, both, overhead
 
 
@@ -129,20 +130,40 @@ def queue_errors(
     """Return why the queue accepts no job, or no job of ``user``."""
     leaves = ", ".join(q.name for q in all_queues if q.leaf and q.running)[:300]
     if queue is None:
-        return [f"There is no queue {name}; this cluster has {leaves}."]
+        return [
+            _("There is no queue {name}; this cluster has {leaves}.").format(
+                name=name, leaves=leaves
+            )
+        ]
     if not queue.leaf:
         below = [q.name for q in all_queues if q.leaf and q.path.startswith(queue.path + ".")]
-        return [f"Queue {name} takes no jobs itself; choose one below it: {', '.join(below)}."]
+        return [
+            _("Queue {name} takes no jobs itself; choose one below it: {below}.").format(
+                name=name, below=", ".join(below)
+            )
+        ]
     if not queue.running:
-        return [f"Queue {name} is stopped and takes no jobs; running are {leaves}."]
+        return [
+            _("Queue {name} is stopped and takes no jobs; running are {leaves}.").format(
+                name=name, leaves=leaves
+            )
+        ]
     if user is not None and queue.users is not None and user not in queue.users:
         allowed = [
             q.name
             for q in all_queues
             if q.leaf and q.running and (q.users is None or user in q.users)
         ]
-        which = f"choose one of {', '.join(allowed)[:300]}" if allowed else "ask its administrator"
-        return [f"User {user} may not submit to queue {name}; {which}."]
+        which = (
+            _("choose one of {allowed}").format(allowed=", ".join(allowed)[:300])
+            if allowed
+            else _("ask its administrator")
+        )
+        return [
+            _("User {user} may not submit to queue {name}; {which}.").format(
+                user=user, name=name, which=which
+            )
+        ]
     return []
 
 
@@ -152,34 +173,60 @@ def size_errors(
     """Return why one of ``containers`` can never be allocated; ``wanted`` is the program's size."""
     node, count = largest_node(view.nodes)
     if count == 0:
-        return ["The cluster has no running node, so no job can start."]
+        return [_("The cluster has no running node, so no job can start.")]
     if wanted.gpus and not view.knows_gpus:
         return [
-            "The client's Hadoop configuration does not know yarn.io/gpu; put the cluster's "
-            "resource-types.xml beside core-site.xml, or ask for no GPU."
+            _(
+                "The client's Hadoop configuration does not know yarn.io/gpu; put the cluster's "
+                "resource-types.xml beside core-site.xml, or ask for no GPU."
+            )
         ]
     if wanted.gpus > node.gpus:
         most = (
-            f"the largest node has {gpus_words(node.gpus)}" if node.gpus else "no node has any GPU"
+            _("the largest node has {gpus}").format(gpus=gpus_words(node.gpus))
+            if node.gpus
+            else _("no node has any GPU")
         )
-        return [f"The job asks for {gpus_words(wanted.gpus)}, and {most}."]
+        return [
+            _("The job asks for {gpus}, and {most}.").format(
+                gpus=gpus_words(wanted.gpus), most=most
+            )
+        ]
     errors: list[str] = []
     largest = max(containers, key=lambda entry: int(entry["memory"]))
     need = Size(int(largest["memory"]), int(largest["vcores"]), int(largest["gpus"]))
-    for limit, whose in ((node, "the largest node has"), (queue.maximum, "the scheduler gives")):
+    for limit, whose in (
+        (node, _("the largest node has")),
+        (queue.maximum, _("the scheduler gives")),
+    ):
         if limit is None or errors:
             continue
         if need.memory > limit.memory:
             errors.append(
-                f"The container needs {need.memory} MiB ({wanted.memory} for the program), and "
-                f"{whose} {limit.memory} MiB; ask for less with --memory."
+                _(
+                    "The container needs {memory} MiB ({wanted_memory} for the program), and "
+                    "{whose} {limit_memory} MiB; ask for less with --memory."
+                ).format(
+                    memory=need.memory,
+                    wanted_memory=wanted.memory,
+                    whose=whose,
+                    limit_memory=limit.memory,
+                )
             )
         elif need.vcores > limit.vcores:
-            errors.append(f"The job asks for {need.vcores} vcores, and {whose} {limit.vcores}.")
+            errors.append(
+                _("The job asks for {vcores} vcores, and {whose} {limit_vcores}.").format(
+                    vcores=need.vcores, whose=whose, limit_vcores=limit.vcores
+                )
+            )
         elif need.gpus > limit.gpus:
-            errors.append(f"The job asks for {gpus_words(need.gpus)}, and {whose} {limit.gpus}.")
+            errors.append(
+                _("The job asks for {gpus}, and {whose} {limit_gpus}.").format(
+                    gpus=gpus_words(need.gpus), whose=whose, limit_gpus=limit.gpus
+                )
+            )
     if not errors and not some_node_holds(view.nodes, need):
-        errors.append(f"No single node has {words_of(need)} together.")
+        errors.append(_("No single node has {need} together.").format(need=words_of(need)))
     return errors
 
 
@@ -190,15 +237,19 @@ def warnings_of(
     found = []
     granted, asked = int(containers[-1]["memory"]), wanted.memory
     if granted > asked + MASTER_MEMORY + AGENT_MEMORY + 512:
-        found.append(f"The scheduler rounds the container up to {granted} MiB.")
+        found.append(
+            _("The scheduler rounds the container up to {granted} MiB.").format(granted=granted)
+        )
     if queue is not None and queue.masters is not None:
         left = queue.masters.memory - queue.masters_used.memory
         if 0 <= left < int(containers[0]["memory"]):
             found.append(
-                f"Queue {queue.name} has no room for another master at present: the job will wait."
+                _(
+                    "Queue {queue} has no room for another master at present: the job will wait."
+                ).format(queue=queue.name)
             )
     if any(urlsafe.startswith("http://") for urlsafe in (i.source for i in spec.localization)):
-        found.append("A file is downloaded without encryption (http://).")
+        found.append(_("A file is downloaded without encryption (http://)."))
     return found
 
 
@@ -209,10 +260,12 @@ def container(what: str, need: Size) -> dict[str, Any]:
 
 def gpus_words(count: int) -> str:
     """``1 GPU``, ``2 GPUs``."""
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+    return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
 
 
 def words_of(need: Size) -> str:
     """``2048 MiB and 1 vcore``."""
-    text = f"{need.memory} MiB and {need.vcores} vcore" + ("" if need.vcores == 1 else "s")
-    return text + (f" and {gpus_words(need.gpus)}" if need.gpus else "")
+    text = ngettext(
+        "{memory} MiB and {vcores} vcore", "{memory} MiB and {vcores} vcores", need.vcores
+    ).format(memory=need.memory, vcores=need.vcores)
+    return text + (_(" and {gpus}").format(gpus=gpus_words(need.gpus)) if need.gpus else "")
