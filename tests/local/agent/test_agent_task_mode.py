@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -23,6 +22,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.spec import NamedInput
 from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
 from tests.local.agent.link_rig import PlayedCoordinator
+from tests.processes import is_gone
 from tests.waiting import until
 
 WAITS = "import time\nprint('up', flush=True)\ntime.sleep(60)\n"
@@ -44,14 +44,6 @@ def join(
     agent = rig.launch(scratch, env=boss.environment(task, f"{role}-{index}.1"))
     boss.state("ready")
     return agent
-
-
-def gone(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return "Z" in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def test_a_task_runs_and_leaves(rig: Rig, boss: PlayedCoordinator) -> None:
@@ -184,10 +176,10 @@ def test_silence_ends_the_program_before_anybody_replaces_it(
     boss.start()
     pid = boss.state("running")["pid"]
     time.sleep(4.0)  # heartbeats are acknowledged: nothing happens
-    assert not gone(pid)
+    assert not is_gone(pid)
     boss.acknowledge = False
     last = max(line["_at"] for line in boss.lines if line["type"] == "heartbeat")
-    until(lambda: gone(pid))
+    until(lambda: is_gone(pid))
     # A coordinator replaces what it took for lost so much later.
     assert time.monotonic() - last < boss.lost_after + CoordinatorConfig.lost_margin
     boss.acknowledge = True
@@ -274,7 +266,7 @@ def test_several_processes_of_the_program_in_one_container(
     boss.start(*gang)
     ended = boss.state("ended", attempt=1)
     assert (ended["reason"], ended["exit_code"]) == ("program_error", 7)
-    assert gone(int((tmp_path / "pid-0").read_text()))
+    assert is_gone(int((tmp_path / "pid-0").read_text()))
     assert (tmp_path / "rank-0").read_text() == "0 0 3"
     assert (tmp_path / "rank-1").read_text() == "1 1 3"
     boss.start(*gang, attempt=2)
@@ -353,7 +345,7 @@ def seconds_to_the_word(rig: Rig, boss: PlayedCoordinator) -> float:
     agent.send_signal(signal.SIGTERM)
     told = boss.wait(lambda line: line.get("kind") == "terminated")
     assert rig.finish(agent) == 1
-    assert gone(pid)
+    assert is_gone(pid)
     assert rig.shipped("stdout") == b"up\n"
     # Why, only the cluster knows: a pre-empted container is no failure.
     assert not [line for line in boss.lines if line.get("state") == "ended"]

@@ -20,7 +20,8 @@ from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
-from tests.local.workflows.workflow_rig import WAITING_CELL, Listening, is_gone
+from tests.local.workflows.workflow_rig import WAITING_CELL, Listening
+from tests.processes import is_gone
 from tests.waiting import until
 
 JOB = (

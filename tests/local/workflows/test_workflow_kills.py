@@ -17,7 +17,8 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_workflows.local.process_guard import ProcessGuard
 from submarine_workflows.runs import is_held
-from tests.local.workflows.workflow_rig import Workflows, is_gone
+from tests.local.workflows.workflow_rig import Workflows
+from tests.processes import is_gone
 from tests.waiting import until
 
 FLOW = """

@@ -17,6 +17,7 @@ import nbformat
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
+from tests.processes import is_gone
 from tests.waiting import PATIENCE, until
 
 LIMIT = PATIENCE
@@ -108,15 +109,6 @@ class Workflows:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process has ended, be it that nobody has asked how."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-    return state in "ZX"
 
 
 #: A program that says who it is and waits for the word to go on, in the folder of its parameter.

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import base64
 import os
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from submarine_zeppelin.interface import Code, Kind
 from tests.local.zeppelin.zeppelin_rig import Note
+from tests.processes import is_gone
 from tests.waiting import until
 
 
@@ -188,7 +187,7 @@ def test_nothing_is_left_of_a_session(note: Note) -> None:
     note.run("b")
     pids = [int(word) for word in note.outputs["b"].text.split()]
     note.close()
-    until(lambda: not any(_runs(pid) for pid in pids))
+    until(lambda: all(is_gone(pid) for pid in pids))
 
 
 def test_ten_thousand_lines_stay_within_the_limit(note: Note) -> None:
@@ -240,7 +239,7 @@ def test_a_stopped_shell_takes_its_children_along(note: Note) -> None:
     note.entry("Shell").cancel(note.context("a"))
     assert running.end().code is Code.ERROR
     assert "Stopped." in note.outputs["a"].text
-    until(lambda: not _runs(child))
+    until(lambda: is_gone(child))
 
 
 def test_a_shell_has_the_time_that_is_set(tmp_path: Path) -> None:
@@ -249,12 +248,3 @@ def test_a_shell_has_the_time_that_is_set(tmp_path: Path) -> None:
     assert note.run("a").code is Code.ERROR
     assert "Ended after 0.3 s" in note.outputs["a"].text
     assert "sleep" not in os.listdir(tmp_path)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
-    finally:
-        time.sleep(0)

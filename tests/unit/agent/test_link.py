@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -26,6 +25,7 @@ from submarine_runtime.protocol.link import MAX_LINE
 from submarine_runtime.protocol.link_validation import check_agent_line, check_order, read_line
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, TracebackFrame
+from tests.processes import is_gone
 from tests.waiting import until
 
 
@@ -193,17 +193,8 @@ def test_what_is_guarded_dies_with_the_agent(tmp_path: Path) -> None:
     pids = [int(word) for word in agent.stdout.readline().split()]
     agent.kill()
     agent.communicate()
-    until(lambda: not any(_alive(pid) for pid in pids), "they outlive the agent", 60)
+    until(lambda: all(is_gone(pid) for pid in pids), "they outlive the agent", 60)
     Guard().release()
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    stat = Path(f"/proc/{pid}/stat")
-    return not stat.exists() or stat.read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 @pytest.mark.parametrize(

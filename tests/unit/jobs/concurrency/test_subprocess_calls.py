@@ -29,6 +29,7 @@ from submarine_jobs.concurrency import (
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.model import Profile
 from submarine_runtime.protocol.reasons import EndReason
+from tests.processes import is_gone
 from tests.waiting import until
 
 MODULE = """
@@ -75,19 +76,12 @@ def small() -> Iterator[None]:
     use_subprocesses(False)
 
 
-def gone(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-    except OSError:
-        return True
-
-
 def test_what_it_returns_comes_back_and_what_it_prints_does_not(calls: ModuleType) -> None:
     path = Path("/a/b")
     found = call_in_subprocess(calls.tell, "words", 3, {"a": [None]}, path, seconds=60)
     assert found["values"] == ["words", 3, {"a": [None]}, "/a/b"]
     assert found["process"] != os.getpid()
-    assert gone(found["process"])
+    assert is_gone(found["process"])
 
 
 def test_its_error_is_raised_here_as_it_was_there(calls: ModuleType) -> None:
@@ -112,7 +106,7 @@ def test_one_that_takes_too_long_is_ended(calls: ModuleType, tmp_path: Path) -> 
     with pytest.raises(SubprocessCallError, match="took more than"):
         call_in_subprocess(calls.stay, told, seconds=1)
     # On a busy machine it may have been ended before it could tell who it is.
-    assert not told.exists() or gone(int(told.read_text()))
+    assert not told.exists() or is_gone(int(told.read_text()))
 
 
 def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
@@ -133,7 +127,7 @@ def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
     stop.request()
     thread.join(60)
     assert seen
-    assert gone(int(told.read_text()))
+    assert is_gone(int(told.read_text()))
 
 
 def test_no_python_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

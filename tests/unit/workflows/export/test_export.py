@@ -19,7 +19,7 @@ from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import expand, word_of
 from submarine_workflows.formats import read_workflow
-from tests.local.workflows.workflow_rig import is_gone
+from tests.processes import is_gone
 from tests.waiting import until
 
 HOSTILE = "a'b\"c $(touch pwned) `touch pwned` \\ {{ run_id }} %d"

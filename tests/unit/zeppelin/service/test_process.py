@@ -22,17 +22,11 @@ from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.service.arguments import parse
 from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, ProcessShutdown
 from submarine_zeppelin.service.log import MASK, SecretsMask, set_up_logging
+from tests.processes import is_gone
 from tests.waiting import until
 
 RUNNER = [sys.executable, "-m", "submarine_zeppelin"]
 COMMAND = ["-d", "/", "-c", "127.0.0.1", "-i", "group"]
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except OSError:
-        return False
 
 
 def test_process_starts_without_large_libraries_and_shuts_down(tmp_path: Path) -> None:
@@ -45,14 +39,14 @@ def test_process_starts_without_large_libraries_and_shuts_down(tmp_path: Path) -
         for library in ("numpy", "hdfs_native", "grpc", "cryptography"):
             assert f"/{library}" not in mapped
         started.client.shutdown()
-        until(lambda: not alive(started.pid))
+        until(lambda: is_gone(started.pid))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_process_ends_on_signals(number: signal.Signals) -> None:
     with start_trial_process(RUNNER) as started:
         os.kill(started.pid, number)
-        until(lambda: not alive(started.pid))
+        until(lambda: is_gone(started.pid))
 
 
 def test_process_ends_with_its_parent() -> None:
@@ -62,9 +56,9 @@ def test_process_ends_with_its_parent() -> None:
         ["/bin/sh", "-c", f'{command} "$@" & echo $! >&2; wait', "sh"]
     ) as started:
         child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
-        assert alive(child)
+        assert not is_gone(child)
         os.kill(started.pid, signal.SIGKILL)
-        until(lambda: not alive(child))
+        until(lambda: is_gone(child))
 
 
 def test_process_with_recovery_survives_its_parent() -> None:
@@ -76,9 +70,9 @@ def test_process_with_recovery_survives_its_parent() -> None:
         child = int(Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text())
         os.kill(started.pid, signal.SIGKILL)
         assert started.client.getStatus("s", "p") == "UNKNOWN"
-        assert alive(child)
+        assert not is_gone(child)
         os.kill(child, signal.SIGTERM)
-        until(lambda: not alive(child))
+        until(lambda: is_gone(child))
 
 
 def test_a_port_range_without_free_ports_is_reported() -> None:

@@ -1,0 +1,65 @@
+"""Submit programs of one cell as jobs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from submarine_jobs.client import Job, Session
+from submarine_jobs.model import JobSpec, Resources, Role
+from submarine_jobs.program import Bundle, Cell, build_bundle
+
+#: Called with the source and the name of a program, and fields of the spec; see `make_job`.
+Submit = Callable[..., Job]
+
+
+def make_job(
+    source: str,
+    name: str = "test",
+    *,
+    backend: str = "local",
+    role: str = "worker",
+    instances: int = 1,
+    memory: int = 256,
+    gpus: int = 0,
+    command: str | None = None,
+    roles: Sequence[Role] = (),
+    **fields: Any,
+) -> tuple[JobSpec, Bundle]:
+    """Return the spec and the bundle of a program that consists of one cell.
+
+    Parameters
+    ----------
+    role, instances, memory, gpus, command
+        The only role, unless ``roles`` are given.
+    fields
+        Other fields of the spec.
+    """
+    cell = Cell("c1", source, label="[3]", execution_count=3, first_line=2)
+    bundle = build_bundle([cell])
+    only = Role(role, instances, Resources(memory=memory, gpus=gpus), command=command)
+    values = {"program": bundle.program, "python": sys.executable, "bundle_digest": bundle.digest}
+    spec = JobSpec(name, backend, roles=tuple(roles) or (only,), **{**values, **fields})
+    return spec, bundle
+
+
+def submitting(session: Session, **defaults: Any) -> Iterator[Submit]:
+    """Yield a function that submits a program; at the end, cancel the jobs that still run.
+
+    Parameters
+    ----------
+    defaults
+        Arguments of `make_job` for each job.
+    """
+    jobs: list[Job] = []
+
+    def submit(source: str, name: str = "test", **arguments: Any) -> Job:
+        job = session.submit(*make_job(source, name, **{**defaults, **arguments}))
+        jobs.append(job)
+        return job
+
+    yield submit
+    for job in jobs:
+        if not job.record().state.ended:
+            job.cancel("the test is over")
