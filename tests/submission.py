@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from submarine_jobs.client import Job, Session
@@ -36,7 +37,7 @@ def make_job(
     fields
         Other fields of the spec.
     """
-    cell = Cell("c1", source, label="[3]", execution_count=3, first_line=2)
+    cell = Cell("cell-1", source, label="[3]", execution_count=3, first_line=2)
     bundle = build_bundle([cell])
     only = Role(role, instances, Resources(memory=memory, gpus=gpus), command=command)
     values = {"program": bundle.program, "python": sys.executable, "bundle_digest": bundle.digest}
@@ -44,8 +45,9 @@ def make_job(
     return spec, bundle
 
 
+@contextmanager
 def submitting(session: Session, **defaults: Any) -> Iterator[Submit]:
-    """Yield a function that submits a program; at the end, cancel the jobs that still run.
+    """Give a function that submits a program; at the end, cancel the jobs that still run.
 
     Parameters
     ----------
@@ -59,7 +61,17 @@ def submitting(session: Session, **defaults: Any) -> Iterator[Submit]:
         jobs.append(job)
         return job
 
-    yield submit
-    for job in jobs:
+    try:
+        yield submit
+    finally:
+        for job in jobs:
+            if not job.record().state.ended:
+                job.cancel("the test is over")
+
+
+def cancel_unfinished(session: Session) -> None:
+    """Cancel the jobs of a session that still run."""
+    for row in session.store.unfinished():
+        job = session.job(row.job_id)
         if not job.record().state.ended:
             job.cancel("the test is over")

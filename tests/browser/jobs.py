@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from nbformat.v4 import new_output
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.display import MIME_TYPE, mimebundle
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_jobs.program import Cell, build_bundle
+from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.browser.lab import PATIENCE, Lab
+from tests.submission import make_job
 from tests.waiting import until
 
 
@@ -26,22 +25,7 @@ class Jobs:
 
     def start(self, program: str, name: str = "job", **fields: Any) -> str:
         """Submit a program; the job's id."""
-        cell = Cell(
-            cell_id="c1", source=program, label="[1]", execution_count=1, first_line=1, only=False
-        )
-        bundle = build_bundle([cell])
-        workers = fields.pop("workers", 1)
-        role = fields.pop("role", "worker")
-        spec = JobSpec(
-            name,
-            "local",
-            roles=(Role(role, workers, Resources(memory=fields.pop("memory", 256))),),
-            program=bundle.program,
-            python=sys.executable,
-            bundle_digest=bundle.digest,
-            **fields,
-        )
-        job = self.session.submit(spec, bundle)
+        job = self.session.submit(*make_job(program, name, **fields))
         self.started.append(job)
         return job.id
 

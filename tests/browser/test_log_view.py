@@ -119,7 +119,7 @@ def test_follow_stays_where_a_reader_looks(desk: LabPage, jobs: Jobs) -> None:
 
 def test_one_task_of_several_and_the_file_of_it(desk: LabPage, jobs: Jobs) -> None:
     gang = "import os\nprint('i am', os.environ['SUBMARINE_INDEX'], flush=True)"
-    job = jobs.finished(gang, "gang", workers=2, framework="any", policy="all")
+    job = jobs.finished(gang, "gang", instances=2, framework="any", policy="all")
     desk.open_lab()
     log = desk.open_log(job)
     expect(log.row("i am 0")).to_contain_text("worker:0")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.client import Job, Session
+from submarine_jobs.client import Session
 from submarine_jobs.frontends import Frontend
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_jobs.program import Cell, build_bundle
+from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-
-Submit = Callable[..., Job]
+from tests.submission import Submit, submitting
 
 
 class Shell(Frontend):
@@ -66,38 +62,8 @@ def session(yarn_profile: Profile) -> Session:
     return Session(yarn_profile)
 
 
-def make_spec(source: str, name: str = "test", **changes: Any) -> tuple[JobSpec, Any]:
-    """A spec and a bundle for a program of one cell; one worker unless ``roles`` are given."""
-    memory, gpus = changes.pop("memory", 256), changes.pop("gpus", 0)
-    cell = Cell(
-        cell_id="c1", source=source, label="[3]", execution_count=3, first_line=2, only=False
-    )
-    bundle = build_bundle([cell])
-    role = Role(resources=Resources(memory=memory, gpus=gpus), command=changes.pop("command", None))
-    spec = JobSpec(
-        name,
-        "yarn",
-        roles=changes.pop("roles", (role,)),
-        program=bundle.program,
-        python=changes.pop("python", sys.executable),
-        bundle_digest=bundle.digest,
-        **changes,
-    )
-    return spec, bundle
-
-
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    """Submit a program; whatever still runs when the test ends is cancelled."""
-    started: list[Job] = []
-
-    def run(source: str, name: str = "test", **changes: Any) -> Job:
-        spec, bundle = make_spec(source, name, **changes)
-        job = session.submit(spec, bundle)
-        started.append(job)
-        return job
-
-    yield run
-    for job in started:
-        if not job.record().state.ended:
-            job.cancel("the test is over")
+    """Submit programs to the cluster."""
+    with submitting(session, backend="yarn") as made:
+        yield made

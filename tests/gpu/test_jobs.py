@@ -6,48 +6,33 @@ import json
 import os
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from submarine_jobs.client import Job, Session
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
+from submarine_jobs.model import Profile
 from submarine_jobs.outputs import Row, read_metrics
-from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine
 from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, used
 from tests.headless.rig import LOAD as LOAD_MAGICS, Rig, cell, read
+from tests.submission import Submit, submitting
 from tests.waiting import until
 
 pytestmark = machine.REAL_GPU
 
-Submit = Callable[..., Job]
-
 
 @pytest.fixture
 def submit(tmp_path: Path) -> Iterator[Submit]:
-    """Submit a program to the local backend; what still runs in the end is cancelled."""
+    """Submit a program that uses a GPU to the local backend."""
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
-    jobs: list[Job] = []
-
-    def run(source: str, name: str = "test", gpus: int = 1, **changes: Any) -> Job:
-        role = Role(resources=Resources(memory=machine.HOST_MEMORY, gpus=gpus))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable, **changes)
-        bundle = build_bundle([Cell("cell-1", source, label="[1]", execution_count=1)])
-        jobs.append(session.submit(spec, bundle))
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel("the test is over")
-    for job in jobs:
-        job.wait(PATIENCE)
+    with submitting(session, memory=machine.HOST_MEMORY, gpus=1) as made:
+        yield made
+    for job in session.jobs():
+        session.job(job.job_id).wait(PATIENCE)
 
 
 def agent_of(job: Job) -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import Submit
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, used
 from tests.kernel.remote_rig import Remote, execute
+from tests.submission import Submit
 from tests.waiting import until
 
 pytestmark = [*machine.REAL_GPU, pytest.mark.cluster]

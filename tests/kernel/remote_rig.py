@@ -26,6 +26,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
+from tests.submission import cancel_unfinished
 
 #: Time limit for operations that take a second on an idle machine.
 PATIENCE = 120.0
@@ -121,10 +122,7 @@ class Remote:
             if manager.has_kernel:
                 manager.shutdown_kernel(now=True)
             manager.context.destroy(linger=0)
-        for row in self.session.store.unfinished():
-            job = self.session.job(row.job_id)
-            if not job.record().state.ended:
-                job.cancel("the test is over")
+        cancel_unfinished(self.session)
 
 
 def execute(client: BlockingKernelClient, code: str) -> tuple[str, str]:

@@ -12,8 +12,8 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_jobs.model import Profile
 from tests.local.agent.agent_rig import Rig
-from tests.local.jobs.submitting import Submit, submitting
 from tests.local.server.server_rig import Server, running
+from tests.submission import Submit, submitting
 
 
 @pytest.fixture
@@ -39,7 +39,8 @@ def session(server: Server) -> Session:
 @pytest.fixture(scope="module")
 def submit(session: Session) -> Iterator[Submit]:
     """Submits programs as that kernel does."""
-    yield from submitting(session)
+    with submitting(session) as made:
+        yield made
 
 
 @pytest.fixture(autouse=True, scope="session")

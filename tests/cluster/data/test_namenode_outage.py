@@ -19,7 +19,8 @@ from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import Shell, Submit
+from tests.cluster.conftest import Shell
+from tests.submission import Submit
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

@@ -14,8 +14,8 @@ from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
-from tests.cluster.conftest import make_spec
 from tests.cluster.jobs.training import program, until_step, workers
+from tests.submission import submitting
 
 
 @pytest.fixture(scope="package")
@@ -55,21 +55,16 @@ def go(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def train(own: Session, go: Path) -> Iterator[Callable[..., Job]]:
-    """Start a training, held by ``go``; whatever still runs when the test ends is cancelled."""
-    started: list[Job] = []
+    """Start a training that does not end before ``go`` exists."""
+    training = {"roles": workers(2), "policy": "all", "framework": "any"}
+    with submitting(own, backend="yarn", **training) as submit:
 
-    def start(
-        name: str, *, at: int = 12, task: str = "worker:0", source: str = "", **changes: Any
-    ) -> Job:
-        fields = {"roles": workers(2), "policy": "all", "framework": "any", **changes}
-        spec, bundle = make_spec(source or program(hold=str(go)), name, **fields)
-        job = own.submit(spec, bundle)
-        started.append(job)
-        if at:
-            until_step(job, at, task)
-        return job
+        def start(
+            name: str, *, at: int = 12, task: str = "worker:0", source: str = "", **changes: Any
+        ) -> Job:
+            job = submit(source or program(hold=str(go)), name, **changes)
+            if at:
+                until_step(job, at, task)
+            return job
 
-    yield start
-    for job in started:
-        if not job.record().state.ended:
-            job.cancel("the test is over")
+        yield start

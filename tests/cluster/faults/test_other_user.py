@@ -17,7 +17,7 @@ from submarine_jobs.model import JobView, Profile
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import make_spec
+from tests.submission import make_job
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -59,7 +59,7 @@ def published(storage: WebHdfsStorage, path: str) -> bool:
 
 def test_a_minute_without_hdfs(three: Minicluster, ada: Session, tmp_path: Path) -> None:
     go = tmp_path / "go"
-    job = ada.submit(*make_spec(PROGRAM.format(go=str(go)), "away"))
+    job = ada.submit(*make_job(PROGRAM.format(go=str(go)), "away", backend="yarn"))
     seen: list[JobView] = []
     stop = ada.watcher.subscribe(job, seen.append)
     try:
@@ -84,7 +84,7 @@ def test_a_minute_without_hdfs(three: Minicluster, ada: Session, tmp_path: Path)
         until(lambda: seen[-1].record.state is State.SUCCEEDED)
         assert "it was over" in seen[-1].tail
         # A submit right after it is as any other.
-        again = ada.submit(*make_spec("print('well')", "after"))
+        again = ada.submit(*make_job("print('well')", "after", backend="yarn"))
         assert again.wait(timeout=180).state is State.SUCCEEDED
     finally:
         stop()

@@ -26,8 +26,8 @@ from submarine_minicluster.hadoop import SUPERUSER
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import Submit, make_spec
 from tests.local.jobs.slow_submission import check_slow_submission
+from tests.submission import Submit, make_job
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -49,7 +49,7 @@ HELD_PRINTS = [b"%d" % i for i in range(20)]
 @pytest.fixture(scope="module")
 def finished(session: Session) -> Job:
     """A job that has succeeded, for all tests that only look at one."""
-    job = session.submit(*make_spec("print('kept')\n", "finished", env={"A": "b c"}))
+    job = session.submit(*make_job("print('kept')\n", "finished", backend="yarn", env={"A": "b c"}))
     assert job.wait(LIMIT).state is State.SUCCEEDED
     return job
 
@@ -179,14 +179,14 @@ def run_kernel(profile: Profile, body: str) -> subprocess.Popen[str]:
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, {str(Path(__file__).parents[3])!r})
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.client.session import Session
-from tests.cluster.conftest import make_spec
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
+from tests.submission import make_job
 profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(profile.hadoop_conf_dir)!r}),
                   state_dir=Path({str(profile.state_dir)!r}))
 session = Session(profile)
 def submit(source, name="test", **changes):
-    return session.submit(*make_spec(source, name, **changes))
+    return session.submit(*make_job(source, name, backend="yarn", **changes))
 {body}
 """
     return subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, text=True)
@@ -378,8 +378,8 @@ def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, fini
 import sys
 from pathlib import Path
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.model.profile import Profile
-from submarine_jobs.client.session import Session
+from submarine_jobs.client import Session
+from submarine_jobs.model import Profile
 profile = Profile(backend="yarn", hadoop_conf_dir=Path({str(yarn_profile.hadoop_conf_dir)!r}),
                   user="mallory", job_root={root!r}, state_dir=Path(sys.argv[1]))
 try:
@@ -406,7 +406,7 @@ def test_the_spec_is_refused_before_anything_is_written(session: Session) -> Non
         ({"memory": 1 << 20}, "memory"),
         ({"gpus": 64}, "GPU"),
     ):
-        spec, bundle = make_spec("print(1)\n", **changes)
+        spec, bundle = make_job("print(1)\n", backend="yarn", **changes)
         with pytest.raises(RefusedError, match=words) as caught:
             session.submit(spec, bundle)
         assert "Exception" not in str(caught.value)
@@ -520,7 +520,7 @@ def test_slow_submission_is_not_closed(
         for name in ("watcher", "retrier")
     )
     name = f"slow{secrets.token_hex(4)}"
-    spec, bundle = make_spec("print('once')\n", name, run_id=name)
+    spec, bundle = make_job("print('once')\n", name, backend="yarn", run_id=name)
     job = check_slow_submission(submitter, watcher, retrier, spec, bundle, seconds, monkeypatch)
     assert job.log().data == b"once\n"
     assert job.attempts() == ["e1-a1"]

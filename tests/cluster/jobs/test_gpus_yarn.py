@@ -17,7 +17,7 @@ from submarine_runtime.gpus import device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import Submit, make_spec
+from tests.submission import Submit, make_job
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -102,7 +102,7 @@ def go(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measured(session: Session, go: Path) -> Iterator[Job]:
     """A job that is measured while the next tests go on."""
     source = MEASURED.format(go=str(go))
-    job = session.submit(*make_spec(source, "measured", gpus=1, memory=2048))
+    job = session.submit(*make_job(source, "measured", backend="yarn", gpus=1, memory=2048))
     yield job
     if not job.record().state.ended:
         job.cancel("the tests are over")

@@ -10,7 +10,7 @@ from submarine_jobs.tracking.leases import leases
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import Submit
+from tests.submission import Submit
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

@@ -11,6 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,8 +22,8 @@ from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.hadoop import config
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.cluster.conftest import make_spec
 from tests.cluster.jobs.training import workers
+from tests.submission import make_job
 
 pytestmark = pytest.mark.full
 ATTEMPTS = 10
@@ -71,10 +72,10 @@ def strict() -> Iterator[Session]:
 
 @pytest.mark.parametrize("gang", [False, True], ids=["one task", "gang"])
 def test_sudden_memory_is_out_of_memory_with_the_amount(strict: Session, gang: bool) -> None:
-    changes = {"roles": workers(2), "max_restarts": 0} if gang else {}
+    changes: dict[str, Any] = {"roles": workers(2), "max_restarts": 0} if gang else {}
     for attempt in range(ATTEMPTS):
         source = GREEDY.format(index="1" if gang else "0")
-        spec, bundle = make_spec(source, f"greedy-{attempt}", **changes)
+        spec, bundle = make_job(source, f"greedy-{attempt}", backend="yarn", **changes)
         record = strict.submit(spec, bundle).wait(timeout=180)
         said = f"{attempt}: {record.reason} {record.detail}"
         assert (record.state, record.reason) == (State.FAILED, EndReason.OUT_OF_MEMORY), said

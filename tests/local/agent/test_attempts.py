@@ -18,6 +18,7 @@ from submarine_jobs.client import Job, add_listener, remove_listener, run_attemp
 from submarine_jobs.model import Headless
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.states import State
+from tests.submission import cancel_unfinished
 
 WAITING = "while [ ! -e {end} ]; do sleep 0.1; done"
 
@@ -37,9 +38,7 @@ def run_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     next_attempt(monkeypatch)
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    session = submarine_jobs.open_session()
-    for row in session.store.unfinished():
-        session.job(row.job_id).cancel()
+    cancel_unfinished(submarine_jobs.open_session())
 
 
 def next_attempt(monkeypatch: pytest.MonkeyPatch) -> None:

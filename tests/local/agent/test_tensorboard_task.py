@@ -13,6 +13,7 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_runtime.protocol.states import State
+from tests.submission import cancel_unfinished
 from tests.waiting import until
 
 #: A configuration of the projector that names a file of the machine.
@@ -28,8 +29,7 @@ while ! [ -e FLAG ]; do sleep 0.1; done
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     yield made
-    for row in made.store.unfinished():
-        made.job(row.job_id).cancel("the test is over")
+    cancel_unfinished(made)
 
 
 def get(url: str) -> tuple[int, bytes]:

@@ -27,6 +27,7 @@ from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Res
 from submarine_jobs.program import Cell, build_bundle
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.submission import cancel_unfinished
 from tests.waiting import until
 
 SMALL = Resources(200)
@@ -37,8 +38,7 @@ SAY = 'echo "$SUBMARINE_ROLE $SUBMARINE_INDEX"'
 def session(tmp_path: Path) -> Iterator[Session]:
     made = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     yield made
-    for row in made.store.unfinished():
-        made.job(row.job_id).cancel("the test is over")
+    cancel_unfinished(made)
 
 
 def spec(*roles: Role, **fields: Any) -> JobSpec:

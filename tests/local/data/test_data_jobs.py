@@ -21,7 +21,7 @@ from submarine_jobs.options.option_values import format_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.data.data_rig import contents, write
-from tests.local.jobs.submitting import Submit, submitting
+from tests.submission import Submit, submitting
 from tests.waiting import until
 
 
@@ -32,7 +32,8 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    yield from submitting(session)
+    with submitting(session) as made:
+        yield made
 
 
 class Here(Frontend):

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import io
-import sys
 import tarfile
 import zipfile
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,26 +12,15 @@ import pytest
 from submarine_jobs.backends.local.files import _unpack
 from submarine_jobs.client import Session
 from submarine_jobs.errors import RefusedError, UsageError
-from submarine_jobs.model import JobSpec, Localization, Profile, Resources, Role
+from submarine_jobs.model import Localization, Profile
 from submarine_jobs.options import RunOptions, spec_from_options
-from submarine_jobs.program import Cell, build_bundle
+from tests.submission import make_job
 
 SOURCE = """\
 from pathlib import Path
 print(Path("words.txt").read_text(), Path("data/set/deep/one").read_text())
 Path("words.txt").write_text("changed")
 """
-
-
-def cell() -> Cell:
-    return Cell(
-        cell_id="c", source=SOURCE, label="[1]", execution_count=1, first_line=1, only=False
-    )
-
-
-def spec(*items: Localization) -> JobSpec:
-    role = Role(resources=Resources(memory=256))
-    return JobSpec("read", "local", roles=(role,), python=sys.executable, localization=items)
 
 
 def test_files_and_directories_come_to_the_program_and_to_its_rerun(tmp_path: Path) -> None:
@@ -43,7 +30,7 @@ def test_files_and_directories_come_to_the_program_and_to_its_rerun(tmp_path: Pa
     (folder / "deep").mkdir(parents=True)
     (folder / "deep" / "one").write_text("1")
     items = (Localization(str(words), "words.txt"), Localization(str(folder), "data/set"))
-    job = session.submit(spec(*items), build_bundle([cell()]))
+    job = session.submit(*make_job(SOURCE, "read", localization=items))
     job.wait_success(60)
     assert job.log("stdout").data == b"hello 1\n"
     assert words.read_text() == "hello"
@@ -61,15 +48,16 @@ def test_what_cannot_be_brought_is_refused_and_leaves_nothing(tmp_path: Path) ->
         ("s3a://bucket/words", "only local paths"),
     ):
         with pytest.raises(RefusedError, match=sentence):
-            session.submit(spec(Localization(source, "w")), build_bundle([cell()]))
+            session.submit(*make_job(SOURCE, localization=(Localization(source, "w"),)))
+    item = Localization("http://127.0.0.1:9/words", "w")
     with pytest.raises(UsageError, match="cannot be downloaded"):
-        session.submit(spec(Localization("http://127.0.0.1:9/words", "w")), build_bundle([cell()]))
+        session.submit(*make_job(SOURCE, localization=(item,)))
     assert session.jobs() == []
     assert not list((tmp_path / "state" / "jobs").glob("2*/*"))
 
 
 def test_the_programs_own_files_keep_their_place(tmp_path: Path) -> None:
-    bundle = build_bundle([cell()])
+    _, bundle = make_job(SOURCE)
     options = RunOptions(name="x", localization=(Localization("/data/main.py", "main.py"),))
     with pytest.raises(UsageError, match=r"main\.py is a file of the program itself"):
         spec_from_options(options, Profile(backend="local", state_dir=tmp_path), bundle)
@@ -183,7 +171,7 @@ def test_a_damaged_archive_is_refused_with_a_sentence(tmp_path: Path, name: str)
 def test_a_job_with_a_hostile_archive_is_refused_and_leaves_no_scratch(tmp_path: Path) -> None:
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
     archive = tar_of(tmp_path / "data.tar.gz", HOSTILE["link out"])
-    bad = replace(spec(), archives=(Localization(str(archive), "data"),))
+    job = make_job(SOURCE, archives=(Localization(str(archive), "data"),))
     with pytest.raises(RefusedError, match=r"data\.tar\.gz is not unpacked: the link 'up' leads"):
-        session.submit(bad, build_bundle([cell()]))
+        session.submit(*job)
     assert [path for path in (tmp_path / "state" / "local").rglob("*") if path.is_file()] == []

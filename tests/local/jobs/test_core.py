@@ -16,7 +16,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.errors import JobFailedError, JobNotFoundError, SubmarineError, UsageError
 from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
-from tests.local.jobs.submitting import Submit, submitting
+from tests.submission import Submit, submitting
 from tests.waiting import until
 
 
@@ -27,7 +27,8 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    yield from submitting(session)
+    with submitting(session) as made:
+        yield made
 
 
 def test_found_by_id_beginning_name_and_last(session: Session, submit: Submit) -> None:

@@ -12,6 +12,7 @@ import shutil
 import socket
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,9 @@ from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
-from tests.local.jobs.submitting import submitting
 from tests.local.server.server_rig import API, Server
 from tests.second_user import SECOND, as_user, needs_root
+from tests.submission import submitting
 from tests.unit.zeppelin.thrift.test_access import served
 from tests.unit.zeppelin.thrift.test_protocol import recorded
 from tests.waiting import until
@@ -93,14 +94,14 @@ def world() -> Iterator[World]:
     top.chmod(0o755)
     server = Server(top)
     session = Session(Profile(backend="local", state_dir=top / "state"))
-    submission = submitting(session)
-    submit = next(submission)
     (top / "board").mkdir(mode=0o700)
     board = TensorBoard(top / "board", top / "board" / "log", top / "board")
     kernel = SocketDirectory(top / "state", {})
     listening = socket.socket(socket.AF_UNIX)
+    stack = ExitStack()
     try:
         server.start()
+        submit = stack.enter_context(submitting(session))
         single, gang = submit(PROGRAM), submit(PROGRAM, instances=2)
         board.start()
         listening.bind(kernel.paths["iopub"])
@@ -115,8 +116,7 @@ def world() -> Iterator[World]:
         listening.close()
         kernel.remove()
         board.stop()
-        for _ in submission:
-            pass
+        stack.close()
         server.stop()
         shutil.rmtree(top)
 

@@ -8,7 +8,6 @@ import operator
 import os
 import queue
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,12 +20,11 @@ import pytest
 import websocket
 
 from submarine_jobs.client import Session, Watcher
-from submarine_jobs.model import JobSpec, JobView, Profile, Resources, Role
-from submarine_jobs.program import Cell, build_bundle
+from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
-from tests.local.jobs.submitting import Submit
 from tests.local.server.channel_page import Page, Proxy, connect
 from tests.local.server.server_rig import API, TOKEN, Server
+from tests.submission import Submit, make_job
 from tests.waiting import PATIENCE, until
 
 NOWHERE = "nothing-20261120-7f3a"
@@ -292,11 +290,7 @@ def test_a_server_that_is_killed_comes_back_and_finds_the_jobs(
     try:
         session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
         source = WAITER.format(flag=str(tmp_path / "enough"))
-        cell = Cell("c", source, label="[1]", execution_count=1)
-        spec = JobSpec(
-            "kept", "local", roles=(Role(resources=Resources(memory=256)),), python=sys.executable
-        )
-        job = session.submit(spec, build_bundle([cell]))
+        job = session.submit(*make_job(source, "kept"))
         page = open_page(server)
         page.subscribe(1, "job", job=job.id)
         page.until(lambda m: m.get("type") == "job" and m["view"]["source"] == "live")

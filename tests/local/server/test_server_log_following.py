@@ -12,7 +12,6 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile, Resources, Role
-from tests.local.jobs.submitting import Submit, submitting
 from tests.local.server.log_followers import (
     TALKER,
     OwnCore,
@@ -21,6 +20,7 @@ from tests.local.server.log_followers import (
     following,
     whole,
 )
+from tests.submission import Submit, submitting
 
 
 @pytest.fixture
@@ -30,7 +30,8 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def submit(session: Session) -> Iterator[Submit]:
-    yield from submitting(session)
+    with submitting(session) as made:
+        yield made
 
 
 COUNTER = """\

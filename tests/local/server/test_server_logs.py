@@ -17,9 +17,9 @@ from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job
 from submarine_server.service import JobService
-from tests.local.jobs.submitting import Submit
 from tests.local.server.log_followers import TALKER, Page, counted, whole
 from tests.local.server.server_rig import API, TOKEN, Server
+from tests.submission import Submit
 from tests.waiting import until
 
 NUMBERED = """\

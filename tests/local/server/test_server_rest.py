@@ -15,8 +15,8 @@ from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job, Session
 from submarine_runtime.protocol.states import State
-from tests.local.jobs.submitting import Submit
 from tests.local.server.server_rig import API, BASE, TOKEN, Server
+from tests.submission import Submit
 
 SCRIPT = "<script>alert(1)</script>"
 NOWHERE = "nothing-20261120-7f3a"
@@ -70,7 +70,7 @@ def test_parts_of_a_job(server: Server, done: Job) -> None:
     assert later == events[2:3]
     cells = server.call("GET", f"jobs/{done.id}/cells").json["cells"]
     assert [(cell["label"], cell["cell_id"], cell["file"]) for cell in cells] == [
-        ("[1]", "cell-1", "main.py")
+        ("[3]", "cell-1", "main.py")
     ]
     assert "print('hello')" in cells[0]["source"]
     script = server.call("GET", f"jobs/{done.id}/script")
@@ -150,7 +150,7 @@ def test_a_failure_is_told_with_its_cell_and_what_to_do(server: Server, submit: 
     answer = server.call("GET", f"jobs/{job.id}")
     failure = answer.json["record"]["failure"]
     assert failure["message"] == SCRIPT, "text is text; the browser shows it as such"
-    assert (failure["frames"][-1]["cell_id"], failure["frames"][-1]["cell_line"]) == ("cell-1", 3)
+    assert (failure["frames"][-1]["cell_id"], failure["frames"][-1]["cell_line"]) == ("cell-1", 4)
     assert answer.json["advice"]
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-content-type-options"] == "nosniff"

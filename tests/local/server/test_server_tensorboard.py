@@ -10,9 +10,8 @@ import json
 import os
 import signal
 import stat
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -22,16 +21,15 @@ import psutil
 import pytest
 
 from submarine_jobs.client import Job, Session
-from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_jobs.program import Cell, build_bundle
+from submarine_jobs.model import Profile
 from submarine_jobs.tensorboards.process import Process
 from tests.local.server.server_rig import BASE, TOKEN, Answer, Server, running
 from tests.second_user import as_user, needs_root
+from tests.submission import Submit, submitting
 from tests.waiting import until
 
 BOARD = BASE + "submarine/tensorboard/"
 NOWHERE = "nothing-20261120-7f3a"
-Submit = Callable[..., Job]
 
 #: TensorBoard's own writer; without TensorFlow it is light.
 WRITING = """
@@ -86,31 +84,23 @@ def answer(environ, start_response):
 
 
 @pytest.fixture(scope="module")
-def submit() -> Iterator[Submit]:
-    jobs: list[Job] = []
-
-    def run(server: Server, source: str, name: str = "board") -> Job:
-        session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
-        role = Role(resources=Resources(memory=512))
-        spec = JobSpec(name, "local", roles=(role,), python=sys.executable)
-        jobs.append(
-            session.submit(spec, build_bundle([Cell("c", source, label="[1]", execution_count=1)]))
-        )
-        return jobs[-1]
-
-    yield run
-    for job in jobs:
-        if not job.record().state.ended:
-            job.cancel()
-
-
-@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     with running(tmp_path_factory.mktemp("server")) as made:
         yield made
         boards = boards_of(made)
     assert not any(board.is_running() for board in boards)
     assert scratches(made) == []
+
+
+@pytest.fixture(scope="module")
+def submit() -> Iterator[Submit]:
+    with contextlib.ExitStack() as stack:
+
+        def run(server: Server, source: str, name: str = "board") -> Job:
+            session = Session(Profile(backend="local", state_dir=server.scratch / "state"))
+            return stack.enter_context(submitting(session, memory=512))(source, name)
+
+        yield run
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine import captured_output
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.local.zeppelin.zeppelin_rig import Note
+from tests.submission import cancel_unfinished
 from tests.waiting import until
 
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -42,9 +43,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
     yield new
     for note in made:
         note.close()
-    session = Session(load_config().profile)
-    for row in session.store.unfinished():
-        session.job(row.job_id).cancel()
+    cancel_unfinished(Session(load_config().profile))
 
 
 def test_the_card_lives_on_after_the_paragraph_has_ended(make: Make, tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.azkaban import server as servers
 from tests.local.zeppelin.zeppelin_rig import Note, ShownOutput
+from tests.submission import cancel_unfinished
 from tests.waiting import until
 
 FLOW = """\
@@ -64,9 +65,7 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Note]:
     yield note
     (tmp_path / "go").touch()  # no run waits for it any more
     note.close()
-    session = Session(load_config().profile)
-    for row in session.store.unfinished():
-        session.job(row.job_id).cancel()
+    cancel_unfinished(Session(load_config().profile))
 
 
 def test_a_paragraph_goes_the_whole_way_to_azkaban(
