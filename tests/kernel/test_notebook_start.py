@@ -22,6 +22,7 @@ from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol.states import State
+from tests.frontends import RecordingFrontend
 from tests.kernel.notebook_rig import HttpClient
 from tests.notebook.conftest import clean_environment
 from tests.reading import content, files_below
@@ -31,17 +32,11 @@ CLI = "from submarine_jobs.cli import main; main()"
 START = ["notebook", "start", "--memory", "1G"]
 
 
-class Terminal(Frontend):
-    """The front end of a command line."""
-
-    kind = "cli"
-
-
 @dataclass
 class NotebookServer:
     """One user's directory, and the notebook server that runs there."""
 
-    frontend: Terminal
+    frontend: RecordingFrontend
     folder: Path
     value: dict[str, Any]
     text: str
@@ -73,7 +68,7 @@ def scratch_of(folder: Path, job_id: str) -> Path:
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[NotebookServer]:
     """A running JupyterLab."""
-    frontend = Terminal()
+    frontend = RecordingFrontend("cli")
     words = [*START, "--idle", "never", "--quicklink", "Docs=https://example.org/docs"]
     outcome = execute(words, frontend)
     server = NotebookServer(frontend, folder, outcome.value, outcome.text)
@@ -187,7 +182,7 @@ def test_stop_keeps_the_notebooks_for_the_next_server(server: NotebookServer) ->
 
 @pytest.mark.full
 def test_saved_notebooks_survive_the_container(folder: Path) -> None:
-    frontend = Terminal()
+    frontend = RecordingFrontend("cli")
     first = NotebookServer(
         frontend, folder, execute([*START, "--idle", "never"], frontend).value, ""
     )
@@ -243,23 +238,23 @@ def of_scratch(scratch: str) -> list[list[str]]:
 def test_invalid_requests_are_rejected_before_the_submission(
     folder: Path, words: list[str], message: str
 ) -> None:
-    jobs = len(execute(["list"], Terminal()).value)
+    jobs = len(execute(["list"], RecordingFrontend("cli")).value)
     (folder / "env" / "bin").mkdir(parents=True, exist_ok=True)
     python = folder / "env" / "bin" / "python"
     if not python.exists():
         python.symlink_to(sys.executable)
     typed = [word.replace("{here}", str(folder / "env")) for word in words]
     with pytest.raises(UsageError, match=message):
-        execute(["notebook", "start", *typed], Terminal())
-    assert len(execute(["list"], Terminal()).value) == jobs
+        execute(["notebook", "start", *typed], RecordingFrontend("cli"))
+    assert len(execute(["list"], RecordingFrontend("cli")).value) == jobs
 
 
 def test_other_jobs_are_rejected(folder: Path) -> None:
     (folder / "plain.py").write_text("print(1)\n")
-    execute(["run", "plain.py", "--wait"], Terminal())
+    execute(["run", "plain.py", "--wait"], RecordingFrontend("cli"))
     for verb in ("url", "stop", "show"):
         with pytest.raises(UsageError, match="was not started by"):
-            execute(["notebook", verb, "plain"], Terminal())
+            execute(["notebook", verb, "plain"], RecordingFrontend("cli"))
 
 
 def test_a_missing_cluster_is_reported_with_alternatives(
@@ -267,7 +262,7 @@ def test_a_missing_cluster_is_reported_with_alternatives(
 ) -> None:
     monkeypatch.delenv("SUBMARINE_BACKEND")
     with pytest.raises(SubmarineError, match=r"No cluster is configured.*minicluster"):
-        execute(["notebook", "start"], Terminal())
+        execute(["notebook", "start"], RecordingFrontend("cli"))
 
 
 def test_a_missing_application_in_the_container_is_named(folder: Path) -> None:
@@ -275,9 +270,9 @@ def test_a_missing_application_in_the_container_is_named(folder: Path) -> None:
     bare = folder / "bare"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(bare)], check=True)
     with pytest.raises(UsageError, match="There is no JupyterLab in"):
-        execute([*START, "--python-env", f"path:{bare}"], Terminal())
+        execute([*START, "--python-env", f"path:{bare}"], RecordingFrontend("cli"))
     zeppelin = [*START, "--app", "zeppelin", "--zeppelin-home", str(bare)]
     with pytest.raises(SubmarineError, match="ended before it was ready"):
-        execute(zeppelin, Terminal())
-    job = Terminal().session(load_config()).job("last")
+        execute(zeppelin, RecordingFrontend("cli"))
+    job = RecordingFrontend("cli").session(load_config()).job("last")
     assert b"bin/zeppelin.sh is missing" in job.log("stderr").data

@@ -7,6 +7,7 @@ from pathlib import Path
 from submarine_jobs import display
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.frontends import JOB_FAILED, Frontend
+from tests.frontends import RecordingFrontend
 
 PROGRAM = """\
 import os, sys, time
@@ -22,23 +23,6 @@ for step in range(8):
 """
 
 
-class Listener(Frontend):
-    """Takes what is said and written."""
-
-    kind = "cli"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.said: list[str] = []
-        self.written = b""
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def write(self, data: bytes, stream: str = "stdout") -> None:
-        self.written += data
-
-
 def submit(directory: Path, frontend: Frontend, *words: str) -> str:
     program = directory / "gang.py"
     program.write_text(PROGRAM)
@@ -51,7 +35,7 @@ def submit(directory: Path, frontend: Frontend, *words: str) -> str:
 
 def test_a_restarted_gang_is_followed_without_a_lost_line(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    frontend = Listener()
+    frontend = RecordingFrontend("cli")
     job_id = submit(tmp_path, frontend, "kill")
     execute(["logs", "-f", job_id, "--all", "--stream", "stdout"], frontend)
     lines = frontend.written.decode().splitlines()
@@ -102,7 +86,7 @@ print("done")
 def test_logs_names_an_attempt_whose_log_was_not_saved(tmp_path: Path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
     """The agent is killed before it has shipped anything."""
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(tmp_path / "state"))
-    frontend = Listener()
+    frontend = RecordingFrontend("cli")
     program = tmp_path / "silent.py"
     program.write_text(SILENT)
     words = ["--backend", "local", "--framework", "any", "--worker", "2", "--memory", "200M"]

@@ -14,12 +14,12 @@ from submarine_jobs import display
 from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
-from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import NamedInput, Profile, Resources, Role, default_kind
 from submarine_jobs.options import parse_input
 from submarine_jobs.options.option_values import format_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
+from tests.frontends import RecordingFrontend
 from tests.local.data.data_rig import contents, write
 from tests.submission import Submit, submitting
 from tests.waiting import until
@@ -34,17 +34,6 @@ def session(tmp_path: Path) -> Session:
 def submit(session: Session) -> Iterator[Submit]:
     with submitting(session) as made:
         yield made
-
-
-class Here(Frontend):
-    """A front end whose session is the test's."""
-
-    def __init__(self, session: Session) -> None:
-        super().__init__()
-        self._session = session
-
-    def session(self, config: object) -> Session:
-        return self._session
 
 
 def log_of(job: Job) -> str:
@@ -86,7 +75,7 @@ def test_versions_of_a_model_while_it_is_trained_and_after(
     assert (last.name, last.digest) == ("v2", second.digest)
     assert [version.name for version in job.models()] == ["v1", "best", "v2"]
 
-    frontend = Here(session)
+    frontend = RecordingFrontend(session=session)
     listed = execute(["models", job.id], frontend)
     assert [line.split()[0] for line in listed.text.splitlines()] == ["VERSION", "v1", "best", "v2"]
     assert first.digest in listed.text
@@ -184,7 +173,7 @@ def test_a_path_elsewhere_is_passed_to_the_program_or_refused(
         "s3a://bucket/kept (--checkpoint_path) is written by the program.",
         "/elsewhere/model (--saved_model_path) is written by the program.",
     ]
-    shown = execute(["show", job.id], Here(session))
+    shown = execute(["show", job.id], RecordingFrontend(session=session))
     for note in record.notes:
         assert note in shown.text
         assert note in display.html(job.view())
@@ -246,7 +235,7 @@ def test_shared_inputs_go_to_the_tasks_that_train(
             "--backend=local",
             "--dry-run",
         ],
-        Here(session),
+        RecordingFrontend(session=session),
     )
     sizes = {name: number + 1 for number, name in enumerate(every)}
     assert {(item["task"], item["name"]): (item["files"], item["size"]) for item in
@@ -287,7 +276,7 @@ while not os.path.exists({str(flag)!r}):
     warning = "worker:1 has no checkpoints of its own and the files of worker:0 are restored there."
 
     def check_shown() -> None:
-        shown = execute(["show", job.id], Here(session)).text
+        shown = execute(["show", job.id], RecordingFrontend(session=session)).text
         assert re.search(rf"^ *Warning: .*{re.escape(warning)}$", shown, re.MULTILINE), shown
         assert re.search(rf"^ *Note: {re.escape(rule)}$", shown, re.MULTILINE), shown
         card = re.sub(r"<[^>]+>", "", display.html(job.view()))

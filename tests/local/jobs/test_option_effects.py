@@ -44,6 +44,7 @@ from submarine_minicluster.hadoop import port_names
 from submarine_minicluster.settings import SavedCluster, Settings
 from tests.azkaban import server as azkaban_server
 from tests.azkaban.configured import configured
+from tests.frontends import RecordingFrontend
 from tests.unit.notebook_rig import notebook
 
 # The grammar
@@ -836,20 +837,13 @@ def _(patch: pytest.MonkeyPatch) -> None:
     assert "exit 0" in see("workflow", "run", "nightly.flow", "--concurrent", "ignore")
 
 
-class Notebook(Frontend):
-    """A notebook that a person looks at."""
-
-    kind = "notebook"
-    command = "%submarine"
-    interactive = True
-
-
 @effect("workflow run", "--wait")
 def _(patch: pytest.MonkeyPatch) -> None:
     words = ["workflow", "run", "held.flow"]
-    assert execute(words, Notebook()).value["ended"] is None
+    notebook = RecordingFrontend("notebook", answer=False)
+    assert execute(words, notebook).value["ended"] is None
     Path("go").touch()  # the nodes of both runs wait for it
-    assert execute([*words, "--concurrent", "ignore", "--wait"], Notebook()).value["ended"]
+    assert execute([*words, "--concurrent", "ignore", "--wait"], notebook).value["ended"]
 
 
 def submitted(*words: str) -> str:

@@ -20,7 +20,8 @@ from submarine_jobs.model import Profile
 from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
-from tests.local.workflows.workflow_rig import WAITING_CELL, Listening
+from tests.frontends import RecordingFrontend
+from tests.local.workflows.workflow_rig import WAITING_CELL
 from tests.processes import is_gone
 from tests.waiting import until
 
@@ -95,7 +96,7 @@ def nightly(tmp_path: Path) -> Path:
 
 
 def do(*words: str) -> Outcome:
-    return execute(["workflow", *words], Listening())
+    return execute(["workflow", *words], RecordingFrontend())
 
 
 def submitted(nightly: Path, folder: Path) -> str:

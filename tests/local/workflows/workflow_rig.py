@@ -15,27 +15,13 @@ from typing import Any
 import nbformat
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.frontends import Outcome
 from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
+from tests.frontends import RecordingFrontend
 from tests.processes import is_gone
 from tests.waiting import PATIENCE, until
 
 LIMIT = PATIENCE
-
-
-class Listening(Frontend):
-    """A front end that keeps what is said."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.said: list[str] = []
-        self.written = b""
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def write(self, data: bytes, stream: str = "stdout") -> None:
-        self.written += data
 
 
 @dataclass
@@ -44,7 +30,7 @@ class Workflows:
 
     folder: Path
     processes: list[subprocess.Popen[str]] = field(default_factory=list)
-    frontend: Listening = field(default_factory=Listening)
+    frontend: RecordingFrontend = field(default_factory=RecordingFrontend)
 
     @property
     def runs(self) -> Runs:

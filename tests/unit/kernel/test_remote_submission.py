@@ -29,6 +29,7 @@ from submarine_kernel.remote import (
     spec_of_kernel,
 )
 from submarine_kernel.remote.start_progress import StartProgress, dialog_error
+from tests.frontends import RecordingFrontend
 from tests.unit.jobs.backends.yarn.test_distributed import submission
 
 
@@ -148,17 +149,6 @@ def test_invalid_options_are_rejected_at_install(
         installed(tmp_path, *words)
 
 
-class RecordingFrontend(Frontend):
-    """Front end that records messages."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 def _answers(monkeypatch: pytest.MonkeyPatch, plan: Plan | SubmarineError) -> None:
     """Let the cluster answer each request with ``plan``."""
 
@@ -191,7 +181,7 @@ def test_a_rejection_by_the_cluster_is_a_warning(
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4", "--queue", "ml"]
     value = execute(["kernel", "install", *words], frontend).value
     assert (Path(value["path"]) / "kernel.json").is_file()
-    assert [warning in line for line in frontend.lines] == ([True] if warning else [])
+    assert [warning in line for line in frontend.said] == ([True] if warning else [])
     assert [warning in line for line in value["warnings"]] == ([True] if warning else [])
 
 
@@ -203,7 +193,7 @@ def test_install_without_a_cluster_is_a_warning(
     frontend = RecordingFrontend()
     words = ["--prefix", str(tmp_path), "--name", "gpu4", "--gpu", "4"]
     execute(["kernel", "install", *words], frontend)
-    assert "No cluster is configured" in frontend.lines[0]
+    assert "No cluster is configured" in frontend.said[0]
 
 
 def test_packing_an_environment_is_logged_once_for_each_step(

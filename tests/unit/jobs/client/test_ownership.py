@@ -16,38 +16,15 @@ import pytest
 from submarine_jobs.client import Session, foreign_owner, run_attempts as attempts
 from submarine_jobs.commands import execute
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
-from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
 from submarine_jobs.tracking import IndexEntry, JobQuery, Owner, with_owner
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.frontends import RecordingFrontend
 
 OTHER = pwd.getpwnam("nobody")
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make another user's file")
 THEIRS, MINE = "digits-20261122-0002", "digits-20261122-0001"
-
-
-class Person(Frontend):
-    """A terminal; says ``answer`` to every question."""
-
-    kind = "cli"
-
-    def __init__(self, session: Session, answer: bool | None = None) -> None:
-        super().__init__()
-        self._own, self.answer = session, answer
-        self.interactive = answer is not None
-        self.asked: list[str] = []
-        self.said: list[str] = []
-
-    def session(self, *_: object) -> Session:
-        return self._own
-
-    def confirm(self, question: str) -> bool:
-        self.asked.append(question)
-        return bool(self.answer)
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
 
 
 @pytest.fixture
@@ -85,7 +62,7 @@ def test_a_job_with_a_forged_user_is_shown_with_its_owner(session: Session, me: 
     ]
     (listed,) = session.jobs()
     assert listed.user == "nobody"
-    person = Person(session)
+    person = RecordingFrontend("cli", session=session)
     shown = execute(["show", THEIRS], person)
     assert person.said == [f"{THEIRS} is a job of nobody."]
     assert "its directory belongs to nobody" in shown.text
@@ -105,16 +82,16 @@ def test_another_users_job_is_not_run_without_a_question(
     put(session, THEIRS, me if user is None else user, uid=OTHER.pw_uid)
     why = f"{THEIRS} is a job of nobody, and running it again runs their code as you."
     with pytest.raises(UsageError) as refused:
-        execute(["rerun", THEIRS], Person(session))
+        execute(["rerun", THEIRS], RecordingFrontend("cli", session=session))
     assert (refused.value.message, "--yes" in refused.value.fix) == (why, True)
-    no = Person(session, answer=False)
+    no = RecordingFrontend("cli", session=session, answer=False)
     assert execute(["rerun", THEIRS], no).text == "Nothing was submitted."
-    assert no.asked == [f"{why} Run it?"]
+    assert no.questions == [f"{why} Run it?"]
     with pytest.raises(RefusedError, match=r"is a job of nobody.*yes=True"):
         session.job(THEIRS).rerun(resume=True)
     assert submitted == []
-    execute(["rerun", THEIRS, "--yes"], Person(session))
-    execute(["rerun", THEIRS], Person(session, answer=True))
+    execute(["rerun", THEIRS, "--yes"], RecordingFrontend("cli", session=session))
+    execute(["rerun", THEIRS], RecordingFrontend("cli", session=session, answer=True))
     session.job(THEIRS).rerun(yes=True)
     assert submitted == [THEIRS] * 3
 
@@ -122,7 +99,7 @@ def test_another_users_job_is_not_run_without_a_question(
 def test_a_record_of_another_user_in_ones_own_directory_asks_too(session: Session) -> None:
     put(session, THEIRS, "bob")
     with pytest.raises(UsageError, match="is a job of bob, and running it again"):
-        execute(["rerun", THEIRS], Person(session))
+        execute(["rerun", THEIRS], RecordingFrontend("cli", session=session))
 
 
 @needs_root
@@ -133,11 +110,11 @@ def test_a_checkpoint_of_another_user_is_not_used_without_a_question(
     (tmp_path / "fit.py").write_text("print(1)\n")
     words = ["run", str(tmp_path / "fit.py"), "--resume", THEIRS, "--backend", "local"]
     with pytest.raises(UsageError, match=r"is a job of nobody, .*may run their code") as refused:
-        execute(words, Person(session))
+        execute(words, RecordingFrontend("cli", session=session))
     assert "--force" in refused.value.fix
-    no = Person(session, answer=False)
+    no = RecordingFrontend("cli", session=session, answer=False)
     assert execute(words, no).text == "Nothing was submitted."
-    assert len(no.asked) == 1
+    assert len(no.questions) == 1
 
 
 @needs_root

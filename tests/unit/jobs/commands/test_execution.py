@@ -20,28 +20,16 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import Cell, CellCollection
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
+from tests.frontends import RecordingFrontend
 
 
-class Notebook(Frontend):
-    """A notebook's front end that records its messages."""
-
-    kind = "notebook"
-    command = "%submarine"
+class Notebook(RecordingFrontend):
+    """A notebook with collected cells and a variable."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__("notebook")
         self.collection: CellCollection = CellCollection()
         self.namespace = {"x": 41}
-        self.said: list[str] = []
-        self.asked: list[str] = []
-        self.answer = False
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
-
-    def confirm(self, question: str) -> bool:
-        self.asked.append(question)
-        return self.answer
 
 
 @pytest.fixture
@@ -228,7 +216,7 @@ def test_cancel_rerun_and_whose_job_it_is(
     frontend.interactive = True
     assert "goes on" in execute(["cancel", job], frontend).text
     assert execute(["rerun", job], frontend).text == "Nothing was submitted."
-    assert "runs their code as you" in frontend.asked[-1]
+    assert "runs their code as you" in frontend.questions[-1]
     frontend.answer = True
     assert value(execute(["cancel", job], frontend))["state"] == "CANCELLED"
     assert "has ended already" in execute(["cancel", job], frontend).text

@@ -13,16 +13,12 @@ from submarine_jobs.commands.grammar import Verb, plugins
 from submarine_jobs.commands.grammar.groups import VerbGroup
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
+from tests.frontends import RecordingFrontend
 
 GROUPS = {
     name: found for name, point in plugins().items() if isinstance(found := point.load(), VerbGroup)
 }
 VERBS = [[name, verb] for name, group in GROUPS.items() for verb in group.commands]
-
-
-class Notebook(Frontend):
-    kind = "notebook"
-    command = "%submarine"
 
 
 def test_these_are_ours() -> None:
@@ -65,7 +61,7 @@ def test_tab_offers_words_and_never_nothing(words: list[str]) -> None:
 
 
 def test_in_a_notebook_the_help_is_in_its_words() -> None:
-    assert execute(["workflow", "--help"], Notebook()).text.startswith(
+    assert execute(["workflow", "--help"], RecordingFrontend("notebook")).text.startswith(
         "Usage: %submarine workflow "
     )
 

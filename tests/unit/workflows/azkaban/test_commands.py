@@ -20,6 +20,7 @@ from submarine_workflows.azkaban.server_zone import for_server
 from submarine_workflows.headless.managed_run import JobReporter
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
+from tests.frontends import RecordingFrontend
 from tests.waiting import until
 
 FLOW = """\
@@ -45,17 +46,6 @@ def nightly(tmp_path: Path) -> Path:
     return file
 
 
-class Listening(Frontend):
-    """A front end that keeps what is written."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = b""
-
-    def write(self, data: bytes, stream: str = "stdout") -> None:
-        self.written += data
-
-
 def do(*words: str) -> Outcome:
     return execute(["workflow", *words], Frontend())
 
@@ -76,7 +66,7 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
         f"Show it with `submarine workflow status azkaban:{number}`.",
     ]
     assert [one.cron for one in azkaban.schedules.values()] == ["0 30 2 ? * *"]
-    frontend = Listening()
+    frontend = RecordingFrontend()
     execute(["workflow", "logs", value["run"], "-f"], frontend)
     text = frontend.written.decode()
     assert re.search(r"==> one <==\n.*\none\nword\n.*==> two <==\n.*\ntwo\n", text, re.DOTALL)

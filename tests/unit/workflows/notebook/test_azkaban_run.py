@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from submarine_jobs.commands import execute
-from submarine_jobs.frontends import Frontend
 from submarine_workflows.azkaban.api.executions import execution_of
 from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.notebook import azkaban_run
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
+from tests.frontends import PictureFrontend
 from tests.waiting import until
 
 FLOW = """\
@@ -22,21 +21,6 @@ nodes:
   - {name: one, type: command, config: {command: "sh one.sh"}}
   - {name: two, type: command, dependsOn: [one], config: {command: "false"}}
 """
-
-
-class Notebook(Frontend):
-    """A notebook's front end that keeps its pictures."""
-
-    kind = "notebook"
-    command = "%submarine"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.pictures: list[Mapping[str, Any]] = []
-
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
-        self.pictures.append(bundle)
-        return self.pictures.append
 
 
 @pytest.fixture
@@ -52,7 +36,7 @@ def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
     go = tmp_path / "go"
     (tmp_path / "one.sh").write_text(f"while ! [ -e {go} ]; do sleep 0.1; done\n")
     (tmp_path / "nightly.flow").write_text(FLOW)
-    frontend = Notebook()
+    frontend = PictureFrontend()
     started = execute(
         ["workflow", "submit", "nightly", "--to", "azkaban", "--run", "--include", "one.sh"],
         frontend,

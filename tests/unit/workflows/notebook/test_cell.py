@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import nbformat
@@ -22,6 +20,7 @@ from submarine_workflows.display import MIME_TYPE, NextCommand, NodeState, RunSt
 from submarine_workflows.formats import open_workflow, read_workflow
 from submarine_workflows.model import WorkflowError
 from submarine_workflows.notebook import saved_file
+from tests.frontends import PictureFrontend
 
 TEXT = """\
 # two steps
@@ -35,23 +34,14 @@ nodes:
 LINE = ["workflow", "nightly", "--schedule", "0 30 2 ? * *", "--timezone", "Europe/Berlin"]
 
 
-class Notebook(Frontend):
+class Notebook(PictureFrontend):
     """A notebook's front end with a saved document, or with none."""
 
-    kind = "notebook"
-    command = "%submarine"
-    interactive = True
-
     def __init__(self, path: Path | None) -> None:
-        super().__init__()
+        super().__init__(answer=False)
         self.collection = CellCollection()
-        self.pictures: list[Mapping[str, Any]] = []
         if path is not None:
             self.collection.follow(read_notebook(path))
-
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
-        self.pictures.append(bundle)
-        return self.pictures.append
 
 
 @pytest.fixture
