@@ -37,7 +37,7 @@ def make_job(
     fields
         Other fields of the spec.
     """
-    cell = Cell("cell-1", source, label="[3]", execution_count=3, first_line=2)
+    cell = Cell("cell-1", source, label="[3]", execution_count=3)
     bundle = build_bundle([cell])
     only = Role(role, instances, Resources(memory=memory, gpus=gpus), command=command)
     values = {"program": bundle.program, "python": sys.executable, "bundle_digest": bundle.digest}

@@ -150,7 +150,7 @@ def test_a_failure_is_told_with_its_cell_and_what_to_do(server: Server, submit: 
     answer = server.call("GET", f"jobs/{job.id}")
     failure = answer.json["record"]["failure"]
     assert failure["message"] == SCRIPT, "text is text; the browser shows it as such"
-    assert (failure["frames"][-1]["cell_id"], failure["frames"][-1]["cell_line"]) == ("cell-1", 4)
+    assert (failure["frames"][-1]["cell_id"], failure["frames"][-1]["cell_line"]) == ("cell-1", 3)
     assert answer.json["advice"]
     assert answer.headers["content-type"] == "application/json"
     assert answer.headers["x-content-type-options"] == "nosniff"
