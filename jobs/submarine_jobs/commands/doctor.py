@@ -12,15 +12,14 @@ from submarine_jobs.commands.grammar import (
     Verb,
     backend_option,
     cache_queues,
-    complete_queues,
     option,
     profile_option,
 )
-from submarine_jobs.commands.run import MEMORY, count
+from submarine_jobs.commands.run import click_type, run_option
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ConfigError, SubmarineError
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Frontend, Outcome
-from submarine_jobs.options import RoleOptions, RunOptions
+from submarine_jobs.options import RoleOptions, RunOptions, count
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _, gettext_noop, ngettext
 
@@ -42,35 +41,16 @@ if TYPE_CHECKING:
 @option(
     "--worker",
     "workers",
-    type=count(gettext_noop("The number of workers"), 1),
+    type=click_type(count(gettext_noop("The number of workers"), 1)),
     metavar="N",
     default=1,
     heading="Room for a job of",
     help="Number of workers [1].",
 )
-@option("--memory", type=MEMORY, metavar="SIZE", heading="Room for a job of", help="Memory [2G].")
-@option(
-    "--vcores",
-    type=count(gettext_noop("The number of vcores"), 1),
-    metavar="N",
-    heading="Room for a job of",
-    help="Virtual cores [1].",
-)
-@option(
-    "--gpu",
-    "gpus",
-    type=count(gettext_noop("The number of GPUs")),
-    metavar="N",
-    heading="Room for a job of",
-    help="GPUs [0].",
-)
-@option(
-    "--queue",
-    metavar="QUEUE",
-    heading="Room for a job of",
-    help="Queue [the profile's].",
-    shell_complete=complete_queues,
-)
+@run_option("memory", heading="Room for a job of", help="Memory [2G].")
+@run_option("vcores", heading="Room for a job of", help="Virtual cores [1].")
+@run_option("gpus", heading="Room for a job of", help="GPUs [0].")
+@run_option("queue", heading="Room for a job of")
 @profile_option
 @backend_option
 @click.pass_obj

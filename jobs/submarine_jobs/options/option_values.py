@@ -1,17 +1,34 @@
 """Parse and format option values with parts: K=V, LABEL=URL, SRC:TARGET[:rw], NAME=URI[:shard].
 
-Each ``parse_*`` has an inverse ``format_*``.
+Each ``parse_*`` has an inverse ``format_*``; a ``ValueType`` has both.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import ARCHIVE_SUFFIXES, Localization, NamedInput
+from submarine_jobs.model import (
+    ARCHIVE_SUFFIXES,
+    ENVIRONMENT_KINDS,
+    Localization,
+    NamedInput,
+    format_duration,
+    format_memory,
+    format_timeout,
+    parse_count,
+    parse_duration,
+    parse_memory,
+    parse_python_env,
+    parse_timeout,
+)
+from submarine_jobs.options.declaration import ValueType
+from submarine_jobs.outputs import parse_names
 
 MAX_VALUE = 32 * 1024
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,254}\Z")
@@ -25,6 +42,8 @@ _NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,63}\Z")
 _SHARD = ":shard"
 _SHARDED = re.compile(r":shard(?:=([^/:]*))?\Z")
 _ROLE = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
+_PLACE = re.compile(r"^[^\s,'\"\x00-\x1f]{1,255}\Z")
+_INTERFACE = re.compile(r"^[A-Za-z0-9_.:@,-]{1,64}\Z")
 _PORT_PATH = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*(?:/|$)")
 
 
@@ -294,3 +313,103 @@ def parse_fraction(text: str) -> float:
     if not 0 <= number <= 1:
         raise UsageError(f"{text[:40]!r} is no fraction.", "Write for example 0.2 or 20%.")
     return number
+
+
+def check_python_env(text: str) -> str:
+    """Return a value of ``--python-env`` unchanged; raise UsageError if it is invalid."""
+    parse_python_env(text)
+    return text
+
+
+def _complete_python_env(start: str) -> list[str]:
+    kinds = (kind if kind in ("auto", "host") else f"{kind}:" for kind in ENVIRONMENT_KINDS)
+    return [kind for kind in kinds if kind.startswith(start)]
+
+
+def _check_command(text: str) -> str:
+    if not text.strip() or "\0" in text:
+        raise UsageError("the command is empty.", "Give one, or leave it out.")
+    return text
+
+
+def _check_interface(text: str) -> str:
+    if not _INTERFACE.match(text):
+        raise UsageError(f"{text[:40]!r} is not a network interface.", "Write for example eth0.")
+    return text
+
+
+def _parse_keep(text: str) -> str:
+    pattern = text.removeprefix("./").rstrip("/")
+    outside = pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "://" in pattern
+    if not pattern or not pattern.isprintable() or len(pattern) > 500 or outside:
+        raise UsageError(
+            f"{text[:60]!r} is not a pattern of files in the program's working directory.",
+            "Write it relative to that directory, for example 'runs/*' or my_model.keras.",
+        )
+    return pattern
+
+
+def split_args(text: str) -> tuple[str, ...]:
+    """The words of ``--args "--epochs 3"``.
+
+    Raises
+    ------
+    UsageError
+        If a quote is not closed.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as exc:
+        raise UsageError(f"--args {text[:60]!r} cannot be split into words: {exc}.") from exc
+
+
+def count(what: str, minimum: int = 0) -> ValueType:
+    """Return the type of a whole number; ``what`` names it in errors."""
+    return ValueType("number", lambda text: parse_count(text, what, minimum), prefix=True)
+
+
+def place(what: str) -> ValueType:
+    """Return the type of the name of a node, a rack or a label."""
+
+    def parse(text: str) -> str:
+        if not _PLACE.match(text):
+            raise UsageError(f"{text[:40]!r} is not {what}.")
+        return text
+
+    return ValueType("name", parse, prefix=True)
+
+
+def choice(choices: Sequence[str], *, ignore_case: bool = False) -> ValueType:
+    """Return the type of one of several words."""
+    return ValueType("choice", choices=tuple(choices), ignore_case=ignore_case)
+
+
+def _names(option: str) -> ValueType:
+    return ValueType("names", lambda text: parse_names(text, option), ",".join)
+
+
+MEMORY = ValueType("size", parse_memory, format_memory, prefix=True)
+DURATION = ValueType("time", parse_duration, format_duration, prefix=True)
+TIMEOUT = ValueType(
+    "timeout",
+    parse_timeout,
+    format_timeout,
+    complete=lambda start: ["never"] if "never".startswith(start) else [],
+    prefix=True,
+)
+FRACTION = ValueType("fraction", parse_fraction, repr, prefix=True)
+KEEP = ValueType("pattern", _parse_keep, prefix=True)
+INTERFACE = ValueType("interface", _check_interface, prefix=True)
+COMMAND = ValueType("command", _check_command, prefix=True)
+ARGUMENTS = ValueType("arguments", split_args, shlex.join)
+PYTHON_ENV = ValueType("env", check_python_env, complete=_complete_python_env)
+ENV = ValueType("variable", parse_env, lambda pair: format_pair(*pair))
+QUICKLINK = ValueType("link", parse_quicklink, lambda pair: format_pair(*pair))
+CONF = ValueType("setting", parse_conf, lambda pair: format_pair(*pair))
+PARAM = ValueType("parameter", parse_param, lambda pair: format_param(*pair))
+LOCALIZATION = ValueType("localization", parse_localization, format_localization)
+FILE = ValueType("file", parse_file, format_target)
+ARCHIVE = ValueType("archive", parse_archive, format_target)
+INPUT = ValueType("input", parse_input, format_input)
+WITH = _names("--with")
+RETURN = _names("--return")

@@ -1,19 +1,31 @@
 """Parse, merge and format the options of a role: ``--role NAME=N,memory=4G,...``.
 
-Does not fill in defaults (``roles_of``) and does not judge one role against another
-(``role_checks``).
+Defaults are filled in by ``roles``, contradictions between roles are rejected by ``role_checks``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import KINDS, format_memory, parse_count, parse_memory, parse_python_env
-from submarine_jobs.options.option_values import format_pair, parse_env
+from submarine_jobs.model import KINDS, parse_count, parse_resources
+from submarine_jobs.options.declaration import (
+    TEXT,
+    Flag,
+    ListOption,
+    Option,
+    PairsOption,
+    ValueType,
+    declared,
+    flag,
+    option,
+    option_list,
+    option_pairs,
+)
+from submarine_jobs.options.option_values import COMMAND, ENV, MEMORY, PYTHON_ENV, choice, count
 
 #: Roles with options of their own, in the order in which a job lists its roles.
 STANDARD_ROLES = ("chief", "master", "worker", "ps", "evaluator", "tensorboard")
@@ -21,7 +33,18 @@ NAME = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLAIN = re.compile(r"^[^\s,'\"]{1,255}\Z")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?=[\"'])")
-_LAST = ("cmd", "launch_cmd")
+_EXAMPLE = "Write for example --role reader=2,memory=4G,cmd=python read.py."
+
+
+def _plain(word: str) -> ValueType:
+    """Return the type of a value without spaces, commas and quotes."""
+
+    def parse(text: str) -> str:
+        if not _PLAIN.match(text) or not text.isprintable():
+            raise UsageError(f"{word}={text[:40]!r} cannot be right.", _EXAMPLE)
+        return text
+
+    return ValueType("name", parse)
 
 
 @dataclass(frozen=True)
@@ -38,23 +61,25 @@ class RoleOptions:
 
     name: str
     instances: int | None = None
-    memory: int | None = None
-    vcores: int | None = None
-    gpus: int | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    kind: str | None = None
-    least: int | None = None
-    after: tuple[str, ...] = ()
-    label: str | None = None
-    nodes: tuple[str, ...] = ()
-    racks: tuple[str, ...] = ()
-    avoid: tuple[str, ...] = ()
-    relax: bool = False
-    spread: bool = False
-    processes: int | None = None
-    python_env: str | None = None
-    image: str | None = None
-    command: str | None = None
+    memory: int | None = option("memory", MEMORY)
+    vcores: int | None = option("vcores", count("vcores", 1), aliases=("vcore",))
+    gpus: int | None = option("gpu", count("gpu"), aliases=("gpus", "yarn.io/gpu"))
+    env: Mapping[str, str] = option_pairs("env", ENV)
+    kind: str | None = option("kind", choice(KINDS))
+    least: int | None = option("min", count("min", 1))
+    after: tuple[str, ...] = option_list("after", _plain("after"))
+    label: str | None = option("label", _plain("label"), aliases=("node-label", "node_label"))
+    nodes: tuple[str, ...] = option_list("node", _plain("node"))
+    racks: tuple[str, ...] = option_list("rack", _plain("rack"))
+    avoid: tuple[str, ...] = option_list(
+        "avoid", _plain("avoid"), aliases=("avoid-node", "avoid_node")
+    )
+    processes: int | None = option("processes", count("processes", 1))
+    python_env: str | None = option("python-env", PYTHON_ENV, aliases=("python_env",))
+    image: str | None = option("image", _plain("image"), aliases=("docker_image",))
+    spread: bool = flag("spread")
+    relax: bool = flag("relax")
+    command: str | None = option("cmd", COMMAND, aliases=("launch_cmd",))
 
     @property
     def count(self) -> int:
@@ -62,38 +87,13 @@ class RoleOptions:
         return 1 if self.instances is None else self.instances
 
 
-#: Word of ``--role`` -> field; the first word of each field is the canonical one.
-ROLE_WORDS = {
-    "memory": "memory",
-    "vcores": "vcores",
-    "gpu": "gpus",
-    "env": "env",
-    "kind": "kind",
-    "min": "least",
-    "after": "after",
-    "label": "label",
-    "node": "nodes",
-    "rack": "racks",
-    "avoid": "avoid",
-    "processes": "processes",
-    "python-env": "python_env",
-    "image": "image",
-    "cmd": "command",
-}
-ROLE_FLAGS = ("spread", "relax")
-_SPELLINGS = {
-    "gpus": "gpu",
-    "yarn.io/gpu": "gpu",
-    "vcore": "vcores",
-    "python_env": "python-env",
-    "docker_image": "image",
-    "launch_cmd": "cmd",
-    "node-label": "label",
-    "node_label": "label",
-    "avoid-node": "avoid",
-    "avoid_node": "avoid",
-}
-_EXAMPLE = "Write for example --role reader=2,memory=4G,cmd=python read.py."
+_OPTIONS = declared(RoleOptions)
+#: Word of ``--role``, in each spelling -> field.
+_FIELDS = {word: name for name, item in _OPTIONS.items() for word in (item.name, *item.aliases)}
+ROLE_FLAGS = tuple(item.name for item in _OPTIONS.values() if isinstance(item, Flag))
+ROLE_WORDS = tuple(item.name for item in _OPTIONS.values() if item.name not in ROLE_FLAGS)
+#: Words that take the rest of the text as their value.
+_LAST = (_OPTIONS["command"].name, *_OPTIONS["command"].aliases)
 
 
 def parse_role(text: str) -> RoleOptions:
@@ -105,7 +105,7 @@ def parse_role(text: str) -> RoleOptions:
         For an impossible name or number, an unknown word, or one that is given twice.
     """
     head, parts = split_parts(text)
-    name, equals, count = head.partition("=")
+    name, equals, number = head.partition("=")
     if not NAME.match(name):
         raise UsageError(
             f"--role {text[:60]!r}: {name[:40]!r} cannot be a role's name (lower-case letters, "
@@ -114,29 +114,27 @@ def parse_role(text: str) -> RoleOptions:
         )
     values: dict[str, Any] = {"name": name}
     if equals:
-        values["instances"] = parse_count(count, f"The number of {name} tasks")
+        values["instances"] = parse_count(number, f"The number of {name} tasks")
     for word, value in parts:
-        _take(values, name, _SPELLINGS.get(word.lower(), word.lower()), value)
+        _take(values, name, word.lower(), value)
     return RoleOptions(**values)
 
 
 def _take(values: dict[str, Any], role: str, word: str, value: str | None) -> None:
     where = f"--role {role}"
-    if word in ROLE_FLAGS and value is None:
-        values[word] = True
-        return
-    if word not in ROLE_WORDS or value is None:
+    key = _FIELDS.get(word, "")
+    declaration = _OPTIONS.get(key)
+    if declaration is None or (value is None) != isinstance(declaration, Flag):
         words = ", ".join((*ROLE_WORDS, *ROLE_FLAGS))
         shown = word if value is None else f"{word}={value}"
         raise UsageError(f"{where}: {shown[:40]!r} is not known there.", f"It takes {words}.")
-    key = ROLE_WORDS[word]
-    parsed = _parse(where, word, value)
-    if key == "env":
+    parsed: Any = True if value is None else _parse(where, declaration, value)
+    if isinstance(declaration, PairsOption):
         values[key] = _with_pair(values.get(key, {}), parsed, where)
-    elif key in ("after", "nodes", "racks", "avoid"):
-        values[key] = tuple(dict.fromkeys((*values.get(key, ()), parsed)))
+    elif isinstance(declaration, ListOption):
+        values[key] = declaration.collect((*values.get(key, ()), parsed))
     elif values.setdefault(key, parsed) != parsed:
-        raise UsageError(f"{where} gives {word} twice, with different values.")
+        raise UsageError(f"{where} gives {declaration.name} twice, with different values.")
 
 
 def _with_pair(env: Mapping[str, str], pair: tuple[str, str], where: str) -> dict[str, str]:
@@ -146,59 +144,46 @@ def _with_pair(env: Mapping[str, str], pair: tuple[str, str], where: str) -> dic
     return {**env, name: value}
 
 
-def _parse(where: str, word: str, value: str) -> Any:
+def _parse(where: str, declaration: Option, value: str) -> Any:
+    choices = declaration.type.choices
+    if choices and value not in choices:
+        raise UsageError(
+            f"{where}: {declaration.name} cannot be {value[:40]!r};",
+            f"one of {', '.join(choices)}.",
+        )
     try:
-        if word == "memory":
-            return parse_memory(value)
-        if word in ("vcores", "gpu", "min", "processes"):
-            return parse_count(value, word, 0 if word == "gpu" else 1)
-        if word == "env":
-            return parse_env(value)
-        if word == "python-env":
-            return check_python_env(value)
+        return declaration.type.parse(value)
     except UsageError as error:
         raise UsageError(f"{where}: {error.message}", error.fix) from None
-    if word == "cmd":
-        return check_command(value, where)
-    if word == "kind" and value not in KINDS:
-        raise UsageError(f"{where}: kind cannot be {value[:40]!r};", f"one of {', '.join(KINDS)}.")
-    if not _PLAIN.match(value) or not value.isprintable():
-        raise UsageError(f"{where}: {word}={value[:40]!r} cannot be right.", _EXAMPLE)
-    return value
-
-
-def check_python_env(text: str) -> str:
-    """``--python-env`` as it stands; raises UsageError for what is none."""
-    parse_python_env(text)
-    return text
-
-
-def check_command(text: str, where: str) -> str:
-    """A shell command as it stands; raises UsageError for an empty one."""
-    if not text.strip() or "\0" in text:
-        raise UsageError(f"{where}: the command is empty.", "Give one, or leave it out.")
-    return text
 
 
 def format_role(role: RoleOptions) -> str:
     """The text of ``--role`` that means ``role``; ``parse_role`` gives it back."""
     words = [role.name if role.instances is None else f"{role.name}={role.instances}"]
-    for word, key in ROLE_WORDS.items():
+    for key, declaration in _OPTIONS.items():
         value = getattr(role, key)
-        if value is None or key == "command":
+        if isinstance(declaration, Flag):
+            words += [declaration.name] if value else []
             continue
-        if key == "env":
-            texts = [format_pair(*pair) for pair in value.items()]
-        elif isinstance(value, tuple):
-            texts = list(value)
-        else:
-            texts = [format_memory(value) if key == "memory" else str(value)]
-        words += [f"{word}={quote_value(text)}" for text in texts]
-    words += [flag for flag in ROLE_FLAGS if getattr(role, flag)]
-    if role.command is not None:
-        raw = role.command[:1] not in "'\""
-        words.append(f"cmd={role.command if raw else quote_value(role.command)}")
+        for text in declaration.format(value):
+            # The command is the last word. It needs no quotes, unless it begins with one.
+            raw = key == "command" and text[:1] not in "'\""
+            words.append(f"{declaration.name}={text if raw else quote_value(text)}")
     return ",".join(words)
+
+
+def complete_role(start: str) -> list[str]:
+    """Complete names before the first comma, then words and the values of ``kind``."""
+    before, comma, last = start.rpartition(",")
+    word, equals, _value = last.partition("=")
+    if not comma:
+        words = [f"{name}=" for name in STANDARD_ROLES]
+    elif equals:
+        declaration = _OPTIONS.get(_FIELDS.get(word, ""))
+        words = [f"{word}={text}" for text in declaration.type.choices] if declaration else []
+    else:
+        words = [*(f"{word}=" for word in ROLE_WORDS), *ROLE_FLAGS]
+    return [before + comma + text for text in words if text.startswith(last)]
 
 
 def merge_roles(roles: Iterable[RoleOptions]) -> tuple[RoleOptions, ...]:
@@ -230,7 +215,7 @@ def _merged(one: RoleOptions, other: RoleOptions) -> RoleOptions:
                 mine = _with_pair(mine, pair, f"--role {one.name}")
             changes["env"] = mine
         else:
-            word = {key: word for word, key in ROLE_WORDS.items()}.get(item.name, "a number")
+            word = _OPTIONS[item.name].name if item.name in _OPTIONS else "a number"
             raise UsageError(
                 f"The role {one.name} is given two different values of {word}.", "Give one of them."
             )
@@ -315,3 +300,101 @@ def quote_value(text: str) -> str:
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+ROLE = ValueType("role", parse_role, format_role, complete=complete_role)
+
+
+RESOURCES = ValueType("resources", parse_resources, prefix=True)
+
+
+@dataclass(frozen=True)
+class _RolesOption(ListOption):
+    """The option ``--role``."""
+
+    def collect(self, given: Iterable[RoleOptions]) -> tuple[RoleOptions, ...]:
+        """See ``Option``."""
+        return merge_roles(given)
+
+
+def _part(part: ValueType, build: Callable[[Any], RoleOptions]) -> ValueType:
+    """Return a type whose value is an option of one role."""
+    return replace(part, parse=lambda text: build(part.parse(text)))
+
+
+def _count(role: str, *aliases: str, help: str, heading: str = "") -> Option:
+    number = count(f"The number of {role} tasks")
+    return Option(
+        f"--{role}",
+        _part(number, lambda found: RoleOptions(role, found)),
+        metavar="N",
+        heading=heading,
+        aliases=aliases,
+        help=help,
+    )
+
+
+def _resources(role: str, *, help: str, in_help: bool = True) -> Option:
+    number = 1 if role == "tensorboard" else None
+    size = _part(RESOURCES, lambda found: RoleOptions(role, number, **found))
+    return Option(f"--{role}_resources", size, metavar="LIST", in_help=in_help, help=help)
+
+
+def _launch_cmd(role: str, *, help: str, in_help: bool = True) -> Option:
+    command = _part(COMMAND, lambda found: RoleOptions(role, command=found))
+    return Option(f"--{role}_launch_cmd", command, metavar="COMMAND", in_help=in_help, help=help)
+
+
+def _docker_image(role: str, *, help: str, in_help: bool = True) -> Option:
+    number = 1 if role == "tensorboard" else None
+    image = _part(TEXT, lambda found: RoleOptions(role, number, image=found))
+    return Option(f"--{role}_docker_image", image, metavar="IMAGE", in_help=in_help, help=help)
+
+
+def _parts(role: str, *, in_help: bool) -> dict[str, Option]:
+    """Return ``--ps_resources --ps_launch_cmd --ps_docker_image``, as in Apache Submarine."""
+    return {
+        f"{role}_resources": _resources(
+            role,
+            in_help=in_help,
+            help="memory=8G,vcores=2,gpu=2 (chief_ and evaluator_ too).",
+        ),
+        f"{role}_launch_cmd": _launch_cmd(
+            role, in_help=in_help, help="Its command [the workers']."
+        ),
+        f"{role}_docker_image": _docker_image(role, in_help=in_help, help="Its image [the job's]."),
+    }
+
+
+#: The options of ``run`` for single roles, in the order of the help. The value of each is an option
+#: of its role; ``--worker_resources`` is the size of all roles without a size of their own.
+ROLE_OPTIONS: Mapping[str, Option] = {
+    "worker": _count(
+        "worker", "--num_workers", "--workers", heading="Roles", help="Number of workers [1]."
+    ),
+    "ps": _count("ps", "--num_ps", help="Number of parameter servers [0]."),
+    "chief": _count("chief", "--num_chief", help="A chief of its own [worker 0 is chief]."),
+    "evaluator": _count("evaluator", "--num_evaluator", help="Number of evaluators [0]."),
+    "roles": _RolesOption(
+        "--role",
+        ROLE,
+        metavar="NAME=N,...",
+        help="Any role: NAME=N,memory=4G,gpu=1,after=ROLE,cmd=COMMAND; repeatable.",
+    ),
+    "worker_resources": Option(
+        "--worker_resources",
+        RESOURCES,
+        metavar="LIST",
+        help="Size at once: memory=8G,vcores=2,gpu=2.",
+    ),
+    "worker_launch_cmd": _launch_cmd(
+        "worker", help="Shell command to run instead; %input_path% and the like are filled in."
+    ),
+    "worker_docker_image": _docker_image("worker", help="Its image [the job's]."),
+    **_parts("ps", in_help=True),
+    **_parts("chief", in_help=False),
+    **_parts("evaluator", in_help=False),
+    "tensorboard": Flag("--tensorboard", help="Show TensorBoard with the job."),
+    "tensorboard_resources": _resources("tensorboard", help="Its size [memory=1G,vcores=1]."),
+    "tensorboard_docker_image": _docker_image("tensorboard", help="Its image."),
+}

@@ -1,16 +1,54 @@
-"""Parsed options of ``run``. ``spec`` builds a spec from them, ``command_line`` formats them."""
+"""The options of ``run``: each is declared once, as a field of ``RunOptions``.
+
+``spec`` builds a spec from them, ``command_line`` formats them as arguments.
+"""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import Localization, NamedInput
-from submarine_jobs.options.role_options import RoleOptions
+from submarine_jobs.options.declaration import (
+    Option,
+    declared,
+    flag,
+    option,
+    option_list,
+    option_names,
+    option_pairs,
+)
+from submarine_jobs.options.option_values import (
+    ARCHIVE,
+    ARGUMENTS,
+    CONF,
+    DURATION,
+    ENV,
+    FILE,
+    FRACTION,
+    INPUT,
+    INTERFACE,
+    KEEP,
+    LOCALIZATION,
+    MEMORY,
+    PARAM,
+    PYTHON_ENV,
+    QUICKLINK,
+    RETURN,
+    TIMEOUT,
+    WITH,
+    choice,
+    count,
+    place,
+)
+from submarine_jobs.options.role_options import ROLE_OPTIONS, RoleOptions
+from submarine_runtime.frameworks import KNOWN
+from submarine_runtime.protocol.coordinator_config import POLICIES, RESTORE_POLICIES
+from submarine_runtime.translation import _
 
+FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
 _MAX_NAME = 128
 
 
@@ -36,59 +74,256 @@ class RunOptions:
         Settings of the profile for this run (``--conf``).
     """
 
-    name: str | None = None
-    program: str | None = None
-    args: tuple[str, ...] = ()
-    framework: str = "auto"
+    name: str | None = option(
+        "--name", metavar="NAME", heading="Program", help="Name of the job [the file's]."
+    )
+    program: str | None = option(
+        "--program",
+        metavar="FILE",
+        completion="programs",
+        help="File to run [main.py of the cells].",
+    )
+    args: tuple[str, ...] = option(
+        "--args", ARGUMENTS, metavar="TEXT", default=(), help="Arguments, as one text."
+    )
+    framework: str = option(
+        "--framework",
+        choice(FRAMEWORKS, ignore_case=True),
+        metavar="NAME",
+        default="auto",
+        help=_("Framework to set up: {frameworks} [auto: by the imports].").format(
+            frameworks=", ".join(FRAMEWORKS)
+        ),
+    )
     roles: tuple[RoleOptions, ...] = ()
-    memory: int | None = None
-    vcores: int | None = None
-    gpus: int | None = None
-    processes: int | None = None
-    min_workers: int | None = None
-    gang_timeout: float | None = None
-    gang_retries: int | None = None
-    max_restarts: int | None = None
-    policy: str | None = None
-    allow_failures: float | None = None
-    heartbeat: float | None = None
-    lost_after: float | None = None
-    require_collective: bool = False
-    timeout: float | None = None
-    input_path: str | None = None
-    checkpoint_path: str | None = None
-    saved_model_path: str | None = None
-    inputs: tuple[NamedInput, ...] = ()
-    params: Mapping[str, Any] = field(default_factory=dict)
-    localization: tuple[Localization, ...] = ()
-    files: tuple[Localization, ...] = ()
-    archives: tuple[Localization, ...] = ()
-    resume: str | None = None
-    restore: str | None = None
-    with_names: tuple[str, ...] = ()
-    return_names: tuple[str, ...] = ()
-    return_all_ranks: bool = False
-    keep: tuple[str, ...] = ()
-    python_env: str | None = None
-    docker_image: str | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-    queue: str | None = None
-    priority: int | None = None
-    node_label: str | None = None
-    nodes: tuple[str, ...] = ()
-    racks: tuple[str, ...] = ()
-    spread: bool = False
-    avoid_nodes: tuple[str, ...] = ()
-    network_interface: str | None = None
-    profile: str | None = None
-    backend: str | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-    quicklinks: Mapping[str, str] = field(default_factory=dict)
-    wait: bool = False
-    verbose: bool = False
-    dry_run: bool = False
-    force: bool = False
-    on_interrupt: str = "detach"
+    memory: int | None = option(
+        "--memory",
+        MEMORY,
+        metavar="SIZE",
+        heading="Size",
+        help="A task's memory: 8G, 512M, 8192 (MiB) [2G].",
+    )
+    vcores: int | None = option(
+        "--vcores",
+        count("The number of vcores", 1),
+        metavar="N",
+        help="Virtual cores of a task [1].",
+    )
+    gpus: int | None = option(
+        "--gpu",
+        count("The number of GPUs"),
+        metavar="N",
+        help="GPUs of a worker, chief or evaluator [0].",
+    )
+    processes: int | None = option(
+        "--processes",
+        count("The number of processes", 1),
+        metavar="N",
+        help="Processes of the program in each container [the framework's].",
+    )
+    timeout: float | None = option(
+        "--timeout",
+        DURATION,
+        metavar="TIME",
+        help="End the job, or the execution of a notebook, after 90s, 15m, 2h, 1h30m.",
+    )
+    min_workers: int | None = option(
+        "--min-workers",
+        count("The least number", 1),
+        metavar="N",
+        heading="Gang and faults",
+        help="Start with so many workers [all].",
+    )
+    gang_timeout: float | None = option(
+        "--gang-timeout",
+        TIMEOUT,
+        metavar="TIME",
+        help="Give containers back after so long without all of them; never [10m].",
+    )
+    gang_retries: int | None = option(
+        "--gang-retries",
+        count("The number of tries"),
+        metavar="N",
+        help="Then try again so often [5].",
+    )
+    max_restarts: int | None = option(
+        "--max-restarts",
+        count("The number of restarts"),
+        metavar="N",
+        help="Restart after so many faults, whatever their cause [3, errors only after progress].",
+    )
+    policy: str | None = option(
+        "--policy",
+        choice(POLICIES),
+        aliases=("--success",),
+        help="Who decides on success [the framework's, mostly chief].",
+    )
+    allow_failures: float | None = option(
+        "--allow-failures",
+        FRACTION,
+        metavar="F",
+        help="Fraction of the tasks that may fail: 0.2 or 20% [0].",
+    )
+    require_collective: bool = flag(
+        "--require-collective", help="Fail the job if its tasks did not train together."
+    )
+    heartbeat: float | None = option(
+        "--heartbeat",
+        DURATION,
+        metavar="TIME",
+        help="Time between two heartbeats of a task [1s].",
+    )
+    lost_after: float | None = option(
+        "--lost-after",
+        DURATION,
+        metavar="TIME",
+        help="A task that is silent for so long is lost [25s].",
+    )
+    inputs: tuple[NamedInput, ...] = option_list(
+        "--input",
+        INPUT,
+        metavar="NAME=URI[:shard[=ROLES]]",
+        heading="Data",
+        help="Fetch it before the start; :shard shares it out over training tasks; repeatable.",
+    )
+    input_path: str | None = option(
+        "--input_path", metavar="URI", help="Input; fills %input_path%."
+    )
+    checkpoint_path: str | None = option(
+        "--checkpoint_path",
+        metavar="URI",
+        help="Restore checkpoints from here and keep them here; fills %checkpoint_path%.",
+    )
+    saved_model_path: str | None = option(
+        "--saved_model_path", metavar="URI", help="Fills %saved_model_path%."
+    )
+    resume_from: str | None = option(
+        "--resume",
+        metavar="JOB",
+        completion="jobs",
+        help="Begin with the newest checkpoint of that job.",
+    )
+    restore: str | None = option(
+        "--restore",
+        choice(RESTORE_POLICIES),
+        help="Rule for the restore point of several tasks; see docs/data.md [auto].",
+    )
+    params: Mapping[str, Any] = option_pairs(
+        "--param",
+        PARAM,
+        metavar="NAME=VALUE",
+        help="Parameter of the program, JSON or text; repeatable.",
+    )
+    files: tuple[Localization, ...] = option_list(
+        "--file",
+        FILE,
+        metavar="SRC[:TARGET]",
+        help="Bring a file or directory along; repeatable.",
+    )
+    archives: tuple[Localization, ...] = option_list(
+        "--archive",
+        ARCHIVE,
+        metavar="SRC[:DIR]",
+        help="Bring an archive along and unpack it; repeatable.",
+    )
+    localization: tuple[Localization, ...] = option_list(
+        "--localization",
+        LOCALIZATION,
+        metavar="SRC:TARGET[:rw]",
+        help="As --file, in Submarine's words; with :rw a copy to change; repeatable.",
+    )
+    with_names: tuple[str, ...] = option_names(
+        "--with", WITH, metavar="NAMES", help="Send the values of these variables: x,y."
+    )
+    return_names: tuple[str, ...] = option_names(
+        "--return",
+        RETURN,
+        metavar="NAMES",
+        help="Bring these variables of the program back: acc,history.",
+    )
+    return_all_ranks: bool = flag(
+        "--return-all-ranks", help="Bring them back from every rank, not only from rank 0."
+    )
+    keep: tuple[str, ...] = option_list(
+        "--keep",
+        KEEP,
+        metavar="PATTERN",
+        help="Save these files of the working directory: 'runs/*'; repeatable.",
+    )
+    python_env: str | None = option(
+        "--python-env",
+        PYTHON_ENV,
+        metavar="ENV",
+        heading="Environment",
+        help="Python on the nodes: host, path:DIR, auto, archive:URI or docker:IMAGE [host].",
+    )
+    docker_image: str | None = option("--docker_image", metavar="IMAGE", help="Image of all tasks.")
+    env: Mapping[str, str] = option_pairs(
+        "--env", ENV, metavar="K=V", help="Environment variable of the program; repeatable."
+    )
+    queue: str | None = option(
+        "--queue",
+        metavar="QUEUE",
+        heading="Cluster",
+        completion="queues",
+        help="Queue [the profile's].",
+    )
+    priority: int | None = option(
+        "--priority",
+        count("The priority"),
+        metavar="N",
+        help="Priority within the queue, the higher the sooner [the queue's].",
+    )
+    node_label: str | None = option(
+        "--node-label",
+        place("a node label"),
+        metavar="LABEL",
+        help="Only on nodes with this label.",
+    )
+    nodes: tuple[str, ...] = option_list(
+        "--node", place("a node"), metavar="NODE", help="Only on this node; repeatable."
+    )
+    racks: tuple[str, ...] = option_list(
+        "--rack", place("a rack"), metavar="RACK", help="Only in this rack; repeatable."
+    )
+    spread: bool = flag("--spread", help="Put tasks of a role on many nodes.")
+    avoid_nodes: tuple[str, ...] = option_list(
+        "--avoid-node", place("a node"), metavar="NODE", help="Not on this node; repeatable."
+    )
+    network_interface: str | None = option(
+        "--network-interface",
+        INTERFACE,
+        metavar="IF",
+        help="Interface that tasks talk over: eth0, ib0 [found out on each node].",
+    )
+    # Options of all commands; the grammar declares their help.
+    profile: str | None = option("--profile")
+    backend: str | None = option("--backend")
+    settings: Mapping[str, str] = option_pairs(
+        "--conf", CONF, metavar="K=V", help="Setting of the profile for this run; repeatable."
+    )
+    quicklinks: Mapping[str, str] = option_pairs(
+        "--quicklink",
+        QUICKLINK,
+        metavar="LABEL=URL",
+        help="Link shown with the job; worker-0 stands for its host; repeatable.",
+    )
+    wait: bool = flag(
+        "--wait",
+        heading="Flow",
+        aliases=("--wait_job_finish",),
+        help="Stay until the job has ended, showing its log.",
+    )
+    on_interrupt: str = option(
+        "--on-interrupt",
+        choice(("detach", "cancel")),
+        default="detach",
+        help="What Ctrl-C does to a job that is waited for [detach], or to the jobs of a "
+        "notebook that is executed [cancel; detach with --run-id].",
+    )
+    dry_run: bool = flag("--dry-run", help="Check and show, submit nothing.")
+    force: bool = flag("--force", help="Go on in spite of what the checks found.")
+    verbose: bool = flag("--verbose", help="Say each step.")
 
     def role(self, name: str) -> RoleOptions | None:
         """What was said of one role."""
@@ -150,30 +385,14 @@ def merge_resources(listed: Mapping[str, int], single: Mapping[str, int | None])
     return merged
 
 
-def split_args(text: str) -> tuple[str, ...]:
-    """The words of ``--args "--epochs 3"``.
-
-    Raises
-    ------
-    UsageError
-        If a quote is not closed.
-    """
-    try:
-        return tuple(shlex.split(text))
-    except ValueError as exc:
-        raise UsageError(f"--args {text[:60]!r} cannot be split into words: {exc}.") from exc
-
-
-def unique_pairs(pairs: Sequence[tuple[str, Any]], option: str) -> dict[str, Any]:
-    """A mapping of ``pairs``.
-
-    Raises
-    ------
-    UsageError
-        If a name is given twice with different values.
-    """
-    found: dict[str, Any] = {}
-    for name, value in pairs:
-        if found.setdefault(name, value) != value:
-            raise UsageError(f"{option} gives {name} twice, with different values.")
+def _run_options() -> dict[str, Option]:
+    found: dict[str, Option] = {}
+    options = declared(RunOptions)
+    for item in fields(RunOptions):
+        found.update(ROLE_OPTIONS if item.name == "roles" else {item.name: options[item.name]})
     return found
+
+
+#: All options of ``run`` by their parameter, in the order of the help. A parameter is a field of
+#: ``RunOptions``, or a name in ``ROLE_OPTIONS``.
+RUN_OPTIONS: Mapping[str, Option] = _run_options()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Protocol
 
 from submarine_jobs import checks, inputs
@@ -34,6 +35,17 @@ from submarine_runtime.frameworks import (
     framework_of,
     role_error_of,
     setting_of,
+)
+
+#: Fields of the spec that also depend on the profile, the program, or another option.
+_COMPUTED = {
+    *("name", "backend", "queue", "roles", "program", "framework", "python_env", "docker_image"),
+    *("localization", "quicklinks", "policy"),
+}
+_SPEC_FIELDS = {item.name for item in fields(JobSpec)}
+#: Options with the name of another field of the spec; it has their value.
+COPIED_FIELDS = tuple(
+    item.name for item in fields(RunOptions) if item.name in _SPEC_FIELDS - _COMPUTED
 )
 
 
@@ -124,40 +136,18 @@ def spec_from_options(
         queue=profile.queue,
         roles=roles,
         program=bundle.program if bundle is not None and runs_program else None,
-        args=options.args,
-        env=dict(options.env),
         framework=framework,
         python_env=python_env,
         python=python,
-        input_path=options.input_path,
-        checkpoint_path=options.checkpoint_path,
-        saved_model_path=options.saved_model_path,
         localization=(*options.localization, *options.files),
         quicklinks={**links, **options.quicklinks},
-        timeout=options.timeout,
-        with_names=options.with_names,
-        return_names=options.return_names,
         bundle_digest=bundle.digest if bundle is not None else "",
         notebook=notebook,
-        archives=options.archives,
-        inputs=options.inputs,
-        params=dict(options.params),
         policy=options.policy or ("fraction" if options.allow_failures is not None else None),
         allowed_failures=options.allow_failures or 0.0,
-        max_restarts=options.max_restarts,
-        gang_timeout=options.gang_timeout,
-        gang_retries=options.gang_retries,
-        heartbeat=options.heartbeat,
-        lost_after=options.lost_after,
-        priority=options.priority,
-        network_interface=options.network_interface,
         docker_image=image,
-        resume_from=options.resume,
-        return_all_ranks=options.return_all_ranks,
-        keep=options.keep,
-        require_collective=options.require_collective,
         own_launcher=_own_launcher(framework, bundle if runs_program else None),
-        restore=options.restore,
+        **{name: getattr(options, name) for name in COPIED_FIELDS},
     )
     spec = fill_spec(resolve_roles(spec))
     _check_shards(spec)

@@ -12,28 +12,17 @@ from submarine_jobs.commands.grammar import (
     Verb,
     backend_option,
     complete_jobs,
-    complete_queues,
     confirm_foreign,
     known_owner,
     option,
     profile_option,
     verb_group,
 )
-from submarine_jobs.commands.run import (
-    ARCHIVE,
-    ENV,
-    FILE,
-    MEMORY,
-    PATIENCE,
-    PYTHON_ENV,
-    QUICKLINK,
-    count,
-    together,
-)
+from submarine_jobs.commands.run import click_type, run_option, together
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import NOTEBOOK_ROLE, format_duration
-from submarine_jobs.options import RunOptions, unique_pairs
+from submarine_jobs.options import RUN_OPTIONS, TIMEOUT, RunOptions
 from submarine_kernel.notebook_server.access import (
     LINKS,
     NotebookAccess,
@@ -53,8 +42,12 @@ from submarine_runtime.translation import _, gettext_noop
 #: Number of the newest jobs that are searched for notebooks.
 MAX_JOBS = 1000
 PLACE = together([profile_option, backend_option])
-#: Parameters of ``start`` that have the same name in ``RunOptions``.
+#: Options of ``run`` that ``start`` has too.
 _RUN_OPTIONS = (
+    "env",
+    "quicklinks",
+    "files",
+    "archives",
     "memory",
     "vcores",
     "gpus",
@@ -85,28 +78,14 @@ _RUN_OPTIONS = (
     heading="What",
     help="lab or zeppelin [lab].",
 )
-@option("--memory", type=MEMORY, metavar="SIZE", heading="Size", help="Memory [2G].")
-@option(
-    "--vcores",
-    type=count("The number of cores", 1),
-    metavar="N",
-    heading="Size",
-    help="Virtual cores [1].",
-)
-@option("--gpu", "gpus", type=count("--gpu"), metavar="N", heading="Size", help="GPUs [0].")
-@option(
-    "--queue",
-    metavar="QUEUE",
-    shell_complete=complete_queues,
-    heading="Cluster",
-    help="Queue of the cluster.",
-)
-@option("--node-label", metavar="LABEL", heading="Cluster", help="Only on nodes of this label.")
-@option("--docker_image", metavar="IMAGE", heading="Environment", help="Image of the container.")
-@option(
-    "--python-env",
-    type=PYTHON_ENV,
-    metavar="ENV",
+@run_option("memory", heading="Size", help="Memory [2G].")
+@run_option("vcores", heading="Size", help="Virtual cores [1].")
+@run_option("gpus", heading="Size", help="GPUs [0].")
+@run_option("queue", heading="Cluster", help="Queue of the cluster.")
+@run_option("node_label", heading="Cluster", help="Only on nodes of this label.")
+@run_option("docker_image", heading="Environment", help="Image of the container.")
+@run_option(
+    "python_env",
     heading="Environment",
     help="Python on the node, with JupyterLab: host, path:DIR, auto, archive:URI [host].",
 )
@@ -117,27 +96,10 @@ _RUN_OPTIONS = (
     heading="Environment",
     help="Directory of Zeppelin on the node.",
 )
-@option(
-    "--env",
-    type=ENV,
-    metavar="K=V",
-    multiple=True,
-    heading="Environment",
-    help="Environment variable; repeatable.",
-)
-@option(
-    "--file",
-    type=FILE,
-    metavar="SRC[:TARGET]",
-    multiple=True,
-    heading="Data",
-    help="Copy a file to the container; repeatable.",
-)
-@option(
-    "--archive",
-    type=ARCHIVE,
-    metavar="SRC[:DIR]",
-    multiple=True,
+@run_option("env", heading="Environment", help="Environment variable; repeatable.")
+@run_option("files", heading="Data", help="Copy a file to the container; repeatable.")
+@run_option(
+    "archives",
     heading="Data",
     help="Copy an archive to the container and unpack it; repeatable.",
 )
@@ -155,17 +117,15 @@ _RUN_OPTIONS = (
     heading="Data",
     help="Directory that keeps the notebooks too; its notebooks are available at the start.",
 )
-@option(
-    "--quicklink",
-    type=QUICKLINK,
+@run_option(
+    "quicklinks",
     metavar="NAME=URL",
-    multiple=True,
     heading="What",
     help="Additional link of the job, for example Docs=https://notebook-0:8080/; repeatable.",
 )
 @option(
     "--idle",
-    type=PATIENCE,
+    type=click_type(TIMEOUT),
     metavar="TIME",
     default=DEFAULT_IDLE,
     heading="What",
@@ -188,12 +148,8 @@ def start(
         app,
         RunOptions(
             name=name,
-            env=unique_pairs(given.pop("env"), "--env"),
-            quicklinks=unique_pairs(given.pop("quicklink"), "--quicklink"),
-            files=tuple(dict.fromkeys(given.pop("file"))),
-            archives=tuple(dict.fromkeys(given.pop("archive"))),
             checkpoint_path=given.pop("notebooks"),
-            **{key: given[key] for key in _RUN_OPTIONS},
+            **{key: RUN_OPTIONS[key].collect(given[key]) for key in _RUN_OPTIONS},
         ),
         given["idle"],
         given["zeppelin_home"],

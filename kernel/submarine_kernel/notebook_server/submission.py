@@ -77,7 +77,7 @@ def submit_notebook(request: NotebookRequest, frontend: Frontend) -> Job:
             previous, frontend, "Use", why, yes=False, option="", runs_code=True
         ):
             raise RefusedError(_("Nothing was submitted."))
-        options = replace(options, resume=previous.id)
+        options = replace(options, resume_from=previous.id)
     label, page = LINKS[request.app]
     options = replace(
         options,

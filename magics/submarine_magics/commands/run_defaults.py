@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 #: Parameters of ``run`` that cannot have a default.
-_EXCLUDED = ("target", "name", "program", "args_text", "as_json")
+_EXCLUDED = ("target", "name", "program", "args", "as_json")
 _SIZES = ("memory", "vcores", "gpus")
 _WHOLE_SIZE = "worker_resources"
 _defaults: weakref.WeakKeyDictionary[InteractiveShell, tuple[Mapping[str, Any], str, str]] = (

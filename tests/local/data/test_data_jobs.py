@@ -15,8 +15,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.commands.grammar import execute
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import NamedInput, Profile, Resources, Role, default_kind
-from submarine_jobs.options import parse_input
-from submarine_jobs.options.option_values import format_input
+from submarine_jobs.options.option_values import format_input, parse_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.frontends import RecordingFrontend

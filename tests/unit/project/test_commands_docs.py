@@ -13,6 +13,8 @@ from submarine_jobs.commands.grammar.verbs import VERBS
 from submarine_jobs.config import OWN_VARIABLES
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS
 from submarine_jobs.config.loader import SHARED_VARIABLES
+from submarine_jobs.options import RUN_OPTIONS, RoleOptions, normalize_option
+from submarine_jobs.options.declaration import declared
 
 DOCS = Path(__file__).parents[3] / "docs"
 COMMANDS = (DOCS / "commands.md").read_text(encoding="utf-8")
@@ -47,6 +49,37 @@ def test_no_option_on_the_page_is_invented() -> None:
     } | {"--help"}
     named = {name.replace("_", "-") for name in re.findall(r"`(--[a-z][a-z_-]+)", COMMANDS)}
     assert named - known == set()
+
+
+def headings() -> dict[str, set[str]]:
+    """Normalized names of the options of a job, by their heading in the help."""
+    found: dict[str, set[str]] = {}
+    heading = ""
+    for option in RUN_OPTIONS.values():
+        heading = option.heading or heading
+        names = (normalize_option(name) for name in (option.name, *option.aliases))
+        found.setdefault(heading, set()).update(names)
+    return found
+
+
+def rows_below(heading: str) -> list[str]:
+    """Rows of the tables below a heading, without the last column."""
+    section = re.search(rf"^### {heading}\n(.*?)^##", COMMANDS, re.MULTILINE | re.DOTALL)
+    assert section is not None
+    rows = [line for line in section[1].splitlines() if line.startswith("| `")]
+    return [re.sub(r"(?<!\\)\|[^|]*\|$", "", row) for row in rows]
+
+
+@pytest.mark.parametrize("heading", headings())
+def test_the_tables_of_run_have_exactly_the_declared_options(heading: str) -> None:
+    named = re.findall(r"`(--[a-z][\w-]*)", "\n".join(rows_below(heading)))
+    assert sorted(map(normalize_option, named)) == sorted(headings()[heading])
+
+
+def test_the_table_of_role_words_has_exactly_the_declared_words() -> None:
+    rows = "\n".join(row for row in rows_below("Roles") if "`--" not in row)
+    words = {option.name for option in declared(RoleOptions).values()}
+    assert sorted(re.findall(r"`([a-z][\w-]*)", rows)) == sorted(words)
 
 
 def test_every_key_variable_and_setting_is_on_the_page() -> None:

@@ -26,7 +26,7 @@ from submarine_jobs.backends.yarn.application import single as application
 from submarine_jobs.cli import _complain
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Role, check_image_name, fill_spec
-from submarine_jobs.options import parse_env, parse_param
+from submarine_jobs.options.option_values import parse_env, parse_param
 from submarine_jobs.submit.job_directory import slug
 from submarine_jobs.text import TerminalFilter, filter_for_terminal
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from submarine_jobs.commands.grammar import printable
-from submarine_jobs.commands.run.role_options import SUBMARINE_ROLES
 from submarine_jobs.errors import UsageError
 from submarine_jobs.options import (
+    ROLE_OPTIONS,
+    RUN_OPTIONS,
     RoleOptions,
     RunOptions,
     merge_resources,
     merge_roles,
-    split_args,
-    unique_pairs,
 )
 
 _FILES = (".py", ".ipynb")
@@ -22,53 +20,29 @@ _FILES = (".py", ".ipynb")
 
 def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptions:
     """Return the options of parsed parameters; raise UsageError for contradictions."""
-    options = dict(typed)
-    name, program = _name_and_program(options.pop("target"), options["name"], options["program"])
-    text = options.pop("args_text")
-    if text is not None and program_args:
+    name, program = _name_and_program(typed["target"], typed["name"], typed["program"])
+    given = {
+        parameter: option.collect(typed[parameter])
+        for parameter, option in RUN_OPTIONS.items()
+        if typed[parameter] is not None
+    }
+    if "args" in given and program_args:
         raise UsageError("Arguments are given twice, by --args and after --.", "Give one of them.")
     amounts = merge_resources(
-        options.pop("worker_resources") or {},
-        {key: options.pop(key) for key in ("memory", "vcores", "gpus")},
+        given.pop("worker_resources", {}),
+        {key: given.pop(key, None) for key in ("memory", "vcores", "gpus")},
     )
-    roles = merge_roles([*_usual_roles(options), *options.pop("role_texts")])
-    for key in ("with_names", "return_names"):
-        options[key] = tuple(dict.fromkeys(word for words in options[key] for word in words))
-    for key in ("localization", "inputs", "nodes", "racks", "avoid_nodes", "keep"):
-        options[key] = tuple(dict.fromkeys(options[key]))
-    options.update(
-        name=name,
-        program=program,
-        args=split_args(text) if text is not None else program_args,
-        roles=roles,
-        files=tuple(dict.fromkeys(options.pop("file"))),
-        archives=tuple(dict.fromkeys(options.pop("archive"))),
-        params=unique_pairs(options.pop("param"), "--param"),
-        env=unique_pairs(options.pop("env"), "--env"),
-        quicklinks=unique_pairs(options.pop("quicklink"), "--quicklink"),
-        settings=unique_pairs(options.pop("conf"), "--conf"),
-        **amounts,
-    )
-    return RunOptions(**options)
+    roles = _roles({key: given.pop(key) for key in ROLE_OPTIONS if key in given})
+    given.setdefault("args", program_args)
+    return RunOptions(**{**given, **amounts, "name": name, "program": program, "roles": roles})
 
 
-def _usual_roles(options: dict[str, Any]) -> Iterator[RoleOptions]:
-    """Yield the roles of ``--ps 2 --ps_resources memory=4G`` and similar; remove these options."""
-    for name in SUBMARINE_ROLES:
-        size = {} if name == "worker" else options.pop(f"{name}_resources") or {}
-        role = RoleOptions(
-            name,
-            options.pop(f"{name}_count"),
-            **size,
-            image=options.pop(f"{name}_docker_image"),
-            command=options.pop(f"{name}_launch_cmd"),
-        )
-        if role != RoleOptions(name):
-            yield role
-    size = options.pop("tensorboard_resources")
-    image = options.pop("tensorboard_docker_image")
-    if options.pop("tensorboard") or size or image:
-        yield RoleOptions("tensorboard", 1, **(size or {}), image=image)
+def _roles(given: dict[str, Any]) -> tuple[RoleOptions, ...]:
+    """Merge the options of each role: ``--ps 2 --ps_resources memory=4G`` is one role."""
+    several = given.pop("roles")
+    if given.pop("tensorboard"):
+        given["tensorboard"] = RoleOptions("tensorboard", 1)
+    return merge_roles([*given.values(), *several])
 
 
 def _name_and_program(

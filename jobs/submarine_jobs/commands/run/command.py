@@ -8,25 +8,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from submarine_jobs.commands.grammar import (
-    Verb,
-    complete_programs,
-    convert_error,
-    option,
-    program_argument,
-)
+from submarine_jobs.commands.grammar import Verb, convert_error, program_argument
 from submarine_jobs.commands.run.arguments import options_of
-from submarine_jobs.commands.run.environment_options import CLUSTER, DATA, ENVIRONMENT, FLOW
+from submarine_jobs.commands.run.declared_options import all_run_options
 from submarine_jobs.commands.run.notebook import execute_notebook, job_options, notebook_run
 from submarine_jobs.commands.run.notebook_options import NOTEBOOK_RUN
-from submarine_jobs.commands.run.option_types import together
-from submarine_jobs.commands.run.role_options import FAULTS, ROLES, SIZES
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import in_workflow_node
 from submarine_jobs.options import RunOptions
-from submarine_runtime.frameworks import KNOWN
-
-FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
 
 
 class RunVerb(Verb):
@@ -43,36 +32,6 @@ class RunVerb(Verb):
         return [*super().collect_usage_pieces(ctx), "[-- ARGUMENTS...]"]
 
 
-PROGRAM = together(
-    [
-        program_argument,
-        option("--name", metavar="NAME", heading="Program", help="Name of the job [the file's]."),
-        option(
-            "--program",
-            metavar="FILE",
-            shell_complete=complete_programs,
-            heading="Program",
-            help="File to run [main.py of the cells].",
-        ),
-        option(
-            "--args",
-            "args_text",
-            metavar="TEXT",
-            heading="Program",
-            help="Arguments, as one text.",
-        ),
-        option(
-            "--framework",
-            type=click.Choice(FRAMEWORKS, case_sensitive=False),
-            default="auto",
-            metavar="NAME",
-            heading="Program",
-            help=f"Framework to set up: {', '.join(FRAMEWORKS)} [auto: by the imports].",
-        ),
-    ]
-)
-
-
 @click.command(
     "run",
     cls=RunVerb,
@@ -85,14 +44,8 @@ PROGRAM = together(
         "run nightly.ipynb -p date 2026-11-22 -o hdfs:///reports/nightly.ipynb --timeout 2h",
     ),
 )
-@PROGRAM
-@ROLES
-@SIZES
-@FAULTS
-@DATA
-@ENVIRONMENT
-@CLUSTER
-@FLOW
+@program_argument
+@all_run_options()
 @NOTEBOOK_RUN
 @click.pass_context
 def run(ctx: click.Context, /, **typed: Any) -> Outcome:

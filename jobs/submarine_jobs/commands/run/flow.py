@@ -71,14 +71,14 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
         backend.prepare()
     program = find_program(options, frontend)
     named = options if options.name is not None else replace(options, name=program.name)
-    if named.resume is not None:
-        earlier = session.job(named.resume)
+    if named.resume_from is not None:
+        earlier = session.job(named.resume_from)
         why = "what your program loads of its checkpoint may run their code"
         if not confirm_foreign(
             earlier, frontend, "Use", why, yes=options.force, option="--force", runs_code=True
         ):
             return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
-        named = replace(named, resume=earlier.id)
+        named = replace(named, resume_from=earlier.id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     # A command line that does not wait ends at once, and cannot renew a lease.
     renews = frontend.kind != "cli" or options.wait

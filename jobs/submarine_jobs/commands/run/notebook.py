@@ -15,7 +15,7 @@ import click
 
 from submarine_jobs import program
 from submarine_jobs.commands.grammar import normal, printable
-from submarine_jobs.commands.run.notebook_options import OWN
+from submarine_jobs.commands.run.notebook_options import notebook_parameters
 from submarine_jobs.errors import SubmarineError, UsageError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def notebook_run(ctx: click.Context, typed: Mapping[str, Any]) -> NotebookRun | 
     """
     given = _given(ctx)
     named = typed["program"] or typed["target"] or ""
-    own = [name for name in OWN if name in given]
+    own = [name for name in notebook_parameters(ctx.command) if name in given]
     is_notebook = named.lower().split("?")[0].endswith(_SUFFIX)
     if not is_notebook:
         if own:
@@ -111,7 +111,7 @@ def _given(ctx: click.Context) -> set[str]:
 
 
 def _refuse_others(ctx: click.Context, given: set[str]) -> None:
-    others = sorted(given.difference(OWN, _SHARED))
+    others = sorted(given.difference(notebook_parameters(ctx.command), _SHARED))
     if ctx.meta["program_args"]:
         raise UsageError(
             "A notebook that is executed takes no arguments after --.",
@@ -210,9 +210,10 @@ def job_options(ctx: click.Context, typed: Mapping[str, Any]) -> dict[str, Any]:
         If an option of an execution is given.
     """
     given = _given(ctx)
-    for name in OWN:
+    own = notebook_parameters(ctx.command)
+    for name in own:
         if name in given:
             raise UsageError(
                 f"{_spelling(ctx, name)} is for executing a notebook, which a job is not."
             )
-    return {name: value for name, value in typed.items() if name not in OWN}
+    return {name: value for name, value in typed.items() if name not in own}

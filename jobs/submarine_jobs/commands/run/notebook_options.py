@@ -9,25 +9,17 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from submarine_jobs.commands.grammar import ParsedType, option, parameters_option, printable
-from submarine_jobs.commands.run.option_types import DURATION, together
+from submarine_jobs.commands.grammar import (
+    ParsedType,
+    duration_option,
+    option,
+    parameters_option,
+    printable,
+)
+from submarine_jobs.commands.run.declared_options import together
 from submarine_jobs.errors import UsageError
 
 _HEADING = "Executing a notebook"
-#: Names of the parameters of these options.
-OWN = (
-    "execute",
-    "output",
-    "parameters",
-    "raw_parameters",
-    "parameter_files",
-    "kernel",
-    "cells",
-    "job_pairs",
-    "run_id",
-    "lease",
-    "notify",
-)
 _MAX_KEY = 60
 
 
@@ -66,11 +58,12 @@ class _JobPair(ParsedType):
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
         """Return the names of options of jobs."""
+        own = notebook_parameters(ctx.command)
         names = (
             name.removeprefix("--")
             for other in ctx.command.params
             if isinstance(other, click.Option)
-            and other.name not in (*OWN, "as_json", "wait", "dry_run")
+            and other.name not in (*own, "as_json", "wait", "dry_run")
             for name in other.opts
         )
         return [CompletionItem(f"{name}=") for name in names if name.startswith(incomplete)]
@@ -129,10 +122,9 @@ NOTEBOOK_RUN = together(
             metavar="ID",
             help="A second run of this id goes on with the jobs of the first.",
         ),
-        _own(
+        duration_option(
             "--lease",
-            type=DURATION,
-            metavar="TIME",
+            heading=_HEADING,
             help="Its jobs end by themselves so long after the last sign of life of this run: 10m.",
         ),
         _own(
@@ -143,3 +135,12 @@ NOTEBOOK_RUN = together(
         ),
     ]
 )
+
+
+def notebook_parameters(command: click.Command) -> list[str]:
+    """Return the names of the parameters of these options."""
+    return [
+        param.name
+        for param in command.params
+        if param.name and getattr(param, "heading", "") == _HEADING
+    ]

@@ -18,14 +18,15 @@ from submarine_jobs.model import (
     parse_resources,
 )
 from submarine_jobs.model.quantities import MAX_MEMORY, format_resources
-from submarine_jobs.options import (
+from submarine_jobs.options.option_values import (
+    format_localization,
+    format_pair,
     parse_archive,
     parse_conf,
     parse_env,
     parse_localization,
     parse_quicklink,
 )
-from submarine_jobs.options.option_values import format_localization, format_pair
 
 
 @pytest.mark.parametrize(
