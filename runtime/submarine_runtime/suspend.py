@@ -15,7 +15,7 @@ import time
 TEST_VARIABLE = "SUBMARINE_TEST_SUSPENDED"
 #: Minimum growth of the difference, in seconds, that counts as a suspend. The clocks are read one
 #: after the other, so a smaller growth can be a delay between the two reads.
-LEAST = 0.5
+MIN_SUSPEND = 0.5
 
 
 def monotonic() -> float:
@@ -56,7 +56,7 @@ class SuspendMeter:
     def seconds(self) -> float:
         """Return for how long the machine has been suspended since then; 0 for no suspend."""
         grown = suspended() - self._before
-        return grown if grown >= LEAST else 0.0
+        return grown if grown >= MIN_SUSPEND else 0.0
 
     def reset(self, until: float | None = None) -> None:
         """Measure from now, or from the time when ``suspended()`` was ``until``."""

@@ -108,7 +108,7 @@ def test_a_killed_container_is_a_dead_kernel_with_a_reason(remote: Remote) -> No
         assert reply["parent_header"]["msg_id"] == request
         heard = [reply, *_until_idle(client, request)]
         for message in heard[:2]:
-            assert message["content"]["ename"] == "KernelGoneError"
+            assert message["content"]["ename"] == "KernelLostError"
             assert message["content"]["evalue"].startswith(words)
         assert len(heard) == 2, heard
 
@@ -158,7 +158,7 @@ def test_a_container_that_is_lost_during_a_restart_is_not_replaced(remote: Remot
     provisioner: Any = manager.provisioner
 
     def lose() -> None:
-        until(lambda: "started" in provisioner._remote._keeper._answers)
+        until(lambda: "started" in provisioner._remote._supervisor._answers)
         agent.kill()
 
     losing = threading.Thread(target=lose)
@@ -231,7 +231,7 @@ def test_only_the_same_notebook_gets_its_kernel_back(remote: Remote) -> None:
     assert remote.job_of(stranger).id != said["job"]
 
     def back() -> tuple[object, BlockingKernelClient] | None:
-        # The keeper may not have detected the end of the server yet.
+        # The supervisor may not have detected the end of the server yet.
         manager, client = remote.start(JPY_SESSION_NAME="work/digits.ipynb")
         if remote.job_of(manager).id == said["job"]:
             return manager, client

@@ -1,7 +1,7 @@
 """Kernels in containers of the cluster: the provisioner ``submarine-yarn``.
 
-``container.keeper`` is the program of the job, in the container. ``remote_kernel`` is its client on
-the notebook's side. They are connected by a tunnel through the port of the job.
+``container.supervisor`` is the program of the job, in the container. ``remote_kernel`` is its
+client on the notebook's side. A tunnel through the port of the job connects them.
 """
 
 from submarine_runtime.lazy import lazy_exports

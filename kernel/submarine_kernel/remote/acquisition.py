@@ -14,7 +14,6 @@ from submarine_jobs.access import tunnel_loop
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.frontends import SubmitProgress
-from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import StartProgress
 from submarine_kernel.remote.submission import (
@@ -25,6 +24,7 @@ from submarine_kernel.remote.submission import (
     submit_kernel,
     wait_for_container,
 )
+from submarine_kernel.remote.supervisor_client import KernelLostError
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ async def _connect(
     try:
         try:
             await remote.open(address, before)
-        except KernelGoneError:
+        except KernelLostError:
             await raise_if_ended(job)
             raise
         if key := before.get("key", b""):
@@ -93,12 +93,12 @@ async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
 
     Raises
     ------
-    KernelGoneError
+    KernelLostError
         If the kernel does not run any more, or cannot be reached.
     """
     address = await in_thread(job.directory.address)
     if address is None:
-        raise KernelGoneError(
+        raise KernelLostError(
             _("The job {id} has no port; `submarine show {id}`.").format(id=job.id)
         )
     remote = RemoteKernel(job)

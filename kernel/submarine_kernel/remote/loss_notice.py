@@ -21,8 +21,8 @@ from submarine_runtime.translation import _
 #: Seconds in which clients can reconnect; and seconds to wait for the first of them.
 DURATION, FIRST_CLIENT = 5.0, 2.0
 #: Seconds until a client has shown a message.
-SETTLE = 0.3
-NAME = "KernelGoneError"
+DELIVERY_SECONDS = 0.3
+NAME = "KernelLostError"
 #: Error of a queued cell; the cell before it has the reason.
 NOT_RUN = _("This cell did not run: the kernel was lost before its turn.")
 
@@ -63,7 +63,7 @@ class LossNotice:
         """Publish in the background, and wait until the first client has received the error."""
         self._thread.start()
         if self._received.wait(FIRST_CLIENT):
-            time.sleep(SETTLE)
+            time.sleep(DELIVERY_SECONDS)
 
     def stop(self) -> None:
         """Close the sockets, which the next kernel may need."""

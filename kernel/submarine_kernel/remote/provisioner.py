@@ -24,12 +24,12 @@ from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.model import parse_duration
 from submarine_kernel.remote.acquisition import cancel_in_background, get_kernel, take_over
-from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.loss_notice import LossNotice
 from submarine_kernel.remote.pending_starts import PendingStart, pending
 from submarine_kernel.remote.remote_kernel import RemoteKernel
 from submarine_kernel.remote.start_progress import StartProgress, dialog_error
 from submarine_kernel.remote.submission import KernelRequest, cancel_job, session_of
+from submarine_kernel.remote.supervisor_client import KernelLostError
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ T = TypeVar("T")
 #: Additional seconds for a shutdown, compared with a process on this machine.
 SHUTDOWN_SECONDS = 5.0
 #: Exit code that is reported for a kernel that has lost its container.
-GONE = 1
+LOST_EXIT_CODE = 1
 #: Seconds in which a poll of Jupyter that waits for the notice sees the loss.
 POLL_SECONDS = 0.05
 
@@ -104,12 +104,12 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
     async def launch_kernel(self, cmd: list[str], **kwargs: Any) -> KernelConnectionInfo:
         """Start a kernel in the present container, or in a new one."""
         remote = self._remote
-        if remote is not None and not remote.gone:
+        if remote is not None and not remote.loss:
             try:
                 await _in_tunnels(remote.start())
                 self._has_process = True
                 return self.connection_info
-            except KernelGoneError as error:
+            except KernelLostError as error:
                 await self._check_restart(remote)
                 self.log.warning("%s A new container is requested.", error)
         if self._notice is not None:  # It listens on the sockets that the next kernel gets.
@@ -156,10 +156,10 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """Return None while the kernel runs, as far as is known, else its exit code."""
         if self._remote is None:
             return 0
-        if self._remote.gone and self._notified is not None:
+        if self._remote.loss and self._notified is not None:
             # Jupyter closes the connections after this answer: notify the clients first.
             await asyncio.shield(asyncio.wrap_future(self._notified))
-            return GONE
+            return LOST_EXIT_CODE
         # A kernel that cannot be reached may still run: only its job shows that it has ended.
         return self._remote.code if self._remote.connected else None
 
@@ -205,10 +205,10 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
 
         Raises
         ------
-        KernelGoneError
+        KernelLostError
             If the container was lost.
         """
-        if not remote.gone:
+        if not remote.loss:
             return
         if self._notified is not None:
             await asyncio.shield(asyncio.wrap_future(self._notified))
@@ -217,8 +217,8 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if notify is not None:
             notify("dead")
         with self._start_errors():
-            raise KernelGoneError(
-                _("{gone} Restart the kernel to get a new container.").format(gone=remote.gone)
+            raise KernelLostError(
+                _("{reason} Restart the kernel to get a new container.").format(reason=remote.loss)
             )
 
     def _enable_restarts(self, enable: bool) -> None:
@@ -240,7 +240,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
 
     async def send_signal(self, signum: int) -> None:
         """Send a signal to the kernel's process group."""
-        if self._remote is not None and self._remote.code is None and not self._remote.gone:
+        if self._remote is not None and self._remote.code is None and not self._remote.loss:
             await _in_tunnels(self._remote.signal(signum))
 
     async def kill(self, restart: bool = False) -> None:
@@ -255,7 +255,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         """End the job, unless the kernel is being restarted."""
         if not restart:
             remote, self._remote, self._has_process = self._remote, None, False
-            if remote is not None and not remote.gone:
+            if remote is not None and not remote.loss:
                 if not await _in_tunnels(remote.leave()):
                     await in_thread(lambda: cancel_job(remote.job, _("its notebook was shut down")))
             elif remote is not None:
@@ -267,7 +267,7 @@ class SubmarineYarnProvisioner(KernelProvisionerBase):
         if remote is None:
             return
         await _in_tunnels(remote.close())
-        if not remote.gone:
+        if not remote.loss:
             cancel_in_background(remote.job, _("its kernel did not answer"))
 
     async def get_provisioner_info(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The owner's side of a kernel in a container: local sockets, connection to the keeper, and loss.
+"""A kernel in a container, seen by its owner: sockets, connection to the supervisor, loss.
 
 The coroutines run in ``tunnel_loop``. Other threads only read the attributes of ``RemoteKernel``.
 """
@@ -16,11 +16,15 @@ from submarine_jobs.concurrency import in_thread
 from submarine_jobs.display import sentence
 from submarine_jobs.errors import SubmarineError
 from submarine_kernel.remote.container.kernel_process import CHANNELS
-from submarine_kernel.remote.keeper_client import ANSWER_SECONDS, KeeperClient, KernelGoneError
 from submarine_kernel.remote.running_requests import RunningRequests
 from submarine_kernel.remote.sent_requests import SentRequests
 from submarine_kernel.remote.socket_directory import SocketDirectory
 from submarine_kernel.remote.submission import cancel_job
+from submarine_kernel.remote.supervisor_client import (
+    ANSWER_SECONDS,
+    KernelLostError,
+    SupervisorClient,
+)
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -33,8 +37,8 @@ log = logging.getLogger(__name__)
 PING, DEAD = 3.0, 12.0
 #: Seconds between two attempts to reconnect, first and at most.
 FIRST_PAUSE, LAST_PAUSE = 0.1, 5.0
-#: Longest pause in the first ``SOON`` seconds, in which the cluster reports most losses.
-SOON_PAUSE, SOON = 0.25, 6.0
+#: Longest pause in the first ``EARLY_SECONDS`` seconds, in which the cluster reports most losses.
+EARLY_PAUSE, EARLY_SECONDS = 0.25, 6.0
 
 
 class RemoteKernel:
@@ -43,22 +47,22 @@ class RemoteKernel:
     Parameters
     ----------
     take
-        ``own``, ``orphan`` or ``look``, see ``container.keeper``.
+        ``own``, ``orphan`` or ``look``, see ``container.supervisor``.
 
     Attributes
     ----------
     code
         Exit code of the last kernel; None while it runs.
-    gone
+    loss
         Why the container is lost; empty while it is not known to be lost.
     connected
-        Whether the keeper can be reached now.
+        Whether the supervisor can be reached now.
     """
 
     def __init__(self, job: Job, take: str = "own") -> None:
         self.job = job
         self.code: int | None = None
-        self.gone = ""
+        self.loss = ""
         self.connected = False
         self.key = b""
         self.scheme = ""
@@ -68,7 +72,7 @@ class RemoteKernel:
         names = [f"kernel-{name}" for name in CHANNELS]
         self._ports = TunnelPorts(names, {"kernel-shell": self._sent.tap})
         self._directory: SocketDirectory | None = None
-        self._keeper = KeeperClient(job.id, self._on_message)
+        self._supervisor = SupervisorClient(job.id, self._on_message)
         self._requests: RunningRequests | None = None
         self._connecting: asyncio.Task[None] | None = None
         self._report: Callable[[str], None] | None = None
@@ -100,8 +104,8 @@ class RemoteKernel:
 
         Raises
         ------
-        KernelGoneError
-            If the keeper does not answer, or has an owner.
+        KernelLostError
+            If the supervisor does not answer, or has an owner.
         """
         try:
             await self._connect(address, ANSWER_SECONDS)
@@ -109,13 +113,13 @@ class RemoteKernel:
             self._directory = await in_thread(lambda: SocketDirectory(state_dir, before))
             await self._listen_for_clients()
         except (TunnelError, TimeoutError) as error:
-            raise KernelGoneError(
+            raise KernelLostError(
                 _("The kernel of job {id} cannot be reached: {error}.").format(
                     id=self.job.id, error=error
                 )
             ) from error
         except OSError as error:
-            raise KernelGoneError(
+            raise KernelLostError(
                 _(
                     "The sockets of the kernel of {id} cannot be created on this machine: {error}."
                 ).format(id=self.job.id, error=error)
@@ -130,8 +134,8 @@ class RemoteKernel:
         It is called in ``tunnel_loop``, after the sockets on this machine were closed.
         """
         self._report = report
-        if self.gone and (self._connecting is None or self._connecting.done()):
-            report(self.gone)
+        if self.loss and (self._connecting is None or self._connecting.done()):
+            report(self.loss)
 
     async def start(self, key: bytes = b"") -> None:
         """Start a kernel in the same container, after the last one has ended.
@@ -143,22 +147,22 @@ class RemoteKernel:
 
         Raises
         ------
-        KernelGoneError
-            If the container is ``gone``, or if its keeper does not answer.
+        KernelLostError
+            If the container is lost, or if its supervisor does not answer.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + ANSWER_SECONDS
         self._sent.clear()
         while True:
-            while not (self.connected or self.gone) and loop.time() < deadline:
+            while not (self.connected or self.loss) and loop.time() < deadline:
                 await asyncio.sleep(0.05)
             try:
                 message = {"type": "start", "key": key.decode()}
-                answer = await self._keeper.request(message, "started")
+                answer = await self._supervisor.request(message, "started")
                 break
-            except KernelGoneError:
+            except KernelLostError:
                 # The connection may have ended because the container was lost.
-                if self.gone or loop.time() >= deadline:
+                if self.loss or loop.time() >= deadline:
                     raise
                 await asyncio.sleep(0.05)
         self._run, self.code = int(answer["run"]), None
@@ -167,14 +171,14 @@ class RemoteKernel:
         self._track_requests()
 
     async def signal(self, number: int) -> None:
-        """Send a signal to the kernel, if the keeper is connected."""
-        self._keeper.send({"type": "signal", "number": number})
+        """Send a signal to the kernel, if the supervisor is connected."""
+        self._supervisor.send({"type": "signal", "number": number})
 
     async def leave(self) -> bool:
-        """End the kernel and its job; return whether the keeper has confirmed it."""
+        """End the kernel and its job; return whether the supervisor has confirmed it."""
         confirmed = False
-        with contextlib.suppress(KernelGoneError):
-            await self._keeper.request({"type": "leave"}, "bye", 3.0)
+        with contextlib.suppress(KernelLostError):
+            await self._supervisor.request({"type": "leave"}, "bye", 3.0)
             confirmed = True
         await self.close()
         return confirmed
@@ -186,7 +190,7 @@ class RemoteKernel:
         if self._requests is not None:
             self._requests.stop()
         self._ports.close()
-        self._keeper.close()
+        self._supervisor.close()
         if self._directory is not None:
             await in_thread(self._directory.remove)
 
@@ -204,15 +208,15 @@ class RemoteKernel:
         self._requests.start()
 
     async def _connect(self, address: AgentAddress, patience: float = 0.0) -> None:
-        """Connect to the keeper and send ``hello``."""
-        await self._keeper.connect(address, patience)
-        hello = await self._keeper.request({"type": "hello", "take": self._take}, "hello")
+        """Connect to the supervisor and send ``hello``."""
+        await self._supervisor.connect(address, patience)
+        hello = await self._supervisor.request({"type": "hello", "take": self._take}, "hello")
         if self._take != "look" and not hello["owned"]:
-            raise KernelGoneError(_("The kernel of job {id} has an owner.").format(id=self.job.id))
+            raise KernelLostError(_("The kernel of job {id} has an owner.").format(id=self.job.id))
         key = str(hello["connection"]["key"]).encode()
         if self.key and key != self.key:
-            self._keeper.close(at_once=True)
-            raise KernelGoneError(
+            self._supervisor.close(at_once=True)
+            raise KernelLostError(
                 _("The kernel of job {id} was replaced by another one.").format(id=self.job.id)
             )
         self.key, self.scheme = key, str(hello["connection"]["signature_scheme"])
@@ -223,14 +227,14 @@ class RemoteKernel:
         self.connected = True
 
     async def _keep_connected(self, address: AgentAddress | None) -> None:
-        """Reconnect to the keeper until the container is lost; then report the loss."""
+        """Reconnect to the supervisor until the container is lost; then report the loss."""
         loop, reason = asyncio.get_running_loop(), ""
         pause, broken = FIRST_PAUSE, 0.0
         while not reason:
             if self.connected:
                 await self._ping()
                 self.connected, pause, broken = False, FIRST_PAUSE, loop.time()
-            if reason := self.gone or await in_thread(lambda: loss_reason(self.job)):
+            if reason := self.loss or await in_thread(lambda: loss_reason(self.job)):
                 break
             with contextlib.suppress(SubmarineError, OSError, ValueError, KeyError):
                 address = await in_thread(self.job.directory.address) or address
@@ -238,31 +242,31 @@ class RemoteKernel:
                 try:
                     await self._connect(address)
                     continue
-                except (TunnelError, TimeoutError, KernelGoneError) as error:
+                except (TunnelError, TimeoutError, KernelLostError) as error:
                     log.debug("the kernel of %s cannot be reached: %s", self.job.id, error)
-                    self._keeper.close(at_once=True)
+                    self._supervisor.close(at_once=True)
             await asyncio.sleep(pause)
-            most = SOON_PAUSE if loop.time() - broken < SOON else LAST_PAUSE
+            most = EARLY_PAUSE if loop.time() - broken < EARLY_SECONDS else LAST_PAUSE
             pause = min(pause * 1.5, most)
-        # Before `gone` is set: the running requests must be final, and the sockets be closed.
+        # Before `loss` is set: the running requests must be final, and the sockets be closed.
         if self._requests is not None:
             self._requests.stop()
         self._ports.close()
-        self.gone = reason
+        self.loss = reason
         if self._report is not None:
             self._report(reason)
 
     async def _ping(self) -> None:
-        """Ping until the connection to the keeper has ended, or is silent."""
+        """Ping until the connection to the supervisor has ended, or is silent."""
         loop = asyncio.get_running_loop()
-        keeper = self._keeper
-        while not keeper.broken.is_set():
-            keeper.send({"type": "ping"})
+        supervisor = self._supervisor
+        while not supervisor.broken.is_set():
+            supervisor.send({"type": "ping"})
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(keeper.broken.wait(), PING)
-            if loop.time() - keeper.last_message > DEAD:
+                await asyncio.wait_for(supervisor.broken.wait(), PING)
+            if loop.time() - supervisor.last_message > DEAD:
                 break
-        keeper.close(at_once=True)
+        supervisor.close(at_once=True)
 
     def _on_message(self, message: Mapping[str, Any]) -> None:
         kind = str(message["type"])
@@ -270,8 +274,8 @@ class RemoteKernel:
             self.code = int(message["code"])
         elif kind == "refused":
             log.warning("the kernel of job %s has another owner now", self.job.id)
-            self.gone = _("Another server has taken over the kernel.")
-            self._keeper.broken.set()
+            self.loss = _("Another server has taken over the kernel.")
+            self._supervisor.broken.set()
 
 
 def loss_reason(job: Job) -> str:

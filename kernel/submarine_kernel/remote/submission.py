@@ -22,8 +22,8 @@ from submarine_jobs.model import KERNEL_ROLE
 from submarine_jobs.options import RoleOptions, spec_from_options
 from submarine_jobs.program import Bundle
 from submarine_jobs.python_api import words_of
-from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.pending_starts import stopping
+from submarine_kernel.remote.supervisor_client import KernelLostError
 from submarine_runtime.protocol.sourcemap import SourceMap
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
@@ -41,8 +41,8 @@ OPTIONS = (
     *("docker_image", "node_label", "node", "rack", "avoid_node", "network_interface"),
     *("env", "conf", "input", "localization", "file", "archive"),
 )
-_PACKAGE = "submarine_keeper"
-_MAIN = f"from {_PACKAGE}.keeper import main\n\nmain()\n"
+_PACKAGE = "submarine_kernel_supervisor"
+_MAIN = f"from {_PACKAGE}.supervisor import main\n\nmain()\n"
 #: Seconds between two checks for the container, first and at most; and between two status queries.
 POLL, LAST_POLL, VIEW = 0.15, 2.0, 2.0
 
@@ -178,7 +178,7 @@ async def wait_for_container(
 
     Raises
     ------
-    KernelGoneError
+    KernelLostError
         If the job ends, or has not started after ``timeout`` seconds; the job is then cancelled.
     """
     loop = asyncio.get_running_loop()
@@ -194,7 +194,7 @@ async def wait_for_container(
                 return address
         if stopping():
             await in_thread(lambda: cancel_job(job, _("its server was stopped")))
-            raise KernelGoneError(_("The server was stopped while the kernel waited."))
+            raise KernelLostError(_("The server was stopped while the kernel waited."))
         now = loop.time()
         if now >= next_view:
             words = await in_thread(lambda: _waiting_reason(job))
@@ -205,7 +205,7 @@ async def wait_for_container(
         if now - began > timeout:
             await in_thread(lambda: cancel_job(job, _("its container did not start in time")))
             waited = _(" It waited: {reason}.").format(reason=reason.rstrip(".")) if reason else ""
-            raise KernelGoneError(
+            raise KernelLostError(
                 _(
                     "The kernel got no container in {timeout:g} s.{waited} Its job {id} is "
                     "cancelled."
@@ -229,7 +229,7 @@ def _address(job: Job, early: bool) -> AgentAddress | None:
 
 
 async def raise_if_ended(job: Job, seconds: float = 20.0) -> None:
-    """Raise KernelGoneError with the reason if the job has ended, or ends within ``seconds``."""
+    """Raise KernelLostError with the reason if the job has ended, or ends within ``seconds``."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while loop.time() < deadline:
@@ -238,7 +238,7 @@ async def raise_if_ended(job: Job, seconds: float = 20.0) -> None:
 
 
 def _waiting_reason(job: Job) -> str:
-    """Return what the job waits for; raise KernelGoneError if it has ended."""
+    """Return what the job waits for; raise KernelLostError if it has ended."""
     try:
         view = job.view()
     except SubmarineError as error:
@@ -249,7 +249,7 @@ def _waiting_reason(job: Job) -> str:
         words = _(
             "The job {id} of the kernel ended before the kernel was ready. {reason} {more}"
         ).format(id=job.id, reason=reason, more=more)
-        raise KernelGoneError(words.strip(), next_step(view))
+        raise KernelLostError(words.strip(), next_step(view))
     return sentence(view) if view.record.state is not State.RUNNING else ""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
 
 #: Packages with frames between the cell and the command.
-_BETWEEN = ("IPython", "submarine_magics", "contextlib")
+_INTERMEDIATE = ("IPython", "submarine_magics", "contextlib")
 #: Instructions between a call and the assignment of its value, as in ``a = b = f()``.
 _SKIPPED = ("COPY", "NOP")
 
@@ -31,7 +31,7 @@ _caller: ContextVar[FrameType | None] = ContextVar("submarine_caller", default=N
 def called_from_cell() -> Iterator[None]:
     """Record the statement that called the magic, for ``bind``, until the block ends."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _package(frame) in _BETWEEN:
+    while frame is not None and _package(frame) in _INTERMEDIATE:
         frame = frame.f_back
     token = _caller.set(frame)
     try:

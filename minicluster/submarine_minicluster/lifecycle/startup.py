@@ -31,7 +31,7 @@ from submarine_runtime.translation import _, ngettext
 
 Progress = Callable[[str], None]
 
-HANGS_AFTER = 20.0
+RESPONSE_TIMEOUT = 20.0
 """Seconds after which a daemon that does not answer is killed."""
 
 
@@ -98,7 +98,7 @@ class Startup:
         identity = self._runner.identity(daemon)
         if identity is None:
             return False
-        if readiness.responds(self._runner.url(daemon), HANGS_AFTER):
+        if readiness.responds(self._runner.url(daemon), RESPONSE_TIMEOUT):
             return True
         self._progress(
             _("{daemon} runs but does not answer: killing it").format(daemon=daemon.name)

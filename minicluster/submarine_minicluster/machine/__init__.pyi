@@ -1,6 +1,5 @@
-from .files import replace_file as replace_file
+from .files import file_lock as file_lock, replace_file as replace_file
 from .java import Java as Java, find_java as find_java
-from .locking import file_lock as file_lock
 from .ports import (
     check_host_name as check_host_name,
     choose_ports as choose_ports,

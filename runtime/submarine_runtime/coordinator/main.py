@@ -8,7 +8,7 @@ import sys
 from typing import Sequence
 
 from submarine_runtime.coordinator.coordinator import Coordinator
-from submarine_runtime.coordinator.supervision import CRASHED
+from submarine_runtime.coordinator.supervision import INTERNAL_ERROR_CODE
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from submarine_runtime.protocol.serialization import from_json
@@ -48,4 +48,4 @@ def main(arguments: Sequence[str]) -> int:
         return Coordinator(config, secret, directory, master).run()
     except Exception:
         write_traceback()
-        return CRASHED
+        return INTERNAL_ERROR_CODE

@@ -28,7 +28,7 @@ from typing import Callable, Iterable, Mapping, Sequence
 from submarine_runtime.translation import _
 
 #: Maximum number of seconds to wait while another agent takes devices.
-TURN = 5.0
+TURN_SECONDS = 5.0
 _PAUSE = 0.02
 _PREFIX = "submarine-device-"
 #: No O_CREAT on a name that may exist: kernels refuse that for files of other users in a
@@ -212,7 +212,7 @@ class DeviceLocks:
         devices are taken without it. A device still has at most one holder then, but two agents may
         each see the other's tentative lock and both retry.
         """
-        deadline = time.monotonic() + TURN
+        deadline = time.monotonic() + TURN_SECONDS
         turns: list[int] = []
         for directory in self._directories:
             while not directory.take_turn(turns) and time.monotonic() < deadline:

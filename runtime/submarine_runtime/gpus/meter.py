@@ -8,7 +8,7 @@ from typing import NamedTuple, Sequence
 
 from submarine_runtime.gpus.nvml import LIBRARY, Device, Nvml, Reading
 
-EVERY = 2.0
+INTERVAL = 2.0
 #: Seconds after which a measurement is not reported as the present one.
 STALE = 10.0
 _NOTHING = Reading(None, None, None)
@@ -26,7 +26,7 @@ class GpuMeter:
     """Readings of ``devices`` (UUIDs), in their order; measuring starts at once."""
 
     def __init__(
-        self, devices: Sequence[str], library: str = LIBRARY, every: float = EVERY
+        self, devices: Sequence[str], library: str = LIBRARY, every: float = INTERVAL
     ) -> None:
         self._names = list(devices)
         self._library = library

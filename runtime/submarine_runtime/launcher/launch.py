@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BESIDE = os.path.dirname(HERE)
+SCRATCH = os.path.dirname(HERE)
 #: Index of this process in its container; only process 0 returns values to the job.
 PROCESS = os.environ.get("SUBMARINE_PROCESS", "0")
 MAX_TEXT = 1 << 16
@@ -113,7 +113,7 @@ def _values_module() -> Any:
 
 
 def _pass_values(namespace: dict[str, Any]) -> None:
-    path = os.path.join(BESIDE, "values.zip")
+    path = os.path.join(SCRATCH, "values.zip")
     if not os.path.exists(path):
         return
     try:
@@ -135,7 +135,7 @@ def _write_results(namespace: dict[str, Any]) -> None:
         if name not in present:
             _write_note(f"The program ended without a variable {name} for --return.")
     name = "result.zip" if PROCESS == "0" else "result-" + PROCESS + ".zip"
-    target = os.path.join(BESIDE, name)
+    target = os.path.join(SCRATCH, name)
     try:
         refused = _values_module().pack_values(present, target + ".part", strict=False)
         os.replace(target + ".part", target)
@@ -146,7 +146,7 @@ def _write_results(namespace: dict[str, Any]) -> None:
 
 
 def _write_note(sentence: str) -> None:
-    with open(os.path.join(BESIDE, "returns.txt"), "a", encoding="utf-8") as file:
+    with open(os.path.join(SCRATCH, "returns.txt"), "a", encoding="utf-8") as file:
         prefix = "" if PROCESS == "0" else "Process " + PROCESS + ": "
         file.write(prefix + sentence.replace("\n", " ")[:1000] + "\n")
 
@@ -210,10 +210,10 @@ def _write_failure(exc: BaseException, kind: str) -> None:
             "frames": _frames(exc, tb),
             "text": text,
         }
-        temporary = os.path.join(BESIDE, f".failure-{os.getpid()}.json")
+        temporary = os.path.join(SCRATCH, f".failure-{os.getpid()}.json")
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace") as file:
             json.dump(failure, file)
-        target = os.path.join(BESIDE, "failure.json")
+        target = os.path.join(SCRATCH, "failure.json")
         try:
             os.link(temporary, target)
         except FileExistsError:

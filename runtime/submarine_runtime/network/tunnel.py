@@ -26,7 +26,7 @@ CONNECT_SECONDS = 5.0
 #: Seconds after which a side that does not acknowledge data counts as disconnected.
 SILENCE_SECONDS = 60
 #: The operation would block, in plain or in TLS.
-_LATER = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _READ = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
@@ -171,7 +171,7 @@ class Carrier:
         while alive and len(self._to_client) < MAX_HELD:
             try:
                 data = self._local.recv(CHUNK)
-            except _LATER:
+            except _WOULD_BLOCK:
                 break
             alive = bool(data)
             self._to_client += data
@@ -185,7 +185,7 @@ class Carrier:
         while alive and len(self._to_local) < MAX_HELD:
             try:
                 data = self._client.recv(CHUNK)
-            except _LATER:
+            except _WOULD_BLOCK:
                 break
             alive = bool(data)
             self._to_local += data
@@ -198,7 +198,7 @@ class Carrier:
             try:
                 # TLS requires the same bytes again after it would block, so never fewer.
                 sent = self._client.send(self._to_client[:CHUNK])
-            except _LATER:
+            except _WOULD_BLOCK:
                 return
             del self._to_client[:sent]
 
@@ -206,6 +206,6 @@ class Carrier:
         while self._to_local:
             try:
                 sent = self._local.send(self._to_local[:CHUNK])
-            except _LATER:
+            except _WOULD_BLOCK:
                 return
             del self._to_local[:sent]

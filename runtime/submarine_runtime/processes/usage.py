@@ -16,10 +16,10 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 SCAN_SHARE = 0.002
 #: Maximum number of seconds between YARN's check of a container's memory and its signal.
 RECENT = 3.0
-#: Number of the largest processes that a quick measurement reads, and of those it reads the
-#: children of.
-GLANCE_AT = 16
-GLANCE_BELOW = 4
+#: Number of the largest processes that ``quick_memory`` measures, and number of these processes
+#: for which it also looks for new children.
+MAX_LARGE = 16
+MAX_PARENTS = 4
 
 
 class Process(NamedTuple):
@@ -160,7 +160,7 @@ class ProcessTree:
         A new child of a large process is found too, if the kernel lists it.
         """
         total = self._small
-        for pid in [self._root, *self._large][: GLANCE_BELOW + 1]:
+        for pid in [self._root, *self._large][: MAX_PARENTS + 1]:
             for child in children(pid):
                 if child not in self.known:
                     process = read_process(child)
@@ -197,8 +197,8 @@ class ProcessTree:
 
     def _remember(self, members: dict[int, Process]) -> None:
         by_size = sorted(members, key=lambda pid: members[pid].memory, reverse=True)
-        self._large = by_size[:GLANCE_AT]
-        self._small = sum(members[pid].memory for pid in by_size[GLANCE_AT:])
+        self._large = by_size[:MAX_LARGE]
+        self._small = sum(members[pid].memory for pid in by_size[MAX_LARGE:])
         now, before = time.monotonic(), self._highs
         highs = {pid: high_water(pid) for pid in self._large}
         self._highs = {

@@ -17,7 +17,7 @@ from submarine_runtime.protocol.spec import JobSpec, NamedInput, Resources, Role
 #: directory is full; the exit code is the only way to report it to the cluster.
 NO_SPACE_CODE = 73
 #: The same if the job directory's file system was not available during the whole wait.
-STORE_AWAY_CODE = 74
+STORE_UNAVAILABLE_CODE = 74
 #: Prefix of the names under which YARN localizes directories of HDFS, in a container; they may hold
 #: checksum files.
 CHECKSUMMED = "hdfs-"

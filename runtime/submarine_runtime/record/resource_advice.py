@@ -16,7 +16,7 @@ MIN_SECONDS = 30.0
 #: Too much memory was requested if less than this share of it was ever used ...
 OVER_REQUESTED = 0.4
 #: ... and at least this many MiB would be saved; the advice is the peak multiplied by ``MARGIN``.
-WORTH_SAVING = 1024
+MIN_SAVING_MIB = 1024
 MARGIN = 1.4
 #: A GPU is idle below this mean percentage over at least this many seconds.
 IDLE_PERCENT = 5.0
@@ -58,7 +58,7 @@ def resource_hints(
         )
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
         advice = advised(peak)
-        if requested - advice >= WORTH_SAVING:
+        if requested - advice >= MIN_SAVING_MIB:
             found.append(
                 _("Memory: used {of}: ask for {advice}.").format(
                     of=_of(peak, requested), advice=_size(advice)

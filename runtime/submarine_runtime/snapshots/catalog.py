@@ -17,7 +17,7 @@ from submarine_runtime.storage import Entry, NotFoundError, Store, StoreError
 from submarine_runtime.translation import _
 
 #: Maximum number of snapshots that are considered.
-MOST_CANDIDATES = 8
+MAX_CANDIDATES = 8
 #: A checkpoint path with more files than this is not a checkpoint directory.
 MAX_FILES = 20_000
 
@@ -78,7 +78,7 @@ def snapshots_of(
         for name in sorted(entries, reverse=True):
             if not (name.startswith(f"{part}-") and name.endswith(".json")):
                 continue
-            if len(found) >= MOST_CANDIDATES:
+            if len(found) >= MAX_CANDIDATES:
                 return found
             shown = _("snapshot {name} of {task} {attempt}").format(
                 name=name[len(part) + 1 : -5].lstrip("0"), task=task, attempt=attempt.name

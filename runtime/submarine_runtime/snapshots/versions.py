@@ -26,7 +26,7 @@ STABLE_SECONDS = 20.0
 GAP = 0.5
 GRACE = 60.0
 TRIES = 3
-MOST_NAMED = 100
+MAX_NAMED = 100
 
 
 class VersionError(Exception):
@@ -208,7 +208,7 @@ class VersionDraft:
             self._store.delete(f"{self._place}/{layout.MODEL}/{path}")
         retry(appear, time.monotonic() + GRACE)
         # The answer must fit on one line of the link, however many files there are.
-        left = left_out[:MOST_NAMED]
+        left = left_out[:MAX_NAMED]
         return {**{k: v for k, v in version.items() if k != "files"}, "left_out": left}
 
     def delete(self) -> None:

@@ -24,7 +24,7 @@ COPY_BYTES = 1 << 18
 MAX_READ_BYTES = 64 << 20
 #: Errors of a full disk or an exceeded quota.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
-_PASSING = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
+_TRANSIENT = frozenset({errno.EAGAIN, errno.EINTR, errno.ESTALE, errno.EIO, errno.ETIMEDOUT})
 
 
 class LocalStore(Store):
@@ -290,6 +290,6 @@ def _error(action: str, path: str, exc: OSError) -> StoreError:
     reason = os.strerror(exc.errno) if exc.errno else str(exc)
     return StoreError(
         _("cannot {action} {path}: {reason}").format(action=action, path=path, reason=reason),
-        exc.errno in _PASSING,
+        exc.errno in _TRANSIENT,
         full=exc.errno in NO_SPACE,
     )

@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
 
@@ -39,7 +39,7 @@ class StoreError(Exception):
         """Exit code of an agent or coordinator that failed because of this error."""
         if self.full:
             return NO_SPACE_CODE
-        return STORE_AWAY_CODE if self.transient else 1
+        return STORE_UNAVAILABLE_CODE if self.transient else 1
 
 
 class UnconfirmedError(StoreError):

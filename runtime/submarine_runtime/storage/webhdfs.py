@@ -35,7 +35,7 @@ MAX_ANSWER_BYTES = 1 << 20
 REDIRECTS = frozenset({301, 302, 303, 307})
 #: Permanent errors. Other errors may pass: after a restart, for instance, HDFS fails with a plain
 #: IOException until its DataNodes have registered.
-_LASTING = frozenset(
+_PERMANENT = frozenset(
     {
         "AccessControlException",
         "AuthorizationException",
@@ -52,7 +52,7 @@ _LASTING = frozenset(
         "UnsupportedOperationException",
     }
 )
-_LASTING_STATUS = frozenset({400, 401, 403, 404, 405, 413})
+_PERMANENT_STATUS = frozenset({400, 401, 403, 404, 405, 413})
 
 
 class WebHdfsStore(Store):
@@ -444,5 +444,5 @@ def _refusal(status: int, body: bytes, path: str) -> StoreError:
         return NotFoundError(text)
     if name == "StandbyException":
         return StandbyError(text, True)
-    lasting = name in _LASTING if name else status in _LASTING_STATUS
-    return StoreError(text, transient=not lasting, full=name.endswith("QuotaExceededException"))
+    permanent = name in _PERMANENT if name else status in _PERMANENT_STATUS
+    return StoreError(text, transient=not permanent, full=name.endswith("QuotaExceededException"))

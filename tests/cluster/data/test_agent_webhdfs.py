@@ -15,7 +15,7 @@ import pytest
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.machine import free_port
-from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE, JobStore
+from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE, JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -225,7 +225,7 @@ def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
     minicluster.kill("namenode")
     try:
         (rig.scratch() / "program/go").touch()
-        assert rig.finish(agent, 120) == STORE_AWAY_CODE
+        assert rig.finish(agent, 120) == STORE_UNAVAILABLE_CODE
     finally:
         minicluster.restart("namenode")
     assert "could not be published" in rig.errors
@@ -245,7 +245,7 @@ def test_a_cancel_while_saving_cuts_the_patience_short(
         client = rig.client(host="127.0.0.1")
         until(lambda: client.status().state is State.FINISHING)
         client.cancel("ada", "no more patience")
-        assert rig.finish(agent, 120) == STORE_AWAY_CODE
+        assert rig.finish(agent, 120) == STORE_UNAVAILABLE_CODE
     finally:
         minicluster.restart("namenode")
 

@@ -14,7 +14,7 @@ import pytest
 from submarine_jobs.access import AgentAddress, AgentClient
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.agent_config import STORE_AWAY_CODE
+from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.states import State
 from tests.cluster.data.hdfs_gang import HdfsGangRig
 from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter, program_of
@@ -129,6 +129,6 @@ def test_a_wait_for_hdfs_that_is_too_long_is_named(rig: HdfsGangRig) -> None:
     rig.proxy.close()
     rig.start()
     assert rig.supervisor is not None
-    assert rig.supervisor.wait(60) == STORE_AWAY_CODE
+    assert rig.supervisor.wait(60) == STORE_UNAVAILABLE_CODE
     assert "HDFS did not answer for 3 s" in (rig.root / "coordinator.log").read_text()
     assert not rig.processes("agent")

@@ -265,7 +265,7 @@ def test_two_users_never_receive_the_same_device(node: Node, patient: bool) -> N
         "shared": str(node.shared),
         "users": [ADA, BOB],
     }
-    race = RACE if patient else RACE.replace("names =", "device_locks.TURN = 0.0\nnames =")
+    race = RACE if patient else RACE.replace("names =", "device_locks.TURN_SECONDS = 0.0\nnames =")
     done = subprocess.run(
         [sys.executable, "-I", "-c", race, json.dumps(orders)], capture_output=True, timeout=120
     )

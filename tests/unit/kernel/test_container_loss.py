@@ -12,8 +12,8 @@ from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, create_secr
 from submarine_jobs.client import Job
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import JobView
-from submarine_kernel.remote.keeper_client import KeeperClient, KernelGoneError
 from submarine_kernel.remote.remote_kernel import loss_reason
+from submarine_kernel.remote.supervisor_client import KernelLostError, SupervisorClient
 from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -72,7 +72,7 @@ def test_a_job_with_a_replaced_container_is_cancelled(detail: str) -> None:
 
 
 class Transport:
-    """Fake connection to the keeper that discards what is written."""
+    """Fake connection to the supervisor that discards what is written."""
 
     def is_closing(self) -> bool:
         return False
@@ -85,12 +85,12 @@ def test_a_connection_that_ends_ends_the_wait_for_an_answer() -> None:
     """Otherwise the loss of the container is detected only after the time limit of 15 s."""
 
     async def ask() -> None:
-        keeper = KeeperClient("kernel-gpu-1", lambda message: None)
-        keeper._tunnel = cast(Tunnel, SimpleNamespace(transport=Transport()))
-        asking = asyncio.ensure_future(keeper.request({"type": "hello"}, "hello", 600.0))
+        supervisor = SupervisorClient("kernel-gpu-1", lambda message: None)
+        supervisor._tunnel = cast(Tunnel, SimpleNamespace(transport=Transport()))
+        asking = asyncio.ensure_future(supervisor.request({"type": "hello"}, "hello", 600.0))
         await asyncio.sleep(0)
-        keeper.broken.set()
-        with pytest.raises(KernelGoneError, match="ended before it answered"):
+        supervisor.broken.set()
+        with pytest.raises(KernelLostError, match="ended before it answered"):
             await asyncio.wait_for(asking, 60)
 
     asyncio.run(ask())
@@ -100,10 +100,10 @@ def test_a_refused_connection_counts_as_ended() -> None:
     """Otherwise the owner waits 12 s for a message on a connection that was never open."""
 
     async def connect() -> bool:
-        keeper = KeeperClient("kernel-gpu-1", lambda message: None)
+        supervisor = SupervisorClient("kernel-gpu-1", lambda message: None)
         secret = create_secret("kernel-gpu-1")
         with pytest.raises(TunnelError, match="Connect call failed"):
-            await keeper.connect(AgentAddress("127.0.0.1", free_port(), secret))
-        return keeper.broken.is_set()
+            await supervisor.connect(AgentAddress("127.0.0.1", free_port(), secret))
+        return supervisor.broken.is_set()
 
     assert asyncio.run(connect())

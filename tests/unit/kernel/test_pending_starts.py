@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from submarine_kernel.remote import PendingStart, end_starts, list_pending, submission
-from submarine_kernel.remote.keeper_client import KernelGoneError
 from submarine_kernel.remote.pending_starts import pending, stopping
 from submarine_kernel.remote.start_progress import StartProgress
+from submarine_kernel.remote.supervisor_client import KernelLostError
 
 
 class Job:
@@ -46,7 +46,7 @@ def test_starts_end_before_their_server() -> None:
         assert list_pending() == []
         # The server lists its kernels next.
         assert started.done()
-        with pytest.raises(KernelGoneError, match="server was stopped"):
+        with pytest.raises(KernelLostError, match="server was stopped"):
             await started
 
     asyncio.run(serve())

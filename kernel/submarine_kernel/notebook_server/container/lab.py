@@ -46,7 +46,7 @@ class Lab(Application):
                 "allow_root": True,
                 "quit_button": True,
             },
-            "LabApp": {"news_url": None, "check_for_updates_class": _NO_NEWS},
+            "LabApp": {"news_url": None, "check_for_updates_class": _NO_UPDATE_CHECK},
         }
         self.container.write_private(
             "jupyter/config/jupyter_server_config.json", json.dumps(config)
@@ -86,7 +86,7 @@ class Lab(Application):
         return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
 
 
-_NO_NEWS = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
+_NO_UPDATE_CHECK = "jupyterlab.handlers.announcements.NeverCheckForUpdate"
 
 
 def _seconds(stamp: Any) -> float:

@@ -21,7 +21,7 @@ SCHEME = "hmac-sha256"
 #: Seconds between SIGTERM and SIGKILL.
 GRACE = 3.0
 #: Seconds in which a signal to all processes of the container arrives at each of them.
-SETTLE = 0.1
+SIGNAL_SECONDS = 0.1
 
 
 class KernelProcess:
@@ -88,7 +88,7 @@ class KernelProcess:
         if code < 0:
             # A signal to the whole container ends the kernel first. Then the owner must report the
             # loss of the container, not the death of the kernel.
-            await asyncio.sleep(SETTLE)
+            await asyncio.sleep(SIGNAL_SECONDS)
         if self._ending:
             return
         log(f"kernel {run} has ended with {code}")

@@ -15,7 +15,7 @@ from submarine_runtime.yarn import say
 #: Seconds for the last messages after SIGTERM; YARN's default grace is 0.25 s.
 TERMINATION_SECONDS = 1.0
 #: Seconds that the coordinator has to read the last line.
-FAREWELL = 5.0
+LAST_LINE_SECONDS = 5.0
 #: Seconds to ship logs after a rejection.
 REFUSED_GRACE = 10.0
 
@@ -38,7 +38,7 @@ def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -
         numbers = {"epoch": run.epoch, "attempt": run.attempt_number}
         line = {**line, **numbers, "logs": run.attempt.log_lengths(), **saved_outputs}
     context.link.send(line)
-    context.link.wait_read(FAREWELL)
+    context.link.wait_read(LAST_LINE_SECONDS)
     context.link.close()
     return 0
 

@@ -17,7 +17,7 @@ from submarine_runtime.agent.link.connection import LinkConnection, RefusedError
 from submarine_runtime.agent.link.outbox import Outbox, encoded
 from submarine_runtime.agent.link.silence_watchdog import SilenceWatchdog
 from submarine_runtime.storage import WriteGate
-from submarine_runtime.suspend import LEAST, monotonic, suspended
+from submarine_runtime.suspend import MIN_SUSPEND, monotonic, suspended
 
 CONNECT_SECONDS = 4.0
 #: Heartbeats, and minimum seconds, without an answer after which the connection counts as dead: TCP
@@ -211,7 +211,7 @@ class Link:
         """Whether no heartbeat has been sent since a suspend that the gate waits for."""
         if not self._gate.closed:
             return False
-        return not self._unacked or suspended() - self._unacked[-1][2] >= LEAST
+        return not self._unacked or suspended() - self._unacked[-1][2] >= MIN_SUSPEND
 
     def _stale(self, now: float) -> bool:
         patience = max(STALE_SECONDS, STALE_BEATS * self._heartbeat)
@@ -269,6 +269,6 @@ class Link:
 
     def _confirmed(self, sent: float, slept: float) -> None:
         """Count an answer to a line of that time, unless it was sent before a suspend."""
-        if suspended() - slept < LEAST:
+        if suspended() - slept < MIN_SUSPEND:
             self._watchdog.acknowledged(sent, self._lost_after)
             self._gate.confirm(slept)

@@ -25,7 +25,7 @@ MAX_BEHIND = 8 << 20
 KEPT_BEHIND = 1 << 20
 CHECK_INTERVAL = 2.0
 #: Seconds to send one line after which its follower counts as stuck.
-STUCK = 1.0
+STUCK_SECONDS = 1.0
 
 
 class Positions(NamedTuple):
@@ -91,7 +91,7 @@ class FollowerStream:
         began = time.monotonic()
         self._write(json.dumps(content).encode() + b"\n")
         self._last_sent = time.monotonic()
-        self._stuck = self._stuck or self._last_sent - began > STUCK
+        self._stuck = self._stuck or self._last_sent - began > STUCK_SECONDS
 
     def _send_status(self) -> bool:
         version = self._status.version

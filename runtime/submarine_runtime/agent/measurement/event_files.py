@@ -23,7 +23,7 @@ MAX_READ = 1 << 20
 MAX_RECORD = 1 << 14
 MAX_DECODED = 200
 #: A longer record means that the file is damaged; it is not read further.
-ABSURD = 1 << 31
+DAMAGED_LENGTH = 1 << 31
 _HEADER = 12
 _FRAME = 16
 #: Fields of a ``TensorProto`` that may hold the number: tensor_content, float_val, double_val.
@@ -120,7 +120,7 @@ def _frames(data: bytes, offset: int, size: int) -> tuple[list[bytes], int]:
     place = 0
     while place + _HEADER <= len(data):
         (length,) = struct.unpack_from("<Q", data, place)
-        if length > ABSURD:
+        if length > DAMAGED_LENGTH:
             return found, -1
         end = place + _FRAME + length
         if offset + end > size:

@@ -22,12 +22,12 @@ from submarine_runtime.storage import Store
 
 STREAM = "samples"
 VERSION = 1
-EVERY = 2.0
+INTERVAL = 2.0
 #: Minimum seconds for a share of CPU: the first sample comes at once, and ticks are 10 ms.
-LEAST = 0.2
+MIN_CPU_INTERVAL = 0.2
 #: From this age in seconds on, the interval between lines is this share of the age ...
 FULL_UNTIL = 3600.0
-SHARE = EVERY / FULL_UNTIL
+SHARE = INTERVAL / FULL_UNTIL
 #: ... and proportionally more if lines are longer than this number of bytes.
 USUAL_LINE = 100
 MAX_SCALARS = 16
@@ -109,10 +109,10 @@ class SampleLog:
         self._aggregate.add(memory, gpus)
         if now < self._next and not last:
             return
-        every = EVERY if now < FULL_UNTIL else now * SHARE * self._stretch()
-        self._next = now + every - EVERY / 4  # The caller's clock may be a little early.
+        every = INTERVAL if now < FULL_UNTIL else now * SHARE * self._stretch()
+        self._next = now + every - INTERVAL / 4  # The caller's clock may be a little early.
         line: dict[str, Any] = {"t": round(now, 1)}
-        if now - self._last >= LEAST:
+        if now - self._last >= MIN_CPU_INTERVAL:
             used = max(0.0, cpu_seconds - self._cpu)
             line["c"] = round(100 * used / (now - self._last))
         line.update(self._aggregate.take())

@@ -34,7 +34,7 @@ from submarine_runtime.translation import _
 SAMPLE = 2.0
 #: Seconds between two quick memory checks: a program that allocates much memory at once must be
 #: detected before YARN, which checks every 3 s and then ends the whole container.
-GLANCE = 0.25
+QUICK_CHECK_SECONDS = 0.25
 FIRST_LINE_PAUSE = 0.02
 #: A disk with less free space, in bytes, counts as full.
 DISK_FULL = 1 << 16
@@ -97,7 +97,7 @@ class ProgramMonitor:
 
     def until_end(self) -> int:
         """Wait for the program's end; return its exit status as subprocess does."""
-        next_sample = next_glance = 0.0
+        next_sample = next_quick_check = 0.0
         while True:
             status = self._program.poll()
             if status is not None:
@@ -113,14 +113,14 @@ class ProgramMonitor:
                 usage = self._measure.sample()
                 self._program.guard(usage.groups)
                 self._check_memory(usage.memory)
-            elif now >= next_glance and self.limit is not None:
+            elif now >= next_quick_check and self.limit is not None:
                 self._check_memory(self._measure.quick_memory())
-            if now >= next_glance:
-                next_glance = now + GLANCE
+            if now >= next_quick_check:
+                next_quick_check = now + QUICK_CHECK_SECONDS
                 if self._port_use is not None:
                     self._port_use.check()
             self._check_first_line()
-            self._wakeup.wait(self._pause(min(next_sample, next_glance)))
+            self._wakeup.wait(self._pause(min(next_sample, next_quick_check)))
 
     def hints(self, ending: Ending) -> list[str]:
         """Return advice for the owner after the program has ended."""

@@ -44,7 +44,7 @@ DISPLAY_SECONDS = 2.0
 LONGEST_BACKOFF = 15.0
 #: Share of the interval that a scan may take, so that the cost of the thread is negligible.
 SHARE = 1 / 400
-MOST_PAUSE = 120.0
+MAX_PAUSE = 120.0
 #: Maximum number of the coordinator's orders that wait during an upload.
 MAX_ORDERS = 64
 OnEvent = Callable[[str, str, "dict[str, object]"], None]
@@ -266,7 +266,7 @@ class SyncThread:
         if self._short_pauses:
             pause = min(pause, SCAN_SECONDS * 1.3 ** (self._short_pauses - 1))
         cost = sum(part.scan_seconds for part in parts)
-        return max(pause, min(MOST_PAUSE, cost / SHARE))
+        return max(pause, min(MAX_PAUSE, cost / SHARE))
 
     def _handle_failure(self, sentence: str, pause: float, transient: bool) -> float:
         if not self._failing:

@@ -30,7 +30,7 @@ from submarine_runtime.suspend import monotonic
 #: Seconds within which a connection must present the token.
 AUTHENTICATION_SECONDS = 10.0
 MAX_HEAD = 8192
-ACCEPTS_AT_ONCE = 32
+MAX_ACCEPTS = 32
 #: Minimal limit of unauthenticated connections from one address: all tasks of a job may run on one
 #: node. The limit of all addresses is twice as high.
 MIN_UNAUTHENTICATED = 128
@@ -183,7 +183,7 @@ class LinkServer:
             pass
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTS_AT_ONCE):
+        for _ in range(MAX_ACCEPTS):
             try:
                 sock, address = self._listener.accept()
             except OSError:

@@ -30,7 +30,7 @@ POLL_SECONDS = 0.25
 HANG_SECONDS = 10.0
 MAX_BACKOFF = 10.0
 #: Exit code of a coordinator after an internal error; the next one continues from its journal.
-CRASHED = 70
+INTERNAL_ERROR_CODE = 70
 #: Seconds that a coordinator has after the end of the parent.
 LAST_SECONDS = 5.0
 
@@ -55,7 +55,7 @@ class Supervisor:
             self._liveness.remove()  # A killed coordinator leaves its file.
             self._child = subprocess.Popen(self._command, preexec_fn=_signal_at_parent_death)
             code = self._wait(self._child)
-            if self._stop_requested or (code >= 0 and code != CRASHED):
+            if self._stop_requested or (code >= 0 and code != INTERNAL_ERROR_CODE):
                 return code if code >= 0 else 1
             now = time.monotonic()
             restarts = [at for at in restarts if now - at < RESTART_WINDOW]

@@ -14,7 +14,7 @@ from typing import Sequence
 
 PAUSE = 0.05
 #: Seconds that it keeps running, so that the agent reads its line before it notices its end.
-LINGER = 5.0
+EXIT_DELAY = 5.0
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str]) -> int:
         except OSError:
             time.sleep(PAUSE)
     print("the chief serves", flush=True)
-    time.sleep(LINGER)
+    time.sleep(EXIT_DELAY)
     return 0
 
 

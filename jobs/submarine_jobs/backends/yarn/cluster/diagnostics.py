@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_AWAY_CODE
+from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.translation import _, gettext_noop
 
@@ -138,7 +138,7 @@ ENDS: tuple[Row, ...] = (
         ),
     ),
     _row(
-        rf"driver failed with exit code {STORE_AWAY_CODE}\b",
+        rf"driver failed with exit code {STORE_UNAVAILABLE_CODE}\b",
         EndReason.HDFS_UNAVAILABLE,
         gettext_noop(
             "The job waited for HDFS for as long as the setting hdfs_wait_minutes allows."

@@ -1,6 +1,6 @@
-"""Client of the keeper in a kernel's container: JSON lines through a tunnel.
+"""Client of the supervisor in a kernel's container: JSON lines through a tunnel.
 
-``container.keeper`` documents the messages. All methods run in ``tunnel_loop``.
+``container.supervisor`` documents the messages. All methods run in ``tunnel_loop``.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from submarine_jobs.access import AgentAddress, Tunnel, TunnelError, open_tunnel
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
 
-#: Seconds to wait for the keeper's answer.
+#: Seconds to wait for the supervisor's answer.
 ANSWER_SECONDS = 15.0
 FIRST_PAUSE, LAST_PAUSE = 0.03, 5.0
 _MAX_LINE = 1 << 16
 
 
-class KernelGoneError(SubmarineError):
+class KernelLostError(SubmarineError):
     """The container of a kernel does not exist any more, or was never started."""
 
 
-class KeeperClient:
-    """A connection to the keeper, which can be opened again.
+class SupervisorClient:
+    """A connection to the supervisor, which can be opened again.
 
     Parameters
     ----------
     job_id
         For error messages.
     on_message
-        Called with each message of the keeper.
+        Called with each message of the supervisor.
 
     Attributes
     ----------
     broken
         Set when the current connection has ended.
     last_message
-        Time of the keeper's last message, by the loop's clock.
+        Time of the supervisor's last message, by the loop's clock.
     """
 
     def __init__(self, job_id: str, on_message: Callable[[Mapping[str, Any]], None]) -> None:
@@ -58,12 +58,12 @@ class KeeperClient:
         Parameters
         ----------
         patience
-            Seconds to wait until the keeper listens.
+            Seconds to wait until the supervisor listens.
 
         Raises
         ------
         TunnelError
-            If the keeper cannot be reached.
+            If the supervisor cannot be reached.
         """
         self._lines.clear()
         pause, loop = FIRST_PAUSE, asyncio.get_running_loop()
@@ -72,7 +72,9 @@ class KeeperClient:
             # A new event for each attempt: a refused tunnel sets it too.
             self.broken = asyncio.Event()
             try:
-                self._tunnel = await open_tunnel(address, "keeper", self._receive, self.broken.set)
+                self._tunnel = await open_tunnel(
+                    address, "supervisor", self._receive, self.broken.set
+                )
             except TunnelError as error:
                 if error.status not in (404, 503) or loop.time() > deadline:
                     self.broken.set()  # Not set by a connection that was never open.
@@ -99,13 +101,13 @@ class KeeperClient:
 
         Raises
         ------
-        KernelGoneError
+        KernelLostError
             If there is no connection, if it ends, or if no answer arrives.
         """
         future: asyncio.Future[Mapping[str, Any]] = asyncio.get_running_loop().create_future()
         self._answers[answer] = future
         if not self.send(message):
-            raise KernelGoneError(
+            raise KernelLostError(
                 _("The kernel of job {job_id} cannot be reached now.").format(job_id=self._job_id)
             )
         broken = asyncio.ensure_future(self.broken.wait())
@@ -115,15 +117,16 @@ class KeeperClient:
             if future.done():
                 return future.result()
             if broken.done():
-                raise KernelGoneError(
+                raise KernelLostError(
                     _(
-                        "The connection to the keeper of the kernel of job {job_id} ended "
+                        "The connection to the supervisor of the kernel of job {job_id} ended "
                         "before it answered."
                     ).format(job_id=self._job_id)
                 )
-            raise KernelGoneError(
+            raise KernelLostError(
                 _(
-                    "The keeper of the kernel of job {job_id} has not answered for {seconds:g} s."
+                    "The supervisor of the kernel of job {job_id} has not answered for "
+                    "{seconds:g} s."
                 ).format(job_id=self._job_id, seconds=seconds)
             )
         finally:

@@ -1,23 +1,24 @@
-"""Program of a kernel's job: start a kernel in the container and keep it for its owner.
+"""Program of a kernel's job: start a kernel in the container and supervise it for its owner.
 
-The owner, on the notebook's side, connects through the port of the job to the socket ``keeper``.
-Each message is a JSON object on one line:
+The owner, on the notebook's side, connects through the port of the job to the socket
+``supervisor``. Each message is a JSON object on one line:
 
 =====================================  ========================================================
 ``{"type": "hello", "take": WORD}``    the first message; ``own``: become the owner;
                                        ``orphan``: become the owner if there is none; ``look``:
                                        do not become the owner. The answer is ``hello`` with
                                        ``connection``, ``owned``, ``run``, ``code``
-``{"type": "ping"}``                   heartbeat of the owner; the answer is ``pong`` ``{"type":
-"signal", "number": N}``    send a signal to the kernel's process group ``{"type": "start", "key":
-KEY}``      start a kernel if none with this key runs; the answer is
+``{"type": "ping"}``                   heartbeat of the owner; the answer is ``pong``
+``{"type": "signal", "number": N}``    send a signal to the kernel's process group
+``{"type": "start", "key": KEY}``      start a kernel if none with this key runs; the answer is
                                        ``started``. ``key`` is optional
 ``{"type": "leave"}``                  end the kernel and the job; the answer is ``bye``
 =====================================  ========================================================
 
 ``{"type": "exited", "run": N, "code": N}`` is sent without a request. After ``--idle`` seconds
-without an owner the keeper ends the kernel and the job. An owner with an open connection is gone
-after at least ``OWNED`` seconds of silence. The first owner has ``FIRST`` to ``UNMET`` seconds.
+without an owner the supervisor ends the kernel and the job. An owner with an open connection
+counts as lost after at least ``OWNER_TIMEOUT`` seconds without a message. The limit for the first
+owner is between ``MIN_FIRST_OWNER`` and ``MAX_FIRST_OWNER`` seconds.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from typing import Any
 from .kernel_process import CHANNELS, SCHEME, KernelProcess, kernel_module, log
 
 #: Seconds to wait for the first owner, at least and at most. A cancelled start has none.
-FIRST, UNMET = 60.0, 300.0
+MIN_FIRST_OWNER, MAX_FIRST_OWNER = 60.0, 300.0
 #: Seconds without a ping after which another owner may take the kernel as an orphan.
-OWNED = 15.0
+OWNER_TIMEOUT = 15.0
 #: Longest pause between two checks for an owner, in seconds.
 CHECK_SECONDS = 1.0
 
@@ -46,15 +47,15 @@ def main() -> None:
     parser.add_argument("--idle", type=float, required=True)
     idle = parser.parse_args().idle
     kernel_module()  # Exits if ipykernel is missing.
-    asyncio.run(_keep(idle))
+    asyncio.run(_run(idle))
 
 
-async def _keep(idle: float) -> None:
+async def _run(idle: float) -> None:
     # Created inside the loop: before Python 3.10 an event is bound to the present loop.
-    await Keeper(idle).keep()
+    await KernelSupervisor(idle).run()
 
 
-class Keeper:
+class KernelSupervisor:
     """A kernel, the server for its owner, and the time limit without an owner."""
 
     def __init__(self, idle: float) -> None:
@@ -73,18 +74,20 @@ class Keeper:
             f"kernel-{name}": {"unix": f"sockets/k-{number}"}
             for number, name in enumerate(CHANNELS, 1)
         }
-        tunnels["keeper"] = {"unix": "sockets/keeper"}
+        tunnels["supervisor"] = {"unix": "sockets/supervisor"}
         with open(tunnels_file + ".part", "w") as file:
             json.dump(tunnels, file)
         os.replace(tunnels_file + ".part", tunnels_file)
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Run until the owner ends the kernel, or there is no owner."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.leave)
         await self.kernel.start()
-        server = await asyncio.start_unix_server(self.serve, os.path.join(self.sockets, "keeper"))
+        server = await asyncio.start_unix_server(
+            self.serve, os.path.join(self.sockets, "supervisor")
+        )
         lease = loop.create_task(self.check_owner())
         await self.done.wait()
         lease.cancel()
@@ -103,9 +106,9 @@ class Keeper:
     def time_limit(self) -> float:
         """Return the seconds without a message after which there is no owner."""
         if not self.had_owner:
-            return min(max(self.idle, FIRST), UNMET)
+            return min(max(self.idle, MIN_FIRST_OWNER), MAX_FIRST_OWNER)
         # The owner sends a ping every few seconds: a shorter limit would end the kernel in between.
-        return self.idle if self.owner is None else max(self.idle, OWNED)
+        return self.idle if self.owner is None else max(self.idle, OWNER_TIMEOUT)
 
     async def check_owner(self) -> None:
         """End the kernel when the time without an owner is over."""
@@ -154,7 +157,7 @@ class Keeper:
 
     def greet(self, take: str, writer: asyncio.StreamWriter) -> None:
         """Answer ``hello``, and change the owner if requested."""
-        present = self.owner is not None and time.monotonic() - self.last_message < OWNED
+        present = self.owner is not None and time.monotonic() - self.last_message < OWNER_TIMEOUT
         owned = take == "own" or (take == "orphan" and not present)
         if owned:
             before, self.owner, self.last_message = self.owner, writer, time.monotonic()
