@@ -72,4 +72,5 @@ def rerun(
         text = _("{new} is submitted; it goes on from the newest checkpoint of {old}.").format(
             new=new.id, old=old.id
         )
-    return Outcome(f"{text}\n  {frontend.command} logs -f {new.id}", value=facts, job=new)
+    follow = f"{frontend.command} logs -f {new.id}"
+    return Outcome(f"{text}\n  {follow}", value=facts, job=new)

@@ -54,7 +54,7 @@ def _linux_executor(context: DoctorContext) -> Finding:
             _(
                 "{binary} must belong to root, with the set-uid bit, and be written by nobody else."
             ).format(binary=binary),
-            f"chown root:hadoop {binary} && chmod 6050 {binary}",
+            _("chown root:hadoop {binary} && chmod 6050 {binary}").format(binary=binary),
         )
     group = context.conf.get(f"{_NM}.linux-container-executor.group")
     if not group:

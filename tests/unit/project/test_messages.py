@@ -24,9 +24,20 @@ def _load(path: Path) -> Any:
 
 messages = _load(ROOT / "scripts" / "messages.py")
 #: Packages whose sentences are marked.
-MARKED = ("runtime", "minicluster", "kernel", "magics", "server_ext", "workflows", "zeppelin")
-#: Exceptions for users, by the position of the first sentence among their arguments.
-EXCEPTIONS = {
+MARKED = (
+    "jobs",
+    "kernel",
+    "magics",
+    "minicluster",
+    "runtime",
+    "server_ext",
+    "workflows",
+    "zeppelin",
+)
+#: Packages whose sentences are not marked.
+NOT_MARKED = ("jobs/submarine_jobs/options", "jobs/submarine_jobs/commands/run")
+#: Exceptions and results for users, by the position of the first sentence among their arguments.
+WITH_SENTENCES = {
     "UsageError": 0,
     "ConfigError": 0,
     "SubmarineError": 0,
@@ -36,6 +47,20 @@ EXCEPTIONS = {
     "JobNotFoundError": 0,
     "ApiError": 1,
     "WorkflowError": 0,
+    "DriverUnreachableError": 0,
+    "IPythonSyntaxError": 1,
+    "NoAccessError": 0,
+    "NoAnswerError": 0,
+    "NoClusterError": 0,
+    "NotSubmittedError": 0,
+    "NotebookError": 0,
+    "Outcome": 0,
+    "StorageError": 0,
+    "TimeoutError": 0,
+    "error": 0,
+    "ok": 0,
+    "skipped": 0,
+    "warning": 0,
 }
 
 
@@ -72,22 +97,23 @@ def run():
 
 
 @pytest.mark.parametrize("package", MARKED)
-def test_exceptions_for_users_have_marked_sentences(package: str) -> None:
+def test_errors_and_results_have_marked_sentences(package: str) -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / package).rglob("*.py"))
+        if not path.relative_to(ROOT).as_posix().startswith(NOT_MARKED)
         for line in unmarked(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
 
 
 def unmarked(tree: ast.AST) -> Iterator[int]:
-    """Yield the lines of exceptions whose sentences are literals without ``_()``."""
+    """Yield the lines of errors and results whose sentences are literals without ``_()``."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = node.func.id if isinstance(node.func, ast.Name) else ""
-            if name in EXCEPTIONS:
-                for argument in node.args[EXCEPTIONS[name] : EXCEPTIONS[name] + 2]:
+            if name in WITH_SENTENCES:
+                for argument in node.args[WITH_SENTENCES[name] : WITH_SENTENCES[name] + 2]:
                     text = (
                         "".join(
                             str(part.value)

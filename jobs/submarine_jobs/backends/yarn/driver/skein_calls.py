@@ -83,7 +83,7 @@ def skein_jar() -> str:
     """
     found = importlib.util.find_spec("skein")
     if found is None or found.origin is None:
-        raise ClusterError(_("The package skein is not installed."), "pip install skein")
+        raise ClusterError(_("The package skein is not installed."), _("pip install skein"))
     return str(Path(found.origin).parent / "java" / "skein.jar")
 
 
