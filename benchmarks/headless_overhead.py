@@ -27,7 +27,7 @@ OURS = ("engine", "submarine run")
 
 
 def make_notebook(path: Path, cells: int) -> None:
-    """Return a notebook whose cells print, show and compute a little."""
+    """Return a notebook with cells that print, display and compute."""
     document = nbformat.v4.new_notebook(
         metadata={
             "kernelspec": {"name": "python3", "display_name": "Python", "language": "python"},

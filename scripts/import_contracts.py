@@ -11,12 +11,12 @@ from importlinter import Contract, ContractCheck, fields, output
 class PublicApiContract(Contract):
     """Modules of a package are imported by the same package only.
 
-    Modules outside of it import the package, whose ``__init__`` is its public API.
+    Other modules import the package itself: its ``__init__`` is the public API.
 
     Attributes
     ----------
     roots
-        Top packages, whose own modules may be imported by any module.
+        Top packages; their own modules may be imported by any module.
     public_modules
         Modules of deeper packages that may be imported by any module.
     """

@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
 class Part:
     """A step: name, time budget in seconds on two cores, commands, and working directory.
 
-    ``real``: its only command is pytest, with real programs whose timing varies.
+    ``real``: its only command is pytest, with real programs of varying timing.
     ``beside``: runs at low priority in the background; its output is printed at its end.
     """
 

@@ -52,7 +52,7 @@ class LogFeed(Feed):
         self._start_offsets = StartOffsets(log_request)
         self._at: dict[LogKey, int] = {}
         self._grown: dict[LogKey, None] = {}
-        #: Logs whose next bytes are missing: since when, and the timer of the next attempt.
+        #: Logs without their next bytes: start time of the gap, and timer of the next attempt.
         self._missing: dict[LogKey, tuple[float, asyncio.TimerHandle]] = {}
         self._event = asyncio.Event()
         self._reported_delay: float | None = None

@@ -17,7 +17,7 @@ from submarine_server.logs.reader import LogReader, parsed_lengths
 #: Stands for all tasks.
 ALL_TASKS = "*"
 ALL = frozenset([ALL_TASKS])
-#: Logs whose length is checked individually.
+#: Maximum number of logs with individually checked lengths.
 MAX_CHECKED = 64
 
 

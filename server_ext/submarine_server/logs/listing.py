@@ -25,7 +25,7 @@ from submarine_server.service import JobService
 
 #: Maximum number of cached readers.
 MAX_READERS = 64
-#: Logs whose exact length is requested, and number of threads.
+#: Maximum number of logs for which the exact length is requested, and number of threads.
 MAX_EXACT, THREADS = 16, 4
 #: Maximum number of listed logs.
 MAX_LISTED = 4096

@@ -49,7 +49,7 @@ class Times(NamedTuple):
 
 
 def log_key(task: str, attempt: str, stream: str) -> LogKey:
-    """Validate the name of a log, whose parts become parts of a path.
+    """Validate the name of a log: its parts become parts of a path.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class JobDetailsCache:
         self._lock = threading.Lock()
 
     def get(self, job: Job, record: JobRecord) -> JobDetails:
-        """Return the details of ``job``, whose current record is ``record``."""
+        """Return the details of ``job``; ``record`` is its current record."""
         with self._lock:
             cached = self._cached.get(job.id)
         now = time.monotonic()

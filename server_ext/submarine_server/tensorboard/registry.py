@@ -28,7 +28,7 @@ from submarine_server.service import JobService
 
 SETTING = "submarine_tensorboards"
 Key = tuple[str, ...]
-#: A process that dies this number of times within these seconds is not restarted.
+#: A process that ends unexpectedly this often within these seconds is not restarted.
 MAX_RESTARTS, RESTART_PERIOD = 3, 60.0
 #: Seconds without requests before a process may be stopped in favor of another one.
 MIN_IDLE = 60.0
@@ -126,7 +126,7 @@ class TensorBoards(LoggingConfigurable):
         return instance
 
     def _restart(self, instance: _Entry) -> None:
-        """Restart a process that died, unless it dies repeatedly."""
+        """Restart a process that ended unexpectedly, unless this happens repeatedly."""
         now = time.monotonic()
         if len(instance.starts) == MAX_RESTARTS and now - instance.starts[0] < RESTART_PERIOD:
             raise ApiError(
@@ -137,7 +137,9 @@ class TensorBoards(LoggingConfigurable):
                 _("Try again in a minute. The server's log has its last output."),
             )
         tensorboard = instance.starting.result()
-        self.log.warning("TensorBoard died: %s", tensorboard.process.last_log_line() or "no output")
+        self.log.warning(
+            "TensorBoard ended unexpectedly: %s", tensorboard.process.last_log_line() or "no output"
+        )
         instance.starts.append(now)
 
         async def restart() -> TensorBoardInstance:

@@ -24,7 +24,7 @@ def submitted_text(done: SubmitResult, command: str) -> str:
         )
     ]
     if done.warning:
-        lines.append(_("Azkaban warns: {warning}").format(warning=done.warning))
+        lines.append(_("Azkaban's warning: {warning}").format(warning=done.warning))
     if done.schedule_id is not None:
         following = (
             _(", next at {next_run}").format(next_run=one_line(done.next_run))
@@ -39,7 +39,7 @@ def submitted_text(done: SubmitResult, command: str) -> str:
     if done.run:
         lines.append(_("Running as {run}: {run_url}").format(run=done.run, run_url=done.run_url))
         if done.message:
-            lines.append(_("Azkaban says: {message}").format(message=done.message))
+            lines.append(_("Azkaban's message: {message}").format(message=done.message))
         lines.append(
             _("Show it with `{command} workflow status {run}`.").format(
                 command=command, run=done.run

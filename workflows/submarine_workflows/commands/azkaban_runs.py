@@ -153,9 +153,9 @@ def unschedule(
         )
     message = azkaban.unschedule(found.schedule_id)
     return Outcome(
-        _("Removed schedule {schedule_id} (`{cron}`) of {flow}. Azkaban says: {message}").format(
-            schedule_id=found.schedule_id, cron=found.cron, flow=flow, message=message
-        ),
+        _(
+            "Removed schedule {schedule_id} (`{cron}`) of {flow}. Azkaban's message: {message}"
+        ).format(schedule_id=found.schedule_id, cron=found.cron, flow=flow, message=message),
         value={"removed": found.schedule_id},
     )
 

@@ -110,7 +110,7 @@ done) </dev/null >/dev/null 2>&1 &
 
 
 class Step(BashOperator):
-    """A step whose command is plain text, not an Airflow template."""
+    """A step with a command in plain text, not an Airflow template."""
 
     template_fields = ("env",)
     template_ext = ()
@@ -371,7 +371,7 @@ def dag_of(workflow: Workflow, folder: str, settings: ExecutionSettings | None =
     folder
         Name of the folder with the notebooks, beside the file.
     settings
-        Properties of the place for commands; ``run`` is Airflow's run id.
+        Settings for commands; ``run`` is Airflow's run id.
 
     Raises
     ------

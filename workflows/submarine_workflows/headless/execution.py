@@ -1,7 +1,7 @@
 """Execute one notebook in one kernel: the cells, then its jobs, until the end or a stop.
 
-An early end (failed cell, signal, time limit, dead kernel) is always handled in the same way: the
-cell is interrupted, the kernel cancels or detaches the jobs, and the document records the reason
+Each early end (failed cell, signal, time limit, dead kernel) is handled in the same way: the cell
+is interrupted, the kernel cancels or detaches the jobs, and the document records the reason
 (``result``). ``saving`` saves the document; ``kernel`` contains the client and the waits.
 """
 
@@ -51,7 +51,7 @@ def is_ipykernel(spec: KernelSpec | None) -> bool:
 
 
 class Execution:
-    """One run.
+    """One run of a notebook.
 
     Parameters
     ----------

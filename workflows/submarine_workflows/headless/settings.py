@@ -40,7 +40,7 @@ class Settings:
     job_options
         See ``Headless.job_options``.
     return_names
-        Notebook variables whose final values are returned.
+        Notebook variables; their final values are returned.
     """
 
     run_id: str = ""

@@ -25,7 +25,7 @@ from submarine_workflows.runs import FailureAction
 
 
 def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
-    """Return a sentence for each node whose notebook is a path that does not exist in ``base``."""
+    """Return a sentence for each node with a notebook path that does not exist in ``base``."""
     runs = [(node, node.notebook) for _, node in workflow.walk() if node.kind is Kind.NOTEBOOK]
     return [
         _("`{node}` runs {name}, which does not exist yet.").format(node=node.name, name=name)

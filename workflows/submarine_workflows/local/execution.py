@@ -1,4 +1,4 @@
-"""Start or resume a run: folder, locks, journal, runner, and the result.
+"""Start or resume a run: folder, locks, journal, runner, result.
 
 ``runner`` executes the nodes. A project's zip file is unpacked for each run, as in Azkaban.
 """

@@ -110,7 +110,7 @@ class Runner:
     say
         Called with a sentence for each event.
     earlier
-        An active run whose nodes this one must not overtake.
+        An active run; its nodes run before the same nodes of this run.
     """
 
     def __init__(

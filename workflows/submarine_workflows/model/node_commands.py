@@ -38,7 +38,7 @@ _RUNS = re.compile(r"'+|[^']+")
 
 @dataclass(frozen=True)
 class ExecutionSettings:
-    """Properties of the place where a node runs.
+    """Settings of the scheduler and machine that run a node.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def commands_of(
 
 
 def needs_of(node: Node, flows: Sequence[Node] = ()) -> tuple[Need, ...]:
-    """Return the data that ``node`` awaits, including that of flows that begin with it."""
+    """Return the data that ``node`` awaits, including that of flows that begin with the node."""
     found = [node.needs]
     for flow in [] if node.depends_on else reversed(flows):
         found.append(flow.needs)

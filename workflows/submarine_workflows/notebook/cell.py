@@ -133,7 +133,7 @@ def _check_written_in(found: Workflow) -> None:
     cells = [node.name for _, node in found.walk() if node.kind is Kind.CELLS]
     if cells and not found.notebook:
         raise UsageError(
-            _("`{cells}` runs cells of this notebook, whose path is unknown.").format(
+            _("`{cells}` runs cells of this notebook, and its path is unknown.").format(
                 cells=cells[0]
             ),
             _("Save the notebook and run this cell again, or write `notebook: NAME.ipynb` in it."),

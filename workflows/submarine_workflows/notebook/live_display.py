@@ -147,5 +147,5 @@ class RunWatcher:
             time.sleep(LOOK)
 
 
-#: Local runs, and remote runs, whose servers may answer slowly.
+#: Local runs; and remote runs, because their servers may respond slowly.
 watcher, distant = RunWatcher(), RunWatcher()

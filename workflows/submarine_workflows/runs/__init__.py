@@ -1,4 +1,4 @@
-"""Runs of workflows, whatever runs them: lists, views, actions."""
+"""Local runs of workflows: folders, journals, views, logs, tables."""
 
 from submarine_runtime.lazy import lazy_exports
 

@@ -65,7 +65,7 @@ class RunFolder:
 
     @property
     def cancel(self) -> Path:
-        """File whose existence requests the end of the run."""
+        """File that requests the end of the run by its existence."""
         return self.path / "cancel"
 
     @property

@@ -30,7 +30,7 @@ def log_outcome(
     *,
     as_json: bool,
 ) -> Outcome:
-    """Return the current content of logs."""
+    """Return the current content of logs as an outcome."""
     view = view_of(run)
     found = _chosen(view, node)
     if node and not found:

@@ -1,6 +1,6 @@
 """State of a run, computed from its journal.
 
-Used by the command line and notebooks, also for runs whose runner was killed.
+Used by the command line and notebooks, also after the runner was killed.
 """
 
 from __future__ import annotations

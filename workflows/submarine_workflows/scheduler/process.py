@@ -3,7 +3,7 @@
 The request is one line of JSON on standard input, which then stays open. End of file means that the
 requesting process has ended, also by SIGKILL, and is handled like SIGTERM. The reason of a failure
 is written to the descriptor ``report_to``. The process writes to jupyter-scheduler's database only
-to record the end of a run whose process there no longer exists.
+to record the end of a run after its process there has ended.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
         f"Scheduled as {value['schedule_id']}: `0 30 2 ? * *` in the server's time zone, "
         "next at 2026-11-23 02:30:00.",
         f"Running as azkaban:{number}: {azkaban.url}/executor?execid={number}",
-        f"Azkaban says: Execution queued successfully with exec id {number}.",
+        f"Azkaban's message: Execution queued successfully with exec id {number}.",
         f"Show it with `submarine workflow status azkaban:{number}`.",
     ]
     assert [one.cron for one in azkaban.schedules.values()] == ["0 30 2 ? * *"]
@@ -86,7 +86,7 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
     assert do("history", "azkaban:nightly/nightly").value == listed.value
     assert do("unschedule", "nightly.flow").text == (
         f"Removed schedule {value['schedule_id']} (`0 30 2 ? * *`) of nightly. "
-        "Azkaban says: flow nightly removed from Schedules."
+        "Azkaban's message: flow nightly removed from Schedules."
     )
     assert azkaban.schedules == {}
     assert do("unschedule", "nightly").text == "nightly of nightly has no schedule."

@@ -28,7 +28,7 @@ class NotSentError(UnreachableError):
 
 
 class UnavailableError(UnreachableError):
-    """The server or its proxy is temporarily unavailable."""
+    """The server or its proxy is temporarily unavailable; the request may be repeated later."""
 
 
 class UnconfirmedError(UnreachableError):

@@ -20,7 +20,7 @@ _MAX_DEPTH = 20
 
 @dataclass(frozen=True)
 class UploadResult:
-    """A new version of a project."""
+    """Result of an upload: the new version of a project."""
 
     project_id: int
     version: str
@@ -37,7 +37,7 @@ class ProjectFlows:
 
 @dataclass(frozen=True)
 class StartResult:
-    """A started execution, and Azkaban's message."""
+    """Result of a start: the id of the execution, and Azkaban's message."""
 
     execid: int
     message: str = ""
@@ -121,7 +121,7 @@ class Execution:
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """An entry of a list of executions."""
+    """An execution as listed in a history."""
 
     execid: int
     status: str

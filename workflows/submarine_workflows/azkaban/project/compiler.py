@@ -108,7 +108,7 @@ def environment(flow: str) -> dict[str, str]:
 
 
 def job_file_environment() -> dict[str, str]:
-    """Return the same for Flow 1.0 jobs, whose flow and node are parameters of Azkaban."""
+    """Return the same for Flow 1.0 jobs; Azkaban sets their flow and node as parameters."""
     return {
         **environment("${azkaban.flow.flowid}"),
         f"{ENVIRONMENT}{NODE_VARIABLE}": "${azkaban.job.id}",
@@ -240,7 +240,7 @@ class _Compiler:
             if (why := unsupported_value(values.get(name))) is not None:
                 self._add(
                     node,
-                    _("`{node}` uses ${{{name}}}, whose value {why}.").format(
+                    _("`{node}` uses ${{{name}}}; its value {why}.").format(
                         node=node.name, name=name, why=why
                     ),
                 )
@@ -271,7 +271,7 @@ class _Quoted(str):
 
 
 class _Dumper(_Base):  # type: ignore[misc]
-    """Writes no anchors, which Azkaban accepts but which are hard to read."""
+    """YAML dumper without anchors: Azkaban accepts them, but they are hard to read."""
 
     def ignore_aliases(self, data: Any) -> bool:
         """Write repeated values in full."""

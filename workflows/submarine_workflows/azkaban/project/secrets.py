@@ -40,7 +40,7 @@ _ASSIGNMENT = re.compile(r"(?:^|[\s'\"])([A-Za-z_][\w.]*)=['\"]?([^\s'\"]+)")
 
 
 def secret_kind(name: str, value: str) -> str:
-    """Return what the value of ``name`` looks like, for a message; empty if it is harmless.
+    """Return the kind of secret that the value of ``name`` looks like; empty for other values.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def names_secret(name: str) -> bool:
 
 
 def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the first name whose value looks like a secret, and what it looks like."""
+    """Return the first name with a value that looks like a secret, and the kind of the secret."""
     for name, value in values.items():
         is_command = name == "command" or name.startswith("command.")
         what = secret_in_command(value) if is_command else secret_kind(name, value)

@@ -2,9 +2,9 @@
 
 Notes
 -----
-A ``.flow`` file with only Azkaban's keys whose commands do not call ``submarine`` is included
-unchanged. A folder of Flow 1.0 job files is included unchanged, with one additional properties file
-if a job calls ``submarine``. A zip file is not unpacked.
+A ``.flow`` file is included unchanged if it has only Azkaban's keys and no command that calls
+``submarine``. A folder of Flow 1.0 job files is included unchanged, with one additional properties
+file if a job calls ``submarine``. A zip file is not unpacked.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def _uses_extensions(node: Node) -> bool:
 
 
 def _calls_submarine(workflow: Workflow) -> bool:
-    """Return whether a command is ``submarine``, whose jobs need the execution as their origin."""
+    """Return whether a command is ``submarine``: its jobs need the execution as their origin."""
     lines = [
         line
         for _, node in workflow.walk()

@@ -26,7 +26,7 @@ _INTERRUPT_INTERVAL = 2.0
 
 
 class KernelWaiter:
-    """Waits for the kernel of one run.
+    """Wait for the kernel of one run; handle a stop of the run.
 
     Parameters
     ----------
