@@ -179,7 +179,7 @@ def test_a_notebook_elsewhere_is_read_by_the_executor(nightly: Path) -> None:
         ("summary, plot", "summary, \"\"", "list of names"),
         (">= 0.9", ">= 'a<b'", "Azkaban does not accept"),
         ("params: {date:", "params: {x: $(1 + 1), date:", "`train` contains `$(`, which starts"),
-        ('date: "2026-11-22"', 'title: $(2)\n  date: "2026-11-22"', "whose value contains `$(`"),
+        ('date: "2026-11-22"', 'title: $(2)\n  date: "2026-11-22"', "its value contains `$(`"),
         ("schedule:", "name: ../x\nschedule:", "'../x' is not a valid flow name"),
         ("schedule:", "name: ~x\nschedule:", "`~x` is not a valid flow name"),
         ("schedule:", "name: \"a\\n* * * * * id\"\nschedule:", "' is not a valid flow name"),
