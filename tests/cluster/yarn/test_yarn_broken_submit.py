@@ -23,13 +23,14 @@ from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
 from submarine_jobs.model import Profile
 from tests.cluster.yarn_jobs import make_submission
+from tests.proxy import TcpProxy
 
 pytestmark = pytest.mark.cluster
 
 FAULTS = ["request lost", "request cut", "reply lost", "reply cut"]
 
 
-class BreakingProxy:
+class BreakingProxy(TcpProxy):
     """Carries TLS between client and driver; once armed, the next submit meets ``fault``.
 
     Parameters
@@ -39,36 +40,21 @@ class BreakingProxy:
     """
 
     def __init__(self, port: int, fault: str, submitted: Callable[[], bool]) -> None:
-        self._target = ("127.0.0.1", port)
         self._fault, self._submitted = fault, submitted
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
         self.armed = threading.Event()
         self.broken = 0
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__(port)
 
-    def close(self) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
+    def forward(self, near: socket.socket, far: socket.socket) -> None:
         while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._carry, args=(near,), daemon=True).start()
-
-    def _carry(self, near: socket.socket) -> None:
-        with contextlib.suppress(OSError), near, socket.create_connection(self._target) as far:
-            while True:
-                ready, _, _ = select.select([near, far], [], [], 0.5)
-                for source in ready:
-                    data = source.recv(65536)
-                    if not data:
-                        return
-                    if self.armed.is_set() and self._breaks(source is near, data, near, far):
-                        return
-                    (far if source is near else near).sendall(data)
+            ready, _, _ = select.select([near, far], [], [], 0.5)
+            for source in ready:
+                data = source.recv(65536)
+                if not data:
+                    return
+                if self.armed.is_set() and self._breaks(source is near, data, near, far):
+                    return
+                (far if source is near else near).sendall(data)
 
     def _breaks(self, request: bool, data: bytes, near: socket.socket, far: socket.socket) -> bool:
         """Do the fault if these bytes meet it; the connection is closed then."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,49 +19,36 @@ from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.reasons import EndReason
 from tests.cluster.yarn_jobs import look, make_submission, until_stage
+from tests.proxy import TcpProxy
 
 pytestmark = pytest.mark.cluster
 
 
-class CuttingProxy:
+class CuttingProxy(TcpProxy):
     """A TCP proxy whose next connection can lose the request, the reply, or be cut in the reply."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._target = (parts.hostname, parts.port)
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self.fault: str | None = None
         self.faults = 0
-        threading.Thread(target=self._serve, daemon=True).start()
+        super().__init__(parts.port or 0, str(parts.hostname))
+        self.url = f"http://127.0.0.1:{self.port}"
 
-    def close(self) -> None:
-        self._listener.close()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
+    def forward(self, near: socket.socket, far: socket.socket) -> None:
+        while request := _request(near):
+            fault, self.fault = self.fault, None
+            if fault:
+                self.faults += 1
+            if fault == "request lost":
                 return
-            threading.Thread(target=self._one, args=(near,), daemon=True).start()
-
-    def _one(self, near: socket.socket) -> None:
-        with near, socket.create_connection(self._target) as far:
-            while request := _request(near):
-                fault, self.fault = self.fault, None
-                if fault:
-                    self.faults += 1
-                if fault == "request lost":
-                    return
-                far.sendall(request)
-                reply = far.recv(65536)
-                if fault == "reply lost":
-                    return
-                if fault == "cut in between":
-                    near.sendall(reply[: len(reply) // 2])
-                    return
-                near.sendall(reply)
+            far.sendall(request)
+            reply = far.recv(65536)
+            if fault == "reply lost":
+                return
+            if fault == "cut in between":
+                near.sendall(reply[: len(reply) // 2])
+                return
+            near.sendall(reply)
 
 
 def _request(near: socket.socket) -> bytes:

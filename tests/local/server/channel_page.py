@@ -1,11 +1,9 @@
-"""A page without a browser: the server's websocket as a test speaks it; and a proxy that cuts."""
+"""A page without a browser: the server's websocket as a test speaks it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import socket
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -88,52 +86,3 @@ def connect(
         origin=here if origin == "" else origin,
         suppress_origin=origin is None,
     )
-
-
-class Proxy:
-    """Forwards connections to a port and cuts them on demand."""
-
-    def __init__(self, port: int) -> None:
-        self._to = port
-        self._open: list[socket.socket] = []
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self._listener.getsockname()[1]
-        self.cuts = 0
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                near, _ = self._listener.accept()
-            except OSError:
-                return
-            try:
-                far = socket.create_connection(("127.0.0.1", self._to))
-            except OSError:
-                near.close()
-                continue
-            self._open += [near, far]
-            for one, other in ((near, far), (far, near)):
-                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
-
-    def _pump(self, one: socket.socket, other: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while data := one.recv(1 << 16):
-                other.sendall(data)
-        self._cut(one, other)
-
-    def _cut(self, *sockets: socket.socket) -> None:
-        for each in sockets:
-            with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
-            each.close()
-
-    def cut(self) -> None:
-        """Cut whatever is open."""
-        self.cuts += 1
-        some, self._open = self._open, []
-        self._cut(*some)
-
-    def close(self) -> None:
-        self._listener.close()
-        self.cut()

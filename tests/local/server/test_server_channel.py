@@ -22,8 +22,9 @@ import websocket
 from submarine_jobs.client import Session, Watcher
 from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
-from tests.local.server.channel_page import Page, Proxy, connect
+from tests.local.server.channel_page import Page, connect
 from tests.local.server.server_rig import API, TOKEN, Server
+from tests.proxy import TcpProxy
 from tests.submission import Submit, make_job
 from tests.waiting import PATIENCE, until
 
@@ -265,7 +266,7 @@ def test_watching_is_no_activity(
 def test_a_proxy_that_cuts_every_connection(
     server: Server, open_page: Callable[..., Page], submit: Submit, tmp_path: Path
 ) -> None:
-    proxy = Proxy(server.port)
+    proxy = TcpProxy(server.port)
     job = submit(WAITER.format(flag=str(tmp_path / "enough")))
     for _ in range(4):
         page = open_page(server, proxy.port)
