@@ -174,8 +174,7 @@ class Watcher:
                 item.record = view.record  # the state from the job itself is more precise
             item.pending, item.source = view.pending or item.record.pending, view.source
             if view.source in ("final", "shipped"):
-                item.tail = Tail()
-                item.tail.set_text(view.tail)
+                item.show_shipped(view.tail)
             if item.running and not item.record.state.ended:
                 self._attach(item)
             self._publish(item, at_once=item.record.state.ended)
@@ -309,6 +308,8 @@ class WatchedJob:
         self.record = record
         self.callbacks: dict[int, Callback] = {}
         self.tail = Tail()
+        #: The tail was read from the job directory. The agent's stream replaces it.
+        self.shipped = False
         self.position = LogPosition()
         #: The task whose log is shown, when it is known. Only one task is read.
         self.task = ""
@@ -336,6 +337,13 @@ class WatchedJob:
             if key is not None and key.task == self.task:
                 self.position.move(key, max(0, length - TAIL_BYTES))
 
+    def show_shipped(self, tail: str) -> None:
+        """Show the shipped end of the log. The stream then starts again at the end of the log."""
+        self.tail = Tail()
+        self.tail.set_text(tail)
+        self.position = LogPosition()
+        self.positioned, self.shipped = False, True
+
     def stream_request(self) -> tuple[dict[str, str | int], int]:
         """Return the query of the stream, and the number of events to skip."""
         if not self.tails:
@@ -356,6 +364,8 @@ class WatchedJob:
         chunk = self.position.fresh(chunk_of(line))
         if chunk is None or (self.many and chunk.task != self.task):
             return False
+        if self.shipped:
+            self.tail, self.shipped = Tail(), False
         if last is not None and order(key.attempt) > order(last):
             words = _("--- {task} was restarted: attempt {attempt} ---").format(
                 task=key.task, attempt=key.attempt
