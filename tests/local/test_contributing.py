@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server_ext", "workflows")
+PACKAGES = (
+    *("runtime", "jobs", "magics", "kernel", "minicluster", "server_ext", "workflows", "zeppelin"),
+)
 REASON = """    BEAD_LOST = Meaning(
         "bead_lost",
         State.FAILED,
@@ -141,3 +144,58 @@ def test_a_backend_is_a_package_and_one_line(tree: Path) -> None:
     assert "job on abacus" in done.stdout
     help_text = run(tree, "-c", code, "run", "--help").stdout
     assert "abacus" in help_text
+
+
+OPTION = """    account: str | None = option(
+        "--account", metavar="NAME", help="Account that the job is charged to."
+    )
+"""
+#: A test for the copy: completion in a note of Zeppelin.
+COMPLETION = """\
+from tests.local.zeppelin.test_zeppelin_workflow import note
+
+def test_an_option_of_a_note(note):
+    found = note.entry("Submarine").completion("run --acc", 9, note.context("p-flow"))
+    assert [one.value for one in found] == ["--account"]
+"""
+
+
+def test_an_option_is_four_files(tree: Path) -> None:
+    (tree / "job.py").write_text("print('beads')\n")
+    code = "import sys; from submarine_jobs.cli import main; sys.exit(main())"
+    words = ("-c", code, "run", "--backend=local", "--account=ads", "--dry-run", "--json", "job.py")
+    assert "No such option --account" in run(tree, *words).stdout
+    field = "    priority: int | None = option(\n"
+    edit(tree / "jobs/submarine_jobs/options/run_options.py", field, OPTION + field)
+    field = "    priority: int | None = None\n"
+    declaration = "    account: str | None = None\n"
+    edit(tree / "runtime/submarine_runtime/protocol/spec.py", field, declaration + field)
+
+    effects = "tests/local/jobs/test_option_effects.py"
+    tests = (
+        "tests/unit/project/test_commands_docs.py",
+        "tests/unit/project/test_messages.py",
+        f"{effects}::test_every_option_has_a_row_and_every_row_an_option",
+    )
+    failed = check(tree, *tests).stdout
+    for test in ("declared_options[Cluster]", "test_messages.py::", "has_a_row"):
+        assert re.search(f"^FAILED .*{re.escape(test)}", failed, re.MULTILINE), failed
+    row = "| `--priority N` |"
+    added = "| `--account NAME` | | account that the job is charged to |\n"
+    edit(tree / "docs/commands.md", row, added + row)
+    row = '    (_JOB, "--priority",'
+    edit(tree / effects, row, f'    (_JOB, "--account", "--account", "ads"),\n{row}')
+    assert run(tree, "scripts/messages.py").returncode == 0
+    (tree / "tests/local/zeppelin/test_account.py").write_text(COMPLETION)
+    done = check(
+        tree,
+        *tests,
+        f"{effects}::test_the_option_has_an_effect[run --account]",
+        "tests/unit/jobs/options/test_run_arguments.py",
+        "tests/local/zeppelin/test_account.py",
+    )
+    assert done.returncode == 0, done.stdout
+    help_text = run(tree, "-c", code, "run", "--help").stdout
+    assert "--account NAME" in help_text
+    planned = json.loads(run(tree, *words).stdout)
+    assert planned["spec"]["account"] == "ads"
