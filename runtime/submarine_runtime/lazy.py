@@ -40,7 +40,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         return modules
 
     def getattribute(name: str) -> Any:
-        # Python asks each package for names such as __path__ and __wrapped__: no file for these.
+        # Python looks up names such as __path__ and __wrapped__ in each package: read no file then.
         source = None if name.startswith("__") else read().get(name)
         if source is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""Ask the cluster whether it can provide the container of a kernel. Nothing is submitted.
+"""Check whether the cluster can provide the container of a kernel, without a submission.
 
 The result is a warning, not an error: a kernelspec may name a queue that does not exist yet, or be
 written on a machine that does not reach the cluster.

@@ -81,7 +81,7 @@ def stopping() -> bool:
 
 
 async def end_starts(seconds: float = 15.0) -> bool:
-    """Let all pending starts fail, in the server's loop.
+    """Make all pending starts fail, in the server's loop.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ def end_cell(shell: InteractiveShell, result: Any) -> None:
     Parameters
     ----------
     result
-        IPython's ``ExecutionResult``. An error that is set in it lets the cell fail.
+        IPython's ``ExecutionResult``. An error that is set in it makes the cell fail.
     """
     headless = headless_settings(shell)
     if headless is None:
@@ -64,7 +64,7 @@ def _warn(item: JobFailure) -> None:
 
 
 def _fail(shell: InteractiveShell, result: Any, error: BaseException) -> None:
-    """Let the cell fail as if its last line had raised ``error``."""
+    """Make the cell fail as if its last line had raised ``error``."""
     if isinstance(error, SubmarineError):
         without_traceback(error)
     show: Any = shell.showtraceback

@@ -1,4 +1,4 @@
-"""Cancel a headless run's jobs when its kernel has died. Run as a script, in a process of its own.
+"""Cancel a headless run's jobs when its kernel has died. Runs as a script in a separate process.
 
 The kernel sends the jobs to watch and to release through a pipe, one JSON object a line. At the end
 of the pipe the script cancels the jobs that are still watched. It imports ``submarine_jobs`` only
@@ -19,7 +19,7 @@ from typing import Any
 #: Seconds for which cancelling is retried while the cluster does not answer, and between retries.
 PATIENCE = 900.0
 FIRST_PAUSE, LAST_PAUSE = 1.0, 30.0
-#: Jobs that are cancelled concurrently; each call waits for an agent.
+#: Maximum number of jobs that are cancelled concurrently; each call waits for an agent.
 MAX_CONCURRENT = 8
 WHY = "the kernel that waited for it is gone"
 _Message = dict[str, Any]

@@ -135,7 +135,7 @@ class Attempt:
         )
 
     def _program_is_running(self) -> bool:
-        """Return whether the program runs and was not told to end; from any thread."""
+        """Return whether the program runs and its end was not requested; from any thread."""
         program = self._program
         if program is None:
             return True

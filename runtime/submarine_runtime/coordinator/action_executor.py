@@ -1,7 +1,7 @@
 """Execute the actions of the state machine: messages to agents, container requests, events.
 
 This module makes no decisions and does not block: container requests run in the placement thread,
-restore points are chosen in a thread of their own.
+restore points are chosen in a separate thread.
 """
 
 from __future__ import annotations

@@ -233,7 +233,7 @@ class Coordinator:
             initial.update(next(journal.entries()))
             self._earlier = self._read_earlier(store)
         elif journal.is_new:
-            # The live address names an earlier attempt. One that was told to stop ends sooner.
+            # The live address names an earlier attempt. After a request to stop it ends sooner.
             stopped = self._attempt == 1 or stop_earlier_coordinator(store, self._secret)
             self._earlier = self._read_earlier(store)
             if self._attempt > 1:
@@ -330,7 +330,7 @@ class Coordinator:
     def _check(self, loop: EventLoop, store: Store) -> None:
         """Let a restarted coordinator start programs when claim and record allow it.
 
-        Runs in a thread of its own: HDFS may be unavailable, and agents are answered meanwhile.
+        Runs in a separate thread: agents must be answered while HDFS is unavailable.
         """
         try:
             why = self._storage_wait.retry(

@@ -1,7 +1,7 @@
 """The coordinator's event loop: the only thread that changes the state of the job.
 
 The loop passes events to the state machine, writes them to the journal and executes the actions.
-What may block runs in other threads: container requests, the job directory, clients' requests.
+Blocking operations run in other threads: container requests, job directory, clients' requests.
 Those threads post messages to the ``Inbox``.
 """
 

@@ -61,7 +61,7 @@ class Shutdown:
         self._publisher.stop(min(30.0, self._config.save_grace))
         self._complete_record(outcome)
         code = 0 if outcome.reason is EndReason.SUCCEEDED else 1
-        wait = loop.server.poll  # Clients are answered meanwhile.
+        wait = loop.server.poll  # Clients still receive answers.
         try:
             retry(self._publisher.flush, deadline, wait=wait, store=self._store)
             if not retry(
@@ -81,7 +81,7 @@ class Shutdown:
         return code
 
     def leave(self, code: int = 1) -> int:
-        """Publish what is known in the remaining time, without an end of the job.
+        """Publish the present state in the remaining time; the job may continue.
 
         Parameters
         ----------
@@ -115,7 +115,7 @@ class Shutdown:
         return 1
 
     def _stop_cause(self, reason: str, local: bool) -> str:
-        """Tell the end of the application master from other causes of the same signal."""
+        """Distinguish the end of the application master from other causes of the same signal."""
         if reason == "parent" and (local or not self._master.has_ended()):
             return "supervisor"
         if reason == "terminated" and not local and self._master.has_ended():

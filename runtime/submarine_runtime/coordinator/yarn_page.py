@@ -1,7 +1,7 @@
 """The job on its own YARN page, and its progress in YARN's lists.
 
-A thread of its own calls the application master, which may answer slowly. A failure does not
-affect the job.
+A separate thread calls the application master, which may answer slowly. A failure does not affect
+the job.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def claim_gpus(
 def _assigned(config: AgentConfig, seen: VisibleDevices) -> GpuClaim:
     note = ""
     if len(seen.devices) != config.size.gpus:
-        note = _("{gpus} asked for, and the container shows {count}.").format(
+        note = _("{gpus} requested, and the container has {count}.").format(
             gpus=_count(config.size.gpus), count=len(seen.devices)
         )
     return GpuClaim(list(seen.devices), note=note, driver=seen.nvml and bool(seen.devices))
@@ -174,7 +174,7 @@ def _counted(config: AgentConfig, environ: Mapping[str, str], locks: _Locks) -> 
     claimed.devices = sorted((name[len(node) :] for name in claimed.devices), key=int)
     claimed.variables = {VISIBLE: ",".join(claimed.devices)}
     claimed.note = _(
-        "No driver: {gpus} asked for and this node shows none; the program finds "
+        "No driver: {gpus} requested and this node has none; the program finds "
         "{visible}={variables}, which is counted only."
     ).format(gpus=_count(config.size.gpus), visible=VISIBLE, variables=claimed.variables[VISIBLE])
     return claimed

@@ -111,7 +111,7 @@ def family(root: int) -> dict[int, Process]:
 
 
 class ProcessTree:
-    """Samples one program's processes; all of /proc is read only now and then.
+    """Samples one program's processes; all of /proc is read rarely, because of the cost.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class CoordinatorConfig:
     resourcemanagers
         Base URLs of the ResourceManagers' REST interface; empty for ``local``.
     localizes
-        Role -> the archives that YARN localizes for its containers, with their size, in words.
+        Role -> description of the archives that YARN localizes for its containers, with their size.
     listen_port
         0: any free one; a restarted coordinator takes its old one from the journal.
     application_attempts

@@ -39,7 +39,7 @@ class EndReason(str, Enum):
         "succeeded",
         State.SUCCEEDED,
         _("The program ended with exit code 0."),
-        _("Load the model from the job's model directory, or look at the log."),
+        _("Load the model from the job's model directory, or read the log."),
         retry_helps=False,
     )
     PROGRAM_ERROR = Meaning(
@@ -53,7 +53,7 @@ class EndReason(str, Enum):
         "import_error",
         State.FAILED,
         _("The program imports a module that its Python environment does not have."),
-        _("Install the module where the job's Python lives, or choose another with --python-env."),
+        _("Install the module in the job's environment, or choose another with --python-env."),
         retry_helps=False,
     )
     OUT_OF_MEMORY = Meaning(
@@ -68,7 +68,7 @@ class EndReason(str, Enum):
         State.FAILED,
         _("A signal ended the program."),
         _(
-            "SIGSEGV and SIGABRT come from native code: look at the end of stderr. SIGKILL "
+            "SIGSEGV and SIGABRT come from native code: read the end of stderr. SIGKILL "
             "comes from the node, often because its memory is exhausted, or from a user there."
         ),
         retry_helps=True,
@@ -170,7 +170,7 @@ class EndReason(str, Enum):
         "master_lost",
         State.FAILED,
         _("The application master died."),
-        _("Run again; if it happens twice look at the application's page."),
+        _("Run again; if this happens twice, read the application's page."),
         retry_helps=True,
     )
     COORDINATOR_LOST = Meaning(
@@ -191,7 +191,7 @@ class EndReason(str, Enum):
         "task_lost",
         State.FAILED,
         _("The job lost contact with a task and could not replace it."),
-        _("Run again; --max-restarts sets how many losses a job survives."),
+        _("Run again; --max-restarts sets the number of restarts after losses."),
         retry_helps=True,
     )
     GANG_TIMED_OUT = Meaning(
@@ -240,7 +240,7 @@ class EndReason(str, Enum):
         "never_submitted",
         State.LOST,
         _("The submitting process ended before the cluster had accepted the job."),
-        _("Run again: nothing of it ran."),
+        _("Run again: no part of the job has run."),
         retry_helps=True,
     )
     CLUSTER_LOST = Meaning(

@@ -1,4 +1,4 @@
-"""``tunnels.json``: what a program lets clients connect to through the port of its job.
+"""``tunnels.json``: targets in a program that clients can connect to through the job's port.
 
 A program writes the file that ``SUBMARINE_TUNNELS`` names, in the scratch directory of its job:
 ``{"shell": {"unix": "sockets/k-1"}, "app": {"port": 8888}}``. A Unix socket is below the scratch

@@ -234,7 +234,7 @@ def _walk(store: Store, base: str) -> Iterator[StoredFile]:
                 continue
             if count > MAX_FILES:
                 raise StoreError(
-                    _("more than {max_files} files lie at {base}").format(
+                    _("there are more than {max_files} files at {base}").format(
                         max_files=MAX_FILES, base=base
                     )
                 )

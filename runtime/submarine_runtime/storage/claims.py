@@ -74,7 +74,7 @@ def claim(
 def claimed_by_closer(store: Store) -> bool:
     """Return whether a client holds the first claim, because it closes the job as not submitted.
 
-    A later attempt of an application has its own claim, so it does not meet the client's.
+    A later attempt of an application has its own claim, so it does not conflict with the client's.
     """
     data = store.read(layout.CLAIM)
     try:

@@ -191,7 +191,7 @@ def _serve(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Wait until TensorBoard has ended; otherwise the agent counts it as left behind.
+    """Wait until TensorBoard has ended; otherwise the agent reports a remaining process.
 
     A signal is sent to the whole process group, so TensorBoard usually has received it.
     """

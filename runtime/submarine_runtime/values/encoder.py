@@ -252,7 +252,7 @@ def _survives(numpy: Any, dtype: Any) -> bool:
 
 
 def _type_name(value: object) -> str:
-    """Return the type of ``value`` in words: ``a set``, ``an object``, ``a keras History``."""
+    """Return a description of the type: ``a set``, ``an object``, ``a keras History``."""
     kind = type(value)
     name = kind.__qualname__
     if kind.__module__ != "builtins":

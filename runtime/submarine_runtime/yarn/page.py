@@ -155,7 +155,7 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("usage: python -I runtime.zip page\n")
         return 2
     try:
-        # A task in a container of its own is reached over the network.
+        # A task in a separate container is reached over the network.
         if os.environ.get("SKEIN_CONTAINER_ID"):
             address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
             shown = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address)

@@ -38,7 +38,7 @@ class ContainerRequest:
     nodes, racks
         Allowed hosts and racks; empty: all.
     master
-        Whether it is the application master, which has a share of its own in the queue.
+        Whether it is the application master, which has a separate share of the queue.
     """
 
     count: int

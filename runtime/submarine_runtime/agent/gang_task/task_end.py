@@ -64,7 +64,11 @@ def terminate(context: TaskContext, run: TaskRun | None) -> int:
         if memory is not None:
             lengths = run.attempt.log_lengths()
             context.link.send(ended_line(memory, run.epoch, run.attempt_number, lengths, {}))
-    event = {"type": "event", "kind": "terminated", "detail": _("SIGTERM came from outside.")}
+    event = {
+        "type": "event",
+        "kind": "terminated",
+        "detail": _("SIGTERM came from outside."),
+    }
     context.link.send(event)
     if run is not None:
         _ship_logs(context, TERMINATION_SECONDS)

@@ -173,7 +173,7 @@ class _Aggregate:
                 self._used[index] = max(used, self._used[index] or 0.0)
 
     def take(self) -> dict[str, Any]:
-        """Return the fields of a line, and start anew."""
+        """Return the fields of a line, and reset."""
         fields: dict[str, Any] = {"m": round(self._memory)}
         told = any(self._percent) or any(used is not None for used in self._used)
         if told:

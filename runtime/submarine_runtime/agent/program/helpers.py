@@ -62,7 +62,7 @@ class HelperProcesses:
                 if process.poll() is not None:
                     said = last_line(self._log) or "nothing"
                     raise HelperError(
-                        _("A helper ended before it was {ready!r}; it said {said}").format(
+                        _("A helper ended before it was {ready!r}; its output was {said}").format(
                             ready=helper.ready, said=said
                         )
                     )

@@ -291,7 +291,7 @@ def monitor_program(
     code = watch.until_end()
     left = program.end_remaining_processes(watch.tree.known)
     program.release()
-    # Children of a program that was told to end may need a little longer than the program.
+    # After a request to end, children may need a little longer than the program.
     if left and watch.stopped is None:
         what = "a process" if left == 1 else _("{left} processes").format(left=left)
         status.event(

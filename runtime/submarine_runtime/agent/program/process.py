@@ -1,4 +1,4 @@
-"""Start one run of the user's program and send its signals; it never outlives the agent.
+"""Start one run of the user's program and send its signals; it ends with the agent.
 
 ``ending`` determines why the program ended.
 """
@@ -114,7 +114,7 @@ class Program:
         return count
 
     def _remaining_processes(self, known: Mapping[int, int]) -> list[int]:
-        # A session's id is not given to a new process while one of its members lives.
+        # A session's id is not given to a new process while one of its members runs.
         left = set(family(self.pid))
         for pid, start in known.items():
             process = read_process(pid)

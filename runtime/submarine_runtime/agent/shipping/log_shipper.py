@@ -161,7 +161,7 @@ class LogShipper:
 
     @contextmanager
     def _guarded(self) -> Iterator[Appender]:
-        """Yield the growing file; after an error its segment begins anew."""
+        """Yield the growing file; after an error its segment is written again."""
         assert self._growing is not None
         try:
             yield self._growing

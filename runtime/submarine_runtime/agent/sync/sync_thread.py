@@ -76,8 +76,8 @@ class SyncThread:
         Sends a ``snapshot`` line to the coordinator, which then also decides which snapshots are
         deleted (``order``). None: there is no coordinator.
     is_running
-        Returns whether the program runs and was not told to end. Otherwise a file may be incomplete
-        although no process has it open.
+        Returns whether the program runs and its end was not requested. Otherwise a file may be
+        incomplete although no process has it open.
     """
 
     def __init__(

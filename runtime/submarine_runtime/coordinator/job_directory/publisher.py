@@ -1,6 +1,6 @@
 """Publish the coordinator's address and events in the job directory; check for cancels.
 
-A thread of its own does this, so the event loop never waits for the file system. What cannot be
+A separate thread does this, so the event loop never waits for the file system. What cannot be
 published is published later.
 """
 

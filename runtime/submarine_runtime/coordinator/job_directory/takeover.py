@@ -1,8 +1,8 @@
 """Take a job over from earlier attempts of the application: claim, events, running containers.
 
 An earlier coordinator and its containers may still run after the cluster has lost them. The later
-attempt tells the earlier coordinator to stop. It starts no program before the earlier programs have
-ended: their NodeManagers report that, or their agents have ended them after ``lost_after``.
+attempt requests the earlier coordinator to stop. It starts no program before the earlier programs
+have ended: their NodeManagers report that, or their agents have ended them after ``lost_after``.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def _run_under_way(task: Mapping[str, Any]) -> str:
 
 
 def stop_earlier_coordinator(store: Store, secret: Mapping[str, str]) -> bool:
-    """Tell the coordinator in ``live.json`` to stop; return whether it is known to be stopped."""
+    """Request the coordinator in ``live.json`` to stop; return whether it certainly has."""
     try:
         live = json.loads(store.read(layout.LIVE) or b"{}")
         host, port = str(live["host"]), int(live["port"])
@@ -217,7 +217,7 @@ def earlier_fences(
 def watch_earlier_containers(
     found: EarlierAttempts, keys: Mapping[str, float], post: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Ask the NodeManagers of ``keys`` until each container has ended, or time is up."""
+    """Poll the NodeManagers of ``keys`` until each container has ended, or a timeout."""
     waiting = {}
     for task in found.tasks.values():
         key = "earlier:" + str(task.get("container_id"))

@@ -1,4 +1,4 @@
-"""Registration of agents: accept an agent, take it back after a disconnect, or refuse it.
+"""Registration of agents: accept an agent, accept it again after a disconnect, or refuse it.
 
 The functions change a ``JobState`` and add to its actions.
 """
@@ -79,7 +79,7 @@ def ports_reserved(job: JobState, event: Event, now: float) -> None:
 
 
 def register_agent(job: JobState, event: Event, now: float) -> None:
-    """Handle ``register``: accept an agent, take it back, or refuse it."""
+    """Handle ``register``: accept an agent, accept it again, or refuse it."""
     seat, nonce = str(event.get("seat")), str(event.get("nonce") or "")
     task = task_of_seat(job, event)
     if task is None or task.stage in (Stage.NONE, Stage.GONE):
@@ -141,7 +141,7 @@ def _rejection_reason(job: JobState, task: Task, node: str, host: str) -> str:
 
 
 def _register_again(job: JobState, task: Task, event: Event, now: float) -> None:
-    """Take an agent back and repeat what it may have missed while its link was closed."""
+    """Accept an agent again and repeat the messages that it may have missed."""
     task.linked, task.last_contact = True, now
     task.member = member_of(task, event)
     _welcome(job, task)

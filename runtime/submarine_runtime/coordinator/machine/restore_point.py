@@ -54,7 +54,7 @@ class Snapshot:
     origin
         ``snapshot``, ``final`` or ``path``.
     job
-        Job directory in which it lies, or the checkpoint path; empty: this job's directory.
+        Job directory that contains it, or the checkpoint path; empty: this job's directory.
     epoch, attempt, number
         Which snapshot of the task it is; 0 for ``final`` and ``path``.
     round, answered

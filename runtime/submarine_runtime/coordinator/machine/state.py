@@ -97,7 +97,7 @@ class Task:
     failed
         The task has failed permanently.
     stop_requested
-        The program was told to stop, so its exit code is not a fault.
+        A stop of the program was requested, so its exit code is not a fault.
     synced
         The last snapshot was taken after the end of the program.
     saved
@@ -211,7 +211,7 @@ class RestoreState:
     kept_point, next_point, confirmed
         The common point that agents keep, the next one, and the tasks that keep that too.
     pruned
-        Whether agents were told to delete the snapshots of earlier epochs.
+        Whether agents have the order to delete the snapshots of earlier epochs.
     """
 
     epoch: int = 0
@@ -239,7 +239,7 @@ class JobState:
         Seat -> (time, task). The container of a lost task may still run: the program of its
         replacement starts no earlier than this time.
     release_deadlines
-        Seat -> time at which the container of an agent that was told to leave is released.
+        Seat -> time at which the container of a dismissed agent is released.
     node_faults
         Node -> number of faults on it.
     claim_unchecked

@@ -1,4 +1,4 @@
-"""Ask the ResourceManager why containers are missing.
+"""Query the ResourceManager for the reason of missing containers.
 
 A thread sends three requests every ``INTERVAL`` seconds while containers have been missing for
 ``PATIENCE`` seconds. If the ResourceManager does not answer, the sentence is missing.

@@ -1,7 +1,7 @@
 """The interface that requests and releases containers, and the thread that calls it.
 
-A placer may block for seconds, so the event loop never calls it. What becomes of containers is
-posted to the loop as events of the state machine: ``placed``, ``gone``, ``refused``.
+A placer may block for seconds, so the event loop never calls it. Changes of containers are posted
+to the loop as events of the state machine: ``placed``, ``gone``, ``refused``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class PlacementError(Exception):
 
 
 class Placer(ABC):
-    """Source of containers. Each method makes one attempt, with a timeout of its own.
+    """Interface to a source of containers. Each method makes one attempt, with a timeout.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ class YarnPlacer(Placer):
         return ending_of(state, message)
 
     def _was_preempted(self, message: str) -> bool:
-        """Whether YARN's message says so, or its count of preempted containers has grown."""
+        """Whether YARN's message or a higher count of preempted containers shows a preemption."""
         named = "preempt" in message.lower()
         count = 0
         if self._config.resourcemanagers:
@@ -135,7 +135,7 @@ class YarnPlacer(Placer):
                 _("YARN refused: {error}").format(error=exc), permanent=True
             ) from exc
         except Exception as exc:
-            # grpc and skein raise errors of their own; the master may be busy or ending.
+            # grpc and skein raise their own errors; the master may be busy or ending.
             time.sleep(0.1)
             sentence = _("the application master does not answer: {name}: {error}").format(
                 name=type(exc).__name__, error=exc

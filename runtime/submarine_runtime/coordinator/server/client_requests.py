@@ -1,7 +1,7 @@
 """Handle clients' requests: status, logs, streams, tunnels, cancel, save.
 
-Each request has a thread of its own; their number and all sizes are limited. The link server has
-checked the token. Logs are fetched from the agents' ports on request.
+Each request has its own thread; the number of threads and all sizes are limited. The link server
+has checked the token. Logs are fetched from the agents' ports on request.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class ClientRequests:
             request.channel.close()
 
     def finish(self, timeout: float) -> None:
-        """Let open streams end after the end of the job; waits at most ``timeout`` seconds."""
+        """Wait until open streams have ended after the job, at most ``timeout`` seconds."""
         self.ended.set()
         deadline = time.monotonic() + timeout
         for _unused in range(MAX_STREAMS):

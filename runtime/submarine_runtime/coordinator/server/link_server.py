@@ -1,7 +1,7 @@
 """The coordinator's port: agents' links and clients' requests over non-blocking TLS, in one thread.
 
-A connection without the job's token is closed after ten seconds at the latest. The lines of a link
-go to ``on_line``, any other request goes with its socket to ``on_request``.
+A connection without the job's token is closed after ten seconds at the latest. ``on_line`` receives
+the lines of a link, ``on_request`` any other request with its socket.
 """
 
 from __future__ import annotations

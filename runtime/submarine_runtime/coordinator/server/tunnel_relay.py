@@ -1,7 +1,7 @@
 """Tunnels of clients through the coordinator's port to the agent of a task.
 
 The agent connects a tunnel with the port that the program has declared (``network.tunnel``). Each
-tunnel has a thread of its own; their number is limited.
+tunnel has its own thread; the number of threads is limited.
 """
 
 from __future__ import annotations

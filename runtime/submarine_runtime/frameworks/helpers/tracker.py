@@ -48,7 +48,7 @@ def _started(module: Any, options: argparse.Namespace) -> Any:
     tracker = module.RabitTracker(
         n_workers=options.workers, host_ip=options.address, port=options.port, sortby="task"
     )
-    tracker.start()  # First: worker_args() of a tracker that has not started blocks for ever.
+    tracker.start()  # First: worker_args() of a tracker that has not started blocks forever.
     took = int(tracker.worker_args()["dmlc_tracker_port"])
     if took != options.port:
         place = f"{options.address}:{options.port}"
