@@ -34,7 +34,7 @@ def paragraph_config(
     properties: Mapping[str, str], user: str, options: Mapping[str, Any] | None = None
 ) -> Config:
     """Return the configuration: options of the command, then settings of the interpreter."""
-    given = {key: value for key, value in (options or {}).items() if value is not None}
+    typed_options = {key: value for key, value in (options or {}).items() if value is not None}
     values = {
         "profile": text_property(properties, "submarine.profile"),
         "queue": text_property(properties, "submarine.yarn.queue"),
@@ -44,7 +44,9 @@ def paragraph_config(
             "${username}", user
         ),
     }
-    config = load_config({**{key: value for key, value in values.items() if value}, **given})
+    config = load_config(
+        {**{key: value for key, value in values.items() if value}, **typed_options}
+    )
     profile = config.profile
     kerberos = _requires_kerberos(config)
     actor = cluster_user(user, properties, backend=profile.backend, kerberos=kerberos)

@@ -82,14 +82,16 @@ def _curve(name: str, points: Sequence[tuple[float, float]], left: int, colour: 
     low, high = min(values), max(values)
     start, span = times[0], (times[-1] - times[0]) or 1.0
     extent = (high - low) or 1.0
-    places = " ".join(
+    coordinates = " ".join(
         f"{left + (time - start) / span * _WIDTH:.1f},{20 + (high - value) / extent * _HEIGHT:.1f}"
         for time, value in points
     )
     if len(points) == 1:
         shape = f'<circle cx="{left + 3}" cy="{20 + _HEIGHT / 2:.0f}" r="2.5" fill="{colour}"/>'
     else:
-        shape = f'<polyline points="{places}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+        shape = (
+            f'<polyline points="{coordinates}" fill="none" stroke="{colour}" stroke-width="1.5"/>'
+        )
     return (
         f'<text x="{left}" y="12" fill="currentColor">{_words(name, points)}</text>'
         f'<line x1="{left}" y1="{20 + _HEIGHT}" x2="{left + _WIDTH}" y2="{20 + _HEIGHT}" '

@@ -131,18 +131,18 @@ class OutputBuffer:
                 return
             if piece.kind is not Kind.TEXT or not piece.data:
                 continue
-            place = min(excess, len(piece.data))
-            line_end = piece.data.find("\n", place) + 1
+            offset = min(excess, len(piece.data))
+            line_end = piece.data.find("\n", offset) + 1
             if 0 < line_end < len(piece.data):
-                place = line_end
-            cut = piece.data[:place]
+                offset = line_end
+            cut = piece.data[:offset]
             piece.cut += cut.count("\n")
             # A line that is longer than the limit is cut within the line.
             within = len(cut) - (cut.rfind("\n") + 1)
             piece.cut_within = within if "\n" in cut else piece.cut_within + within
-            piece.data = piece.data[place:]
-            self._text -= place
-            excess -= place
+            piece.data = piece.data[offset:]
+            self._text -= offset
+            excess -= offset
 
     def _message(self, piece: _Piece) -> Message:
         if not piece.terminal:
@@ -171,8 +171,8 @@ def terminal_html(text: str, limit: int, *, before: int = 0) -> str:
     shown = ansi.to_html(text, width=_WIDTH)
     if len(shown) > limit:
         # The markup of colors may be longer than the text.
-        place = shown.find("\n", len(shown) - limit) + 1
-        before += shown.count("\n", 0, place)
-        shown = shown[place:] if place else ""
+        offset = shown.find("\n", len(shown) - limit) + 1
+        before += shown.count("\n", 0, offset)
+        shown = shown[offset:] if offset else ""
         shown = shown or ansi.to_html(ansi.to_text(text, lines=1, width=limit // 8), width=_WIDTH)
     return f'<pre style="{BOX}">{omitted_notice(before)}{shown}</pre>'

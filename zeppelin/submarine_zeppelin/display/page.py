@@ -245,9 +245,9 @@ class Page:
                 self._items.append(last)
             last.text += text
             if len(last.text) > 2 * self._limit:
-                kept = last_lines(last.text, self._limit)
-                last.cut += last.text.count("\n", 0, len(last.text) - len(kept))
-                last.text = kept
+                tail = last_lines(last.text, self._limit)
+                last.cut += last.text.count("\n", 0, len(last.text) - len(tail))
+                last.text = tail
 
     def _message(self, item: JobCard | UpdatableHtml | _TextBlock | str, limit: int) -> Message:
         if isinstance(item, JobCard):

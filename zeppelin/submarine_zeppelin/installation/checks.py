@@ -32,9 +32,9 @@ from submarine_runtime.translation import _
 from submarine_zeppelin.installation.installer import (
     Installation,
     effective_properties,
-    is_ours,
     runner_in,
     saved_properties,
+    starts_submarine,
 )
 from submarine_zeppelin.installation.setting_file import GROUP, read_file
 from submarine_zeppelin.installation.trial_process import start_trial_process
@@ -130,7 +130,7 @@ def _installation(installation: Installation) -> Finding:
     again = _("Run `submarine zeppelin install {home}`.").format(home=installation.home)
     if not entries:
         return error(_("{setting} does not exist.").format(setting=installation.setting), again)
-    if not is_ours(entries):
+    if not starts_submarine(entries):
         return error(
             _("{setting} does not start Submarine.").format(setting=installation.setting), again
         )
@@ -151,8 +151,10 @@ def _saved(installation: Installation) -> Finding:
     saved = saved_properties(installation)
     if saved is None:
         return ok(_("Zeppelin has not saved settings of the group and uses the defaults."))
-    ours = {name for entry in read_file(installation.setting) for name in entry["properties"]}
-    if missing := sorted(ours - saved.keys()):
+    names_in_file = {
+        name for entry in read_file(installation.setting) for name in entry["properties"]
+    }
+    if missing := sorted(names_in_file - saved.keys()):
         return warning(
             _("Zeppelin's saved settings lack {missing}. The defaults apply.").format(
                 missing=", ".join(missing)
@@ -208,7 +210,7 @@ def _python(installation: Installation) -> Finding:
 
 def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
     with start_trial_process(_runner(installation), {**environ, "ZEPPELIN_LOG_DIR": ""}) as started:
-        form = _checked(lambda: started.client.getFormType("session", "class"))
+        form = _check_call(lambda: started.client.getFormType("session", "class"))
     if form != FORM_TYPE:
         return error(
             _("The interpreter process does not respond as Submarine."),
@@ -219,7 +221,7 @@ def _start(installation: Installation, environ: Mapping[str, str]) -> Finding:
     )
 
 
-def _checked(call: Callable[[], object]) -> object:
+def _check_call(call: Callable[[], object]) -> object:
     try:
         return call()
     except (TException, OSError) as failure:

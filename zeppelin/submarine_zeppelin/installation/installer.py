@@ -116,7 +116,7 @@ def uninstall(installation: Installation) -> list[Path]:
     UsageError
         If the group is not installed.
     """
-    if not is_ours(read_file(installation.setting)):
+    if not starts_submarine(read_file(installation.setting)):
         raise UsageError(
             _("Submarine is not installed in {home}: {setting} is ").format(
                 home=installation.home, setting=installation.setting
@@ -135,7 +135,7 @@ def uninstall(installation: Installation) -> list[Path]:
     return [installation.setting]
 
 
-def is_ours(contents: list[dict[str, Any]]) -> bool:
+def starts_submarine(contents: list[dict[str, Any]]) -> bool:
     """Whether a settings file starts this package."""
     return bool(contents) and all(MODULE in runner_in(entry).split() for entry in contents)
 
@@ -184,10 +184,10 @@ def _notices(
     saved = saved_properties(installation)
     if saved is None:
         return [_("Restart Zeppelin, then bind the interpreter to a note.")]
-    ours = {name for entry in contents for name in entry["properties"]}
+    names_in_file = {name for entry in contents for name in entry["properties"]}
     notices = [_("Restart Zeppelin, or the interpreter on its page Interpreters.")]
     changed_values = {name for name in values if name in saved and saved[name] != values[name]}
-    new = sorted(ours - saved.keys()) + sorted(changed_values)
+    new = sorted(names_in_file - saved.keys()) + sorted(changed_values)
     if new:
         notices.append(
             _(

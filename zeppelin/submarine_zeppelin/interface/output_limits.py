@@ -37,7 +37,7 @@ def fit(messages: Sequence[Message], limit: int) -> list[Message]:
     list of Message
         Without images not longer than ``limit`` in total.
     """
-    kept: list[Message] = []
+    included: list[Message] = []
     remaining = limit
     for number, message in enumerate(reversed(messages)):
         size = 0 if message.kind is Kind.IMG else len(message.data)
@@ -50,11 +50,11 @@ def fit(messages: Sequence[Message], limit: int) -> list[Message]:
             )
             size = len(message.data)
         if size > space:
-            kept += reversed(_cut(message, remaining, limit, earlier))
+            included += reversed(_cut(message, remaining, limit, earlier))
             break
-        kept.append(message)
+        included.append(message)
         remaining -= size
-    return kept[::-1]
+    return included[::-1]
 
 
 def _cut(message: Message, space: int, limit: int, earlier: int) -> list[Message]:

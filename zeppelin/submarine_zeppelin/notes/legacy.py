@@ -96,13 +96,15 @@ class FormFields:
         }
         forms = {
             "command": _select("command", "Command", ACTIONS),
-            "checkpoint_path": _box("checkpoint_path", _("Checkpoint path (from the settings)")),
-            "input_path": _box("input_path", _("Input path (%input_path%)")),
-            "worker_launch_cmd": _box("worker_launch_cmd", _("Worker launch command")),
+            "checkpoint_path": _text_box(
+                "checkpoint_path", _("Checkpoint path (from the settings)")
+            ),
+            "input_path": _text_box("input_path", _("Input path (%input_path%)")),
+            "worker_launch_cmd": _text_box("worker_launch_cmd", _("Worker launch command")),
         }
         if distributed:
             params["ps_launch_cmd"] = self.ps_launch_cmd
-            forms["ps_launch_cmd"] = _box("ps_launch_cmd", _("PS launch command"))
+            forms["ps_launch_cmd"] = _text_box("ps_launch_cmd", _("PS launch command"))
         params["clean_checkpoint"] = []
         forms["clean_checkpoint"] = {
             "type": "CheckBox",
@@ -202,7 +204,7 @@ def _name(text: str) -> str:
     return _UNFIT.sub("-", text.lower()).strip("-")[:64] or "job"
 
 
-def _box(name: str, shown: str) -> dict[str, Any]:
+def _text_box(name: str, shown: str) -> dict[str, Any]:
     return {
         "type": "TextBox",
         "name": name,

@@ -86,10 +86,10 @@ def check_replaceable(path: Path) -> None:
     except (OSError, ValueError):
         found = None
     try:
-        ours = isinstance(found["metadata"]["submarine"]["note"], str)
+        is_export = isinstance(found["metadata"]["submarine"]["note"], str)
     except (TypeError, KeyError, IndexError):
-        ours = False
-    if not ours:
+        is_export = False
+    if not is_export:
         raise UsageError(
             _("{path} exists and was not exported from a note.").format(path=path),
             _("Use another file with -o, or overwrite it with --force."),

@@ -163,14 +163,14 @@ class Dashboard:
                 _("Stop the job first."),
             )
         storage, _unused = self._frontend.session(self._frontend.config()).backend().job_root()
-        place = storage.path_of(path)
-        if place is None:
+        hdfs_path = storage.path_of(path)
+        if hdfs_path is None:
             raise UsageError(
                 _("{path} is not in {prefix}, so it cannot be cleaned from here.").format(
                     path=path[:200], prefix=storage.prefix
                 )
             )
-        storage.delete(place, recursive=True)
+        storage.delete(hdfs_path, recursive=True)
         self._frontend.page.add_text(_("Cleaned {path}.").format(path=path))
 
     def _clean(self) -> bool:

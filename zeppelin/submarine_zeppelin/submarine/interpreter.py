@@ -59,7 +59,7 @@ class SubmarineInterpreter(Interpreter):
         self._tensorboards = LocalTensorBoards()
         session_ids = f"{server.group} {session}"
         self._recovery = JobRecovery(
-            properties, server, self._card_updater, session_ids, self._adopt, self._show_run
+            properties, server, self._card_updater, session_ids, self._register_page, self._show_run
         )
 
     def interpret(self, text: str, context: Context, output: Output) -> Result:
@@ -171,7 +171,7 @@ class SubmarineInterpreter(Interpreter):
             ended -= key not in active
             del self._pages[key], sizes[key]
 
-    def _adopt(self, key: ParagraphKey, page: Page) -> bool:
+    def _register_page(self, key: ParagraphKey, page: Page) -> bool:
         """Register the page of a recovered job, unless the paragraph has been run since."""
         with self._lock:
             return self._pages.setdefault(key, page) is page

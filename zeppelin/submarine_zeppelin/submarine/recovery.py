@@ -34,7 +34,7 @@ class JobRecovery:
     ----------
     session_ids
         Ids of the group and the session. They contain the note's id if notes have own sessions.
-    adopt
+    register_page
         Registers the page of a paragraph and returns whether it may be shown.
     show_run
         Shows a workflow run in a page and returns whether it has ended.
@@ -46,14 +46,14 @@ class JobRecovery:
         server: Server,
         card_updater: CardUpdater,
         session_ids: str,
-        adopt: Callable[[ParagraphKey, Page], bool],
+        register_page: Callable[[ParagraphKey, Page], bool],
         show_run: Callable[[Page, ParagraphJob], bool],
     ) -> None:
         self._properties = properties
         self._server = server
         self._card_updater = card_updater
         self._session_ids = session_ids
-        self._adopt = adopt
+        self._register_page = register_page
         self._show_run = show_run
         self._lock = threading.Lock()
         self._users: set[str] = set()
@@ -115,7 +115,7 @@ class JobRecovery:
     def _show(self, key: ParagraphKey, rows: list[ParagraphJob], index: ParagraphJobIndex) -> None:
         context = Context(*key, user=rows[0].user)
         page = Page(self._server.output(context), output_limit(self._properties))
-        if not self._adopt(key, page):
+        if not self._register_page(key, page):
             return
         page.started = True
         try:

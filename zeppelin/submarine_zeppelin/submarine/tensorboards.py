@@ -24,7 +24,7 @@ class LocalTensorBoards:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._boards: dict[tuple[str, ...], TensorBoardInstance] = {}
+        self._instances: dict[tuple[str, ...], TensorBoardInstance] = {}
 
     def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
         """Show a link for each job with its own TensorBoard, and one link for all other jobs."""
@@ -54,11 +54,11 @@ class LocalTensorBoards:
                 _("Name fewer jobs."),
             )
         if rest:
-            board = self._board(rest)
+            instance = self._start_instance(rest)
             where = _("only on Zeppelin's machine; from other machines through an SSH tunnel")
             title = _("TensorBoard of {rest}").format(rest=", ".join(job.id for job in rest))
-            frontend.page.add_html(_link(title, board.process.url, where))
-            for notice in board.notices():
+            frontend.page.add_html(_link(title, instance.process.url, where))
+            for notice in instance.notices():
                 frontend.page.add_text(notice)
         frontend.page.show()
         return True
@@ -66,28 +66,28 @@ class LocalTensorBoards:
     def close(self) -> None:
         """Stop all TensorBoards."""
         with self._lock:
-            boards, self._boards = list(self._boards.values()), {}
-        for board in boards:
-            board.close()
+            instances, self._instances = list(self._instances.values()), {}
+        for instance in instances:
+            instance.close()
 
-    def _board(self, jobs: list[Job]) -> TensorBoardInstance:
+    def _start_instance(self, jobs: list[Job]) -> TensorBoardInstance:
         key = tuple(sorted(job.id for job in jobs))
         with self._lock:
-            board = self._boards.get(key)
-            if board is None:
-                board = TensorBoardInstance(
+            instance = self._instances.get(key)
+            if instance is None:
+                instance = TensorBoardInstance(
                     jobs, jobs[0].session.profile.state_dir, on_socket=False
                 )
-                self._boards[key] = board
+                self._instances[key] = instance
             old = (
-                [self._boards.pop(next(iter(self._boards)))]
-                if len(self._boards) > MAX_TENSORBOARDS
+                [self._instances.pop(next(iter(self._instances)))]
+                if len(self._instances) > MAX_TENSORBOARDS
                 else []
             )
         for one in old:
             one.close()
-        board.start()
-        return board
+        instance.start()
+        return instance
 
 
 def _link(what: str, url: str, where: str) -> str:
