@@ -100,7 +100,7 @@ export function view(more: Partial<IJobRecord> = {}, about: Partial<IJobView> = 
     pending: '',
     advice: '',
     lost_if_cancelled: '',
-    reason_sentence: '',
+    status: 'The program is running on node1.',
     log_task: 'worker:0',
     task_count: job.tasks.length,
     events: [],

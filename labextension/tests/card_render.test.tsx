@@ -102,7 +102,7 @@ test('the traceback leads to cells, the pending reason and hints are told', () =
   ];
   const failed = view(
     { state: 'FAILED', failure: { type: 'E', message: 'm', frames, text: '' }, hints: ['less'] },
-    { reason_sentence: 'An error of its own.', advice: 'Mend it.' }
+    { status: 'An error of its own.', advice: 'Mend it.' }
   );
   const page = shown(live(failed));
   const links = [...page.querySelectorAll('.jp-Submarine-failure button')];
@@ -110,7 +110,7 @@ test('the traceback leads to cells, the pending reason and hints are told', () =
   for (const words of ['An error of its own.', 'Mend it.', 'less', '/lib/a.py, line 7']) {
     expect(page.body.textContent).toContain(words);
   }
-  const waits = shown(live(view({ state: 'PENDING' }, { pending: 'Queue gpu is full.' })));
+  const waits = shown(live(view({ state: 'PENDING' }, { status: 'Queue gpu is full.' })));
   expect(waits.body.textContent).toContain('Queue gpu is full.');
 });
 

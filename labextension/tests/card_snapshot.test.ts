@@ -38,7 +38,7 @@ test('reads what the core writes', () => {
     time: 1234.5,
     pending: 'Queue gpu is full.',
     advice: 'Ask for less.',
-    reason_sentence: '',
+    status: 'The program is running on node1.',
     log_task: 'worker:0',
     result: { accuracy: '0.97' },
     roles: { worker: { RUNNING: 198, FAILED: 2 } },
@@ -48,6 +48,7 @@ test('reads what the core writes', () => {
   expect(found?.result).toEqual({ accuracy: '0.97' });
   expect(found?.view.pending).toBe('Queue gpu is full.');
   expect(found?.view.advice).toBe('Ask for less.');
+  expect(found?.view.status).toBe('The program is running on node1.');
   expect(found?.view.task_count).toBe(200);
   const { logs, ...rest } = record();
   expect(found?.view.record).toEqual({ ...rest, logs });

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/details/phases';
-import { phaseName, statusText, notableEvents } from '../src/card/status_text';
+import { notableEvents } from '../src/card/status_text';
 import { allColumns } from '../src/card/tasks/task_columns';
 import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks/tasks';
 import { duration, figure, memory, formatTime, size, runningDuration } from '../src/format';
-import { record, task, trans, view } from './card_fakes';
+import { record, task, trans } from './card_fakes';
 
 test.each([
   [0.44, '0.4 s'],
@@ -59,13 +59,6 @@ test('a running job counts up to now, an ended one to its end', () => {
   expect(elapsedText(record({ created: null }), 1060)).toBe('');
   // A clock that is behind the cluster's.
   expect(elapsed(record(), 900)).toBe(0);
-});
-
-test('a job whose files are brought to its node says where and for how long', () => {
-  const pending = 'localizing on nm7 for 40 s: Python environment (1.4 GB)';
-  const told = statusText(view({ state: 'STARTING', pending }), trans);
-  expect(told).toBe('Localizing on nm7 for 40 s: Python environment (1.4 GB).');
-  expect(phaseName('localizing', trans)).toBe('localizing');
 });
 
 test('queue time is its own, however often it waited', () => {
@@ -155,26 +148,6 @@ test('containers are named by their number, cores counted over their life', () =
   expect(shortContainer('pid-77')).toBe('pid-77');
   expect(cores(task(0), 1040)).toBe(1);
   expect(cores(task(0), 1011)).toBeNull();
-});
-
-test('a job says why it waits, or runs, or ended', () => {
-  const words = (...args: Parameters<typeof view>): string => statusText(view(...args), trans);
-  expect(words({ state: 'PENDING' }, { pending: 'Queue gpu is full.' })).toBe('Queue gpu is full.');
-  const pending = 'waiting for HDFS (540 s left): it is away';
-  for (const state of ['PENDING', 'STARTING', 'RUNNING', 'RESTARTING', 'FINISHING'] as const) {
-    expect(words({ state, pending }, {})).toContain(`The job is ${pending}`);
-  }
-  expect(words()).toBe('The program is running on node1.');
-  expect(words({ tasks: [task(0), task(1, { state: 'PENDING' })] }, { task_count: 2 })).toBe(
-    '1 of 2 tasks are running on node1; worker:1 PENDING.'
-  );
-  expect(
-    words(
-      { state: 'FAILED', detail: 'It took 9 GiB', exit_code: 137 },
-      { reason_sentence: 'It used more memory than it asked for.' }
-    )
-  ).toBe('It used more memory than it asked for. It took 9 GiB. Exit code 137.');
-  expect(words({ state: 'FAILED', reason: 'a_word_of_tomorrow' })).toContain('a word of tomorrow');
 });
 
 test('restarts and warnings are notable events, expected events are not', () => {

@@ -6,7 +6,7 @@ from .job_table import table as table
 from .mime import MIME_TYPE as MIME_TYPE, mimebundle as mimebundle
 from .plain import headline as headline, text as text
 from .sanitized_record import number as number, sanitize as sanitize
-from .summary import (
+from .status import (
     lost_if_cancelled as lost_if_cancelled,
     next_step as next_step,
     sentence as sentence,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
+from submarine_jobs.display import ansi, status, summary, task_rows, task_table, timeline
 from submarine_jobs.display.colours import STATE_COLOURS
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
@@ -94,9 +94,9 @@ def _header(view: JobView, now: float | None) -> str:
 
 
 def _sentence(view: JobView) -> str:
-    step = escape_html_line(summary.next_step(view))
+    step = escape_html_line(status.next_step(view))
     after = f' <span style="{_QUIET}">{step}</span>' if step else ""
-    return f'<div style="margin:4px 0">{escape_html_line(summary.sentence(view))}{after}</div>'
+    return f'<div style="margin:4px 0">{escape_html_line(status.sentence(view))}{after}</div>'
 
 
 def _progress(record: JobRecord) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from submarine_jobs.display import summary, task_rows
+from submarine_jobs.display import status, task_rows
 from submarine_jobs.display.card import html
 from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
@@ -29,10 +28,10 @@ def mimebundle(
     """Return MIME type -> data of a job: JSON for the JupyterLab extension, HTML and text.
 
     The JSON contains ``job_id job_dir name state``, ``time`` of this state, ``roles`` (role ->
-    state -> number of tasks), ``log_task`` (the task of the log in the HTML), ``reason_sentence``
-    and ``advice`` of an ended job, ``result`` (returned values as short texts) and ``record``, a
-    snapshot without events. Lists are cut to 50 entries and texts to 4,000 characters, so a bundle
-    is far smaller than 1 MB.
+    state -> number of tasks), ``log_task`` (the task of the log in the HTML), ``status`` (the
+    sentence on the state), ``advice`` of an ended job, ``result`` (returned values as short
+    texts) and ``record``, a snapshot without events. Lists are cut to 50 entries and texts to
+    4,000 characters, so a bundle is far smaller than 1 MB.
     """
     view = sanitize_view(view)
     record = view.record
@@ -47,8 +46,8 @@ def mimebundle(
             "pending": printable(view.pending or record.pending, _MAX_TEXT),
             "time": time.time() if now is None else now,
             "log_task": printable(view.task, 200),
-            "reason_sentence": _sentence(record),
-            "advice": printable(summary.next_step(view), _MAX_TEXT),
+            "status": printable(status.sentence(view), _MAX_TEXT),
+            "advice": printable(status.next_step(view), _MAX_TEXT),
             "result": _texts(result or {}),
             "roles": _roles(record),
             "record": snapshot(record),
@@ -56,12 +55,6 @@ def mimebundle(
         "text/html": html(view, now=now, result=result),
         "text/plain": text(view, now=now, command="%submarine", result=result),
     }
-
-
-def _sentence(record: JobRecord) -> str:
-    if not isinstance(record.reason, EndReason):
-        return ""
-    return f"{record.reason.meaning.sentence} {summary.saved(record)}".strip()
 
 
 def _texts(values: Mapping[str, str]) -> dict[str, str]:

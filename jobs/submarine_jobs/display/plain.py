@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, summary, task_rows, task_table, timeline
+from submarine_jobs.display import ansi, status, summary, task_rows, task_table, timeline
 from submarine_jobs.display.failure import failure_text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
@@ -36,8 +36,8 @@ def text(
     """
     view = sanitize_view(view)
     record = view.record
-    lines = [f"{headline(view, now)}", f"  {one_line(summary.sentence(view))}"]
-    if step := summary.next_step(view):
+    lines = [f"{headline(view, now)}", f"  {one_line(status.sentence(view))}"]
+    if step := status.next_step(view):
         lines.append(f"  {one_line(step)}")
     if (done := summary.progress(record)) is not None and not record.state.ended:
         filled = round(done * _BAR)

@@ -1,4 +1,6 @@
-"""Sentences and facts about a job, for its text and its HTML.
+"""Durations, facts and notes of a job, for its text and its HTML.
+
+``status`` has the sentence on its state.
 
 Returns raw strings, which callers must sanitize (``submarine_jobs.text``).
 """
@@ -9,18 +11,17 @@ import math
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.display import situation
-from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView, failed_task
+from submarine_jobs.display.task_rows import times
+from submarine_jobs.model import JobView, failed_task
 from submarine_jobs.text import duration, memory, running_duration, size, timestamp
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import PHASES, JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol.record import PHASES, JobRecord, TaskRecord
 from submarine_runtime.translation import _, ngettext
 
 PHASE_WORDS = {name: name.replace("_", " ") for name in PHASES}
-_HOLDS_VARIABLES = (State.RUNNING, State.RESTARTING, State.FINISHING)
 _MAX_PHASES = 12
 _MAX_OUTPUTS_NAMED = 5
+#: Maximum number of tasks that are listed by name.
+_MAX_TASKS_NAMED = 4
 MAX_WARNINGS = 25
 
 
@@ -90,62 +91,6 @@ def phases(view: JobView, now: float | None = None) -> list[PhaseTime]:
     return shown
 
 
-def sentence(view: JobView) -> str:
-    """Return the sentence on the job's state."""
-    record = view.record
-    if record.state.ended:
-        if isinstance(record.reason, EndReason):
-            words = f"{record.reason.meaning.sentence} {saved(record)}".strip()
-        else:
-            words = _("The job ended: {reason}.").format(
-                reason=record.reason or _("no reason is known")
-            )
-        return f"{words} {_ending_detail(record, words)}".strip()
-    return situation.sentence(view)
-
-
-def saved(record: JobRecord) -> str:
-    """Return number and size of the saved files: ``Saved: 3 files, 1.2 MB.``; empty if none.
-
-    The list in the record may be cut; the counts include all files.
-    """
-    if not record.state.ended or not record.outputs:
-        return ""
-    used = record.resources.get("used")
-    used = used if isinstance(used, dict) else {}
-    files, total = used.get("saved_files"), used.get("saved_bytes")
-    if not isinstance(files, int) or not isinstance(total, int):
-        files, total = len(record.outputs), sum(item.size for item in record.outputs)
-    return ngettext(
-        "Saved: {files:,} file, {size}.", "Saved: {files:,} files, {size}.", files
-    ).format(files=files, size=size(total))
-
-
-def _ending_detail(record: JobRecord, sentence: str) -> str:
-    words = record.detail.strip()
-    if words in sentence:
-        words = ""
-    if words and words[-1] not in ".!?:":
-        words += "."
-    if record.failure is None and record.exit_code and "exit code" not in words.lower():
-        words = (
-            _("{words} Exit code {exit_code}.")
-            .format(words=words, exit_code=record.exit_code)
-            .strip()
-        )
-    return words
-
-
-def next_step(view: JobView) -> str:
-    """Return the advice for the end reason; empty for other states."""
-    record = view.record
-    if record.state.ended and isinstance(record.reason, EndReason):
-        if record.state is State.SUCCEEDED:
-            return ""
-        return record.reason.meaning.next_step
-    return ""
-
-
 def progress(record: JobRecord) -> float | None:
     """Return the progress between 0 and 1; None if the program reports none."""
     value = record.progress
@@ -180,22 +125,6 @@ def failing(view: JobView) -> str:
         return ""
     task = failed_task(view.record)
     return task.task if task is not None else ""
-
-
-def lost_if_cancelled(record: JobRecord) -> str:
-    """Return a sentence on variables that a cancel would lose; empty for other jobs."""
-    requested = record.resources.get("requested")
-    roles = set(requested) if isinstance(requested, dict) else set()
-    roles |= {task.role for task in record.tasks}
-    if record.state not in _HOLDS_VARIABLES:
-        return ""
-    if KERNEL_ROLE in roles:
-        return _(
-            "This job is a kernel: all variables of the notebook or console that uses it are lost."
-        )
-    if NOTEBOOK_ROLE in roles:
-        return _("This job is a notebook server: all variables of its kernels are lost.")
-    return ""
 
 
 def resources(record: JobRecord) -> str:
@@ -277,7 +206,7 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
         rows.append((_("Where"), ", ".join(str(word) for word in location)))
     if size_words := resources(record):
         rows.append((_("Resources"), size_words))
-    rows += situation.facts(record)
+    rows += _distributed_facts(record)
     if model := outputs(record, "model"):
         rows.append(
             (_("Model"), _("{job_dir}/model: {model}").format(job_dir=record.job_dir, model=model))
@@ -285,6 +214,38 @@ def facts(view: JobView, now: float | None = None) -> list[tuple[str, str]]:
     elif record.job_dir:
         rows.append((_("Job directory"), record.job_dir))
     return rows
+
+
+def _distributed_facts(record: JobRecord) -> list[tuple[str, str]]:
+    """Return label and value of facts of jobs with several tasks or restarts."""
+    rows = []
+    if record.epoch > 1:
+        again = times(record.epoch - 1)
+        rows.append(
+            (
+                _("Epoch"),
+                _("{epoch}: all tasks were started again {again}").format(
+                    epoch=record.epoch, again=again
+                ),
+            )
+        )
+    if network := _network([task for task in record.tasks if task.network]):
+        rows.append((_("Network"), network))
+    return rows
+
+
+def _network(tasks: list[TaskRecord]) -> str:
+    """Return ``eth0: worker:0 10.0.0.7, worker:1 10.0.0.8``; of many tasks only the number."""
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        interface, _space, address = (task.network or "").partition(" ")
+        found.setdefault(interface, []).append(f"{task.task} {address}".strip())
+    return "; ".join(
+        f"{interface}: {', '.join(named)}"
+        if len(named) <= _MAX_TASKS_NAMED
+        else _("{interface} on {count} tasks").format(interface=interface, count=len(named))
+        for interface, named in list(found.items())[:8]
+    )
 
 
 def workflow(record: JobRecord) -> str:

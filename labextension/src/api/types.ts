@@ -22,8 +22,8 @@ export interface IJobView {
   advice: string;
   /** What a cancel discards (the variables of a kernel), one sentence; empty for nothing. */
   lost_if_cancelled: string;
-  /** Sentence of the end reason; empty while there is none. */
-  reason_sentence: string;
+  /** One sentence about the current state, or the end and its details. */
+  status: string;
   /** The task whose log is shown first. */
   log_task: string;
   /** Number of tasks; `record.tasks` contains at most 200. */

@@ -8,7 +8,6 @@ import { cancellingText, type ICancellation } from './cancellation';
 import { Pill, StatePill } from './icons';
 import type { CardModel } from './model';
 import { elapsedText, queued } from './details/phases';
-import { statusText } from './status_text';
 import { duration, formatTime, percent, runningDuration } from '../format';
 
 export function Head(props: {
@@ -68,7 +67,7 @@ export function StatusText(props: {
   const advice = ENDED.has(view.record.state) && view.record.state !== 'SUCCEEDED';
   return (
     <p className="jp-Submarine-sentence">
-      {statusText(view, trans)}
+      {view.status}
       {advice && view.advice && <span className="jp-Submarine-advice"> {view.advice}</span>}
     </p>
   );
@@ -84,7 +83,7 @@ export function Announcer(props: { view: IJobView; cancellation: boolean }): Rea
   React.useEffect(() => {
     if (before.current !== state) {
       before.current = state;
-      const why = props.cancellation ? '' : ` ${statusText(props.view, trans)}`;
+      const why = props.cancellation ? '' : ` ${props.view.status}`;
       announce(`${record.name}: ${state}.${why}`);
     }
   }, [state]);

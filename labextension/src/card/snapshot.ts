@@ -76,7 +76,7 @@ export function readSnapshot(data: unknown): ISnapshot | null {
       pending: asText(source['pending']),
       advice: asText(source['advice']),
       lost_if_cancelled: '',
-      reason_sentence: asText(source['reason_sentence']),
+      status: asText(source['status']),
       log_task: asText(source['log_task'], 200),
       task_count: Math.max(counted, record.tasks.length),
       events: [],

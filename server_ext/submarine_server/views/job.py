@@ -7,7 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from submarine_jobs.display import number, sanitize, summary
+from submarine_jobs.display import (
+    lost_if_cancelled,
+    next_step,
+    number,
+    sanitize,
+    sentence,
+    summary,
+)
 from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
@@ -52,15 +59,14 @@ class JobDetails:
 def view_json(view: JobView, details: JobDetails) -> Json:
     """Return ``IJobView``."""
     record = sanitize(view.record)
-    reason = record.reason
-    sentence = reason.meaning.sentence if isinstance(reason, EndReason) else ""
+    status = sentence(JobView(record, pending=view.pending))
     return {
         "record": record_json(record),
         "source": view.source,
         "pending": one_line(view.pending or record.pending, MAX_SENTENCE),
-        "advice": one_line(summary.next_step(JobView(record)), MAX_SENTENCE),
-        "lost_if_cancelled": summary.lost_if_cancelled(record),
-        "reason_sentence": f"{sentence} {summary.saved(record)}".strip() if sentence else "",
+        "advice": one_line(next_step(JobView(record)), MAX_SENTENCE),
+        "lost_if_cancelled": lost_if_cancelled(record),
+        "status": one_line(status, MAX_SENTENCE),
         "log_task": one_line(view.task or most_relevant_task(record), MAX_SHORT),
         "task_count": len(record.tasks),
         "events": [event_json(event) for event in record.events[-MAX_EVENTS:]],

@@ -54,7 +54,7 @@ def test_a_view_has_all_that_a_card_shows(server: Server, done: Job) -> None:
     assert view["notebook"] == "deep/train.ipynb"
     assert view["cell_id"] == "launching-cell"
     assert view["task_count"] == 1
-    assert view["reason_sentence"].startswith("The program ended with exit code 0")
+    assert view["status"].startswith("The program ended with exit code 0")
     assert [task["task"] for task in view["record"]["tasks"]] == ["worker:0"]
     assert "--env='A=b c'" in view["command"] or "'--env=A=b c'" in view["command"]
     assert any(event["state"] == "RUNNING" for event in view["events"])

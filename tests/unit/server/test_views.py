@@ -52,6 +52,7 @@ def test_nonsense_becomes_json_that_a_browser_can_show() -> None:
     assert "\\u001b" not in text
     assert "\\u202e" not in text
     shown = view["record"]
+    assert view["status"].startswith("The program is running. p p ")
     assert (shown["created"], shown["exit_code"], shown["hints"]) == (None, None, ["1", "a b"])
     assert shown["links"] == {"b": "https://ok.example/x"}
     assert shown["logs"] == {"x": 5}

@@ -42,9 +42,41 @@ def test_waiting_says_what_for() -> None:
 )
 def test_a_wait_for_hdfs_is_shown_in_every_state(state: State) -> None:
     view = JobView(record(state, pending="waiting for HDFS (540 s left): it is away"))
-    sentence = "It is waiting for HDFS (540 s left): it is away"
+    sentence = "The job is waiting for HDFS (540 s left): it is away"
     assert sentence in display.text(view, now=NOW)
     assert sentence in check_html(display.html(view, now=NOW))
+
+
+@pytest.mark.parametrize(
+    ("view", "sentence"),
+    [
+        (record(State.SUBMITTING), "The files are being uploaded and the job is being submitted."),
+        (record(State.PENDING), "The job is waiting for free resources on the cluster."),
+        (record(State.STARTING), "The container is being set up on node1."),
+        (record(), "The program is running on node1."),
+        (record(tasks=[]), "The program is running."),
+        (
+            record(State.RESTARTING, detail="It lost its node."),
+            "The program is being restarted on node1. It lost its node.",
+        ),
+        (record(State.FINISHING), "The program has ended; its output is being saved."),
+        (
+            record(State.STARTING, pending="localizing on nm7 for 40 s: Python environment"),
+            "Localizing on nm7 for 40 s: Python environment.",
+        ),
+        (
+            record(State.FAILED, reason=EndReason.PROGRAM_ERROR, detail="It took 9 GiB"),
+            f"{EndReason.PROGRAM_ERROR.meaning.sentence} It took 9 GiB.",
+        ),
+        (record(State.LOST, exit_code=137), "The job ended: no reason is known. Exit code 137."),
+    ],
+)
+def test_all_front_ends_show_the_same_sentence(view: JobRecord, sentence: str) -> None:
+    """Text, HTML card, and the field that JupyterLab shows."""
+    bundle = display.mimebundle(JobView(view), now=NOW)
+    assert bundle[display.MIME_TYPE]["status"] == sentence
+    assert f"\n  {sentence}\n" in bundle["text/plain"]
+    assert f">{sentence}<" in bundle["text/html"].replace(" <span", "<span")
 
 
 def test_running_shows_progress_log_and_phases() -> None:
@@ -106,7 +138,8 @@ def test_mime_bundle_has_what_others_rely_on() -> None:
     assert data["job_dir"].startswith("hdfs://")
     assert data["state"] == "RUNNING"
     assert data["time"] == NOW
-    assert data["advice"] == data["reason_sentence"] == ""
+    assert data["advice"] == ""
+    assert data["status"] == "The program is running on node1."
     assert data["record"]["events"] == []
     assert JobRecord.from_json(data["record"]).queue == "gpu"
 
@@ -115,7 +148,7 @@ def test_mime_bundle_says_why_it_ended_and_what_it_returned() -> None:
     ended = record(State.FAILED, reason=EndReason.OUT_OF_MEMORY)
     result = {f"name{n}": EVIL * 100 for n in range(100)}
     data = display.mimebundle(JobView(ended), now=NOW, result=result)[display.MIME_TYPE]
-    assert "memory" in data["reason_sentence"]
+    assert "memory" in data["status"]
     assert data["advice"]
     assert len(data["result"]) == 20
     assert all(len(value) <= 200 for value in data["result"].values())

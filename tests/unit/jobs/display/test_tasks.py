@@ -63,7 +63,7 @@ def test_the_table_says_what_each_task_does() -> None:
         task("worker", 0, gpus=["0", "GPU-8f3a-99"], gpu_percent=87.0, progress=0.42),
     ]
     text, html = both(JobView(record(tasks=tasks), task="worker:0", tail="hello"))
-    assert "2 of 3 tasks run on 2 nodes; worker:1 is RESTARTING." in text
+    assert "2 of 3 tasks are running on 2 nodes; worker:1 is RESTARTING." in text
     for words in (text, html):
         assert words.index("worker:0") < words.index("ps:0", words.index("CPU"))
         assert "e1-a2" in words
