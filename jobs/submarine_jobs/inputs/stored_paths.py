@@ -20,7 +20,7 @@ from submarine_runtime.agent.preparation import (
     SourceFile,
     divide,
     list_input,
-    part_of,
+    shard_of_task,
 )
 from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol import layout
@@ -171,7 +171,7 @@ def inputs_of_tasks(
         for member in members:
             if member.role in tensorboards:
                 continue
-            part = part_of(member.task, sharing) if sharing else WHOLE
+            part = shard_of_task(member.task, sharing) if sharing else WHOLE
             if part.count not in parts_of_input:
                 parts_of_input[part.count] = [files] if single else divide(files, part.count)
             fetched = parts_of_input[part.count][part.index]

@@ -15,13 +15,13 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_runtime.translation import _
 from submarine_runtime.values import (
     DEFAULT_LIMIT,
-    Unpacked,
+    ArchiveContent,
     ValuesError,
     pack_values,
     unpack_values as _unpack,
 )
 
-__all__ = ["DEFAULT_LIMIT", "Unpacked", "parse_names", "send_values", "unpack_values"]
+__all__ = ["DEFAULT_LIMIT", "ArchiveContent", "parse_names", "send_values", "unpack_values"]
 
 
 def parse_names(text: str, option: str) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ def send_values(
     return buffer.getvalue()
 
 
-def unpack_values(source: bytes | Path, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
+def unpack_values(source: bytes | Path, *, limit: int = DEFAULT_LIMIT) -> ArchiveContent:
     """Read the values that a program returned; they contain data only, no code.
 
     Raises

@@ -34,13 +34,13 @@ log = logging.getLogger(__name__)
 
 
 async def get_kernel(
-    session: Session, request: KernelRequest, before: Mapping[str, Any], progress: StartProgress
+    session: Session, request: KernelRequest, previous: Mapping[str, Any], progress: StartProgress
 ) -> RemoteKernel:
     """Get a kernel with a container.
 
     Parameters
     ----------
-    before
+    previous
         Connection of the previous kernel. Its clients continue with the same sockets and key. If it
         is empty, an orphaned kernel may be taken over.
     progress
@@ -51,7 +51,7 @@ async def get_kernel(
     SubmarineError
         If no kernel can be started; its job is then cancelled.
     """
-    for job in () if before else await in_thread(lambda: find_running(session, request)):
+    for job in () if previous else await in_thread(lambda: find_running(session, request)):
         found = await _adopt(job)
         if found is not None:
             progress.say(
@@ -62,7 +62,7 @@ async def get_kernel(
     job = await in_thread(lambda: submit_kernel(session, request, steps))
     progress.say(_("The kernel {request} is job {id}.").format(request=request.name, id=job.id))
     try:
-        return await _connect(job, request, before, progress.report_wait)
+        return await _connect(job, request, previous, progress.report_wait)
     except BaseException:
         # In the background: a cancelled start must not wait for the cluster.
         cancel_in_background(job, _("its start was cancelled"))
@@ -70,17 +70,17 @@ async def get_kernel(
 
 
 async def _connect(
-    job: Job, request: KernelRequest, before: Mapping[str, Any], report: Callable[[str], None]
+    job: Job, request: KernelRequest, previous: Mapping[str, Any], report: Callable[[str], None]
 ) -> RemoteKernel:
     address = await wait_for_container(job, request.start_timeout, report)
     remote = RemoteKernel(job)
     try:
         try:
-            await remote.open(address, before)
+            await remote.open(address, previous)
         except KernelLostError:
             await raise_if_ended(job)
             raise
-        if key := before.get("key", b""):
+        if key := previous.get("key", b""):
             await remote.start(key)
     except BaseException:
         await remote.close()
@@ -88,7 +88,7 @@ async def _connect(
     return remote
 
 
-async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
+async def take_over(job: Job, previous: Mapping[str, Any]) -> RemoteKernel:
     """Become the owner of the kernel of a running job, which may have another owner.
 
     Raises
@@ -103,7 +103,7 @@ async def take_over(job: Job, before: Mapping[str, Any]) -> RemoteKernel:
         )
     remote = RemoteKernel(job)
     try:
-        await remote.open(address, before)
+        await remote.open(address, previous)
     except BaseException:
         await remote.close()
         raise

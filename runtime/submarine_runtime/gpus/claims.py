@@ -65,11 +65,11 @@ class GpuClaim:
     note: str = ""
     warning: str = ""
     driver: bool = False
-    _give_back: Callable[[], None] | None = None
+    _on_release: Callable[[], None] | None = None
 
     def release(self) -> None:
         """Release the devices; may be called repeatedly."""
-        give_back, self._give_back = self._give_back, None
+        give_back, self._on_release = self._on_release, None
         if give_back is not None:
             give_back()
 
@@ -223,7 +223,7 @@ class _Locks:
             locks = DeviceLocks(self._places, paths)
             if locks.take_within(list(by_file), self._count, self._patience, wait):
                 held = [by_file[name] for name in locks.held]
-                return GpuClaim(held, warning=WEAK if locks.weak else "", _give_back=locks.release)
+                return GpuClaim(held, warning=WEAK if locks.weak else "", _on_release=locks.release)
             holders = locks.holders(by_file)
             locks.release()
         except LocksError as exc:

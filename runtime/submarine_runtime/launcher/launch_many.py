@@ -34,7 +34,7 @@ def main() -> int:
             process = subprocess.Popen(orders["command"], env={**os.environ, **own})
             running[process.pid] = process
         status = _first_failure(running)
-    except _Terminated:
+    except _SigtermInterrupt:
         status = -signal.SIGTERM
     _end(running)
     if status < 0:
@@ -43,13 +43,13 @@ def main() -> int:
     return status
 
 
-class _Terminated(BaseException):
+class _SigtermInterrupt(BaseException):
     """SIGTERM has arrived; the whole process group receives it."""
 
 
 def _on_sigterm(*_: Any) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _Terminated
+    raise _SigtermInterrupt
 
 
 def _first_failure(running: dict[int, subprocess.Popen[bytes]]) -> int:

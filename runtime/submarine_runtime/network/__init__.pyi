@@ -17,7 +17,7 @@ from .ports import PortUse as PortUse, Reservation as Reservation
 from .tls import server_context as server_context
 from .tunnel import (
     MAX_TUNNELS as MAX_TUNNELS,
-    Carrier as Carrier,
+    TunnelForwarder as TunnelForwarder,
     Tunnels as Tunnels,
     keep_alive as keep_alive,
 )

@@ -64,11 +64,11 @@ class Tunnels:
             self._slots.release()
             raise
 
-    def carry(self, client: ssl.SSLSocket, local: socket.socket) -> None:
+    def forward(self, client: ssl.SSLSocket, local: socket.socket) -> None:
         """Forward bytes in both directions until one side ends; ``local`` is from ``open``."""
         try:
             keep_alive(client)
-            Carrier(client, local).run()
+            TunnelForwarder(client, local).run()
         finally:
             self.close(local)
 
@@ -117,7 +117,7 @@ def keep_alive(client: socket.socket) -> None:
                 client.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-class Carrier:
+class TunnelForwarder:
     """Forwards one tunnel in a single thread, because a TLS connection cannot be used by two.
 
     Parameters

@@ -57,7 +57,7 @@ def resource_hints(
             )
         )
     if requested and succeeded and seconds >= MIN_SECONDS and peak < OVER_REQUESTED * requested:
-        advice = advised(peak)
+        advice = recommended_memory(peak)
         if requested - advice >= MIN_SAVING_MIB:
             found.append(
                 _("Memory: used {of}: ask for {advice}.").format(
@@ -78,11 +78,11 @@ def resource_hints(
 def memory_sentence(used: float, requested: float) -> str:
     """Return ``The program used 4.1 of 4 GB: ask for 6 GB.`` for memory that did not suffice."""
     return _("The program used {of}: ask for {size}.").format(
-        of=_of(used, requested), size=_size(advised(max(used, requested)))
+        of=_of(used, requested), size=_size(recommended_memory(max(used, requested)))
     )
 
 
-def advised(peak: float) -> int:
+def recommended_memory(peak: float) -> int:
     """Return the MiB to request for a peak of ``peak`` MiB: 40 % more, in round steps."""
     wanted = peak * MARGIN
     step = 64

@@ -47,7 +47,7 @@ class DamagedError(StoreError):
     """The fetched bytes are not those that were saved."""
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: it was requested
+class _StopRequest(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
@@ -80,7 +80,7 @@ class Fetcher:
 
     def _wait(self, seconds: float) -> None:
         if self._stop.wait(seconds):
-            raise _Stopped
+            raise _StopRequest
 
     def fetch(
         self,
@@ -123,7 +123,7 @@ class Fetcher:
         try:
             while not self._stop.is_set():
                 self._one(queue.get_nowait())
-        except (Empty, _Stopped):
+        except (Empty, _StopRequest):
             pass
         except BaseException as exc:
             with self._lock:
@@ -170,7 +170,7 @@ class Fetcher:
                         self._report_wait("")
                     yield block
                     if self._stop.is_set():
-                        raise _Stopped
+                        raise _StopRequest
                 if got < file.size:
                     raise DamagedError(
                         _(

@@ -302,7 +302,7 @@ class StandbyError(StoreError):
     """The NameNode is in standby or not available; the next one is tried."""
 
 
-class Answer:
+class Response:
     """A status, headers in lower case, and a body that is read on demand."""
 
     def __init__(self, response: http.client.HTTPResponse, place: str) -> None:
@@ -316,7 +316,7 @@ class Answer:
         try:
             return self._response.read(limit)
         except (OSError, http.client.HTTPException) as exc:
-            raise _trouble(self._place, exc) from exc
+            raise _connection_error(self._place, exc) from exc
 
     def close(self) -> None:
         """Close the response; the connection's own ``close`` leaves the socket open until then."""
@@ -326,7 +326,7 @@ class Answer:
 @contextmanager
 def request(
     method: str, url: str, timeout: float, blocks: Any = None, length: int = 0
-) -> Iterator[Answer]:
+) -> Iterator[Response]:
     """Send one request; the connection is closed at the end of the block.
 
     Raises
@@ -345,9 +345,9 @@ def request(
                 body=blocks,
                 headers=headers if method == "PUT" else {},
             )
-            answer = Answer(connection.getresponse(), parts.netloc)
+            answer = Response(connection.getresponse(), parts.netloc)
         except (OSError, http.client.HTTPException) as exc:
-            raise _trouble(parts.netloc, exc) from exc
+            raise _connection_error(parts.netloc, exc) from exc
         with closing(answer):
             if answer.status >= 400:
                 raise _refusal(answer.status, answer.read(MAX_ANSWER_BYTES), parts.path)
@@ -370,7 +370,7 @@ class Upload(Appender):
             self._connection.endheaders()
         except (OSError, http.client.HTTPException) as exc:
             self.abort()
-            raise _trouble(self._place, exc) from exc
+            raise _connection_error(self._place, exc) from exc
 
     def append(self, data: bytes) -> None:
         """See ``Appender.append``."""
@@ -385,7 +385,7 @@ class Upload(Appender):
                 if response.status >= 400:
                     raise _refusal(response.status, response.read(MAX_ANSWER_BYTES), self._path)
         except (OSError, http.client.HTTPException) as exc:
-            raise _trouble(self._place, exc) from exc
+            raise _connection_error(self._place, exc) from exc
         finally:
             self.abort()
 
@@ -397,7 +397,7 @@ class Upload(Appender):
         try:
             self._connection.send(data)
         except (OSError, http.client.HTTPException) as exc:
-            raise _trouble(self._place, exc) from exc
+            raise _connection_error(self._place, exc) from exc
 
 
 def _parts_of(url: str) -> SplitResult:
@@ -427,7 +427,7 @@ def _connection(
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
 
-def _trouble(place: str, exc: Exception) -> StoreError:
+def _connection_error(place: str, exc: Exception) -> StoreError:
     what = _("no answer in time") if isinstance(exc, socket.timeout) else str(exc)
     return StandbyError(_("WebHDFS at {place}: {what}").format(place=place, what=what), True)
 

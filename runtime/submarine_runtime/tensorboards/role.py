@@ -160,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _terminated)
     try:
         code = _serve(words, directory, config, store, target, port)
-    except _TerminatedError:
+    except _SigtermInterrupt:
         # End by the signal, like a program without a handler.
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -168,13 +168,13 @@ def main(arguments: Sequence[str]) -> int:
     return _ended(code, config)
 
 
-class _TerminatedError(BaseException):
+class _SigtermInterrupt(BaseException):
     """SIGTERM has arrived."""
 
 
 def _terminated(_number: int, _frame: FrameType | None) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _TerminatedError
+    raise _SigtermInterrupt
 
 
 def _serve(

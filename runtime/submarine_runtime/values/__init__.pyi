@@ -1,6 +1,6 @@
 from .archive import (
     DEFAULT_LIMIT as DEFAULT_LIMIT,
-    Unpacked as Unpacked,
+    ArchiveContent as ArchiveContent,
     pack_values as pack_values,
     unpack_values as unpack_values,
 )

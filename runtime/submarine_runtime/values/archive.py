@@ -41,7 +41,7 @@ from submarine_runtime.translation import _
 from submarine_runtime.values.decoder import Decoder
 from submarine_runtime.values.encoder import FILES_LIMIT, NODES_LIMIT, Encoder, ValuesError
 
-__all__ = ["DEFAULT_LIMIT", "Unpacked", "ValuesError", "pack_values", "unpack_values"]
+__all__ = ["DEFAULT_LIMIT", "ArchiveContent", "ValuesError", "pack_values", "unpack_values"]
 
 VERSION = 1
 DEFAULT_LIMIT = 1 << 30
@@ -68,7 +68,7 @@ _UNREADABLE = (
 Source = Union[str, "os.PathLike[str]", IO[bytes]]
 
 
-class Unpacked(NamedTuple):
+class ArchiveContent(NamedTuple):
     """Content of a zip: the values, and for each name that was not packed the reason."""
 
     values: dict[str, Any]
@@ -123,7 +123,7 @@ def pack_values(
     return refused
 
 
-def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
+def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> ArchiveContent:
     """Read what ``pack_values`` wrote; the source is untrusted.
 
     Raises
@@ -143,7 +143,7 @@ def unpack_values(source: Source, *, limit: int = DEFAULT_LIMIT) -> Unpacked:
             decoder = Decoder(archive)
             values = _decode(decoder, data["values"])
             refused = {str(name): str(text) for name, text in data.get("refused", {}).items()}
-            return Unpacked(values, refused)
+            return ArchiveContent(values, refused)
     except ValuesError:
         raise
     except _UNREADABLE as error:

@@ -18,7 +18,7 @@ import pytest
 
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.preparation import InputError
-from submarine_runtime.agent.preparation.inputs import Share, fetch_inputs
+from submarine_runtime.agent.preparation.inputs import Shard, fetch_inputs
 from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.spec import NamedInput
@@ -87,7 +87,7 @@ def test_200_megabytes_of_input_shared_and_whole(
         config,
         store,
         make_scratch(tmp_path / "s0", config),
-        {"MINE": Share(1, 2)},
+        {"MINE": Shard(1, 2)},
         lambda *at: heard.append(at),
     )
     assert os.path.getsize(f"{where['ALL']}/big.bin") == size

@@ -29,7 +29,7 @@ from submarine_runtime.agent.shipping.log_shipper import (
     MAX_FAILURES,
 )
 from submarine_runtime.agent.single_task.finalization import Finalization
-from submarine_runtime.agent.single_task.single_task_agent import note_beginning
+from submarine_runtime.agent.single_task.single_task_agent import record_start_phases
 from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
@@ -88,7 +88,7 @@ def test_localizing_begins_when_yarn_granted_the_container(
     with HTTPServer(("127.0.0.1", 0), ResourceManager) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}"
-        note_beginning(status, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began, [url])
+        record_start_phases(status, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began, [url])
         until(lambda: record.phases[1].end == record.phases[2].start < began - 299)
     assert [phase.name for phase in record.phases] == ["upload", "queue", "localizing", "start"]
     assert record.phases[1].end == pytest.approx(began - 300, abs=0.01)
@@ -98,7 +98,7 @@ def test_localizing_begins_when_yarn_granted_the_container(
     (tmp_path / "launch_container.sh").touch()
     monkeypatch.setenv("CONTAINER_ID", f"{container.rpartition('_')[0]}_000001")
     master = Status(JobRecord("a-20261121-0a1b", "a", State.PENDING))
-    note_beginning(master, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began + 60)
+    record_start_phases(master, Scratch(str(tmp_path), str(tmp_path), "worker-0"), began + 60)
     localizing, start_of_master, start = master.to_json()["phases"]
     assert (localizing["name"], start_of_master["name"]) == ("localizing", "master_start")
     assert localizing["start"] < localizing["end"] == start_of_master["start"] < began + 60

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.agent.preparation.preparation import WITHOUT_DOCKER, image_ignored
+from submarine_runtime.agent.preparation.preparation import WITHOUT_DOCKER, check_image
 from submarine_runtime.protocol.reasons import EndReason
 
 ASKED = {
@@ -16,9 +16,9 @@ ASKED = {
 
 
 def test_an_executor_that_ignores_the_image_is_said(tmp_path: Path) -> None:
-    assert image_ignored(str(tmp_path), ASKED) is None
+    assert check_image(str(tmp_path), ASKED) is None
     (tmp_path / WITHOUT_DOCKER).touch()
-    ending = image_ignored(str(tmp_path), ASKED)
+    ending = check_image(str(tmp_path), ASKED)
     assert ending is not None
     assert ending.reason is EndReason.LAUNCH_FAILED
     assert "The cluster runs no Docker containers" in ending.detail
@@ -28,4 +28,4 @@ def test_an_executor_that_ignores_the_image_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("variables", [{}, {"YARN_CONTAINER_RUNTIME_TYPE": "default"}])
 def test_who_asked_for_no_image_is_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
     (tmp_path / WITHOUT_DOCKER).touch()
-    assert image_ignored(str(tmp_path), variables) is None
+    assert check_image(str(tmp_path), variables) is None

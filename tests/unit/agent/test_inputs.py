@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.model import default_kind
-from submarine_runtime.agent.preparation import InputError, SourceFile, part_of
-from submarine_runtime.agent.preparation.inputs import NOTHING, Share, fetch_inputs, share
+from submarine_runtime.agent.preparation import InputError, SourceFile, shard_of_task
+from submarine_runtime.agent.preparation.inputs import NOTHING, Shard, fetch_inputs, shard_files
 from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
@@ -37,7 +37,7 @@ def store(tmp_path: Path) -> LocalStore:
 @given(st.lists(st.integers(0, 1000), max_size=40), st.integers(1, 6))
 def test_shares_are_disjoint_complete_and_even(sizes: list[int], count: int) -> None:
     files = [SourceFile(f"f{number}", size) for number, size in enumerate(sizes)]
-    parts = [share(files, Share(index, count)) for index in range(count)]
+    parts = [shard_files(files, Shard(index, count)) for index in range(count)]
     assert sorted(file for part in parts for file in part) == sorted(files)
     loads = [sum(file.size for file in part) for part in parts]
     assert max(loads) - min(loads) <= max(sizes, default=0)
@@ -58,8 +58,8 @@ def test_inputs_are_fetched_and_shared_out(store: LocalStore, tmp_path: Path) ->
         config = make_config(fetch=wishes)
         scratch = make_scratch(tmp_path / f"s{index}", config)
         heard: list[int] = []
-        shares = {"TRAIN": Share(index, 3)}
-        where = fetch_inputs(config, store, scratch, shares, lambda *step: heard.extend(step))  # noqa: B023
+        shards = {"TRAIN": Shard(index, 3)}
+        where = fetch_inputs(config, store, scratch, shards, lambda *step: heard.extend(step))  # noqa: B023
         assert heard[-2] == heard[-1] > 0
         assert contents(where["ALL"]) == contents(tmp_path / "set")
         assert Path(where["ONE"]).read_bytes() == b"single"
@@ -84,7 +84,7 @@ def test_an_input_that_cannot_be_fetched(
     wish = replace(wish, uri=wish.uri.replace("{file}", str(tmp_path / "file")))
     config = make_config(fetch=[wish])
     with pytest.raises(InputError, match=words) as refused:
-        fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {"A": Share(0, 2)})
+        fetch_inputs(config, store, make_scratch(tmp_path / "s", config), {"A": Shard(0, 2)})
     assert refused.value.reason is EndReason.INPUT_MISSING
 
 
@@ -155,7 +155,7 @@ def test_the_tasks_that_train_share_the_files(
 
 def test_the_part_of_each_task() -> None:
     tasks = ["chief:0", "worker:0"]
-    assert part_of("worker:0", tasks) == Share(1, 2)
-    assert part_of("evaluator:0", tasks) == Share(0, 1)
-    assert part_of("evaluator:0", ["evaluator:0", "evaluator:1"]) == Share(0, 2)
-    assert part_of("ps:0", tasks) == part_of("reader:0", tasks) == NOTHING
+    assert shard_of_task("worker:0", tasks) == Shard(1, 2)
+    assert shard_of_task("evaluator:0", tasks) == Shard(0, 1)
+    assert shard_of_task("evaluator:0", ["evaluator:0", "evaluator:1"]) == Shard(0, 2)
+    assert shard_of_task("ps:0", tasks) == shard_of_task("reader:0", tasks) == NOTHING

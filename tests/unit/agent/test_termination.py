@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from submarine_runtime.agent.gang_task import TaskAgent, task_agent as task
-from submarine_runtime.agent.program import Terminated, Wakeup
+from submarine_runtime.agent.program import SigtermInterrupt, Wakeup
 from submarine_runtime.agent.single_task import SingleTaskAgent, single_task_agent
 
 
@@ -20,7 +20,7 @@ def lose() -> None:
     """As ``from _ssl import RAND_egd`` does, which a signal interrupts."""
     try:
         os.kill(os.getpid(), signal.SIGTERM)
-    except Terminated:
+    except SigtermInterrupt:
         raise TypeError("expected a message argument") from None
 
 

@@ -24,7 +24,7 @@ POLL_SECONDS = 1.0
 MAX_IDLE_POLL = 30.0
 
 
-class _Terminated(Exception):  # noqa: N818 - not an error: the agent ends the program
+class _SigtermInterrupt(Exception):  # noqa: N818 - not an error: the agent ends the program
     pass
 
 
@@ -37,7 +37,7 @@ def main() -> None:
     options = parser.parse_args()
 
     def stop(*_: Any) -> None:
-        raise _Terminated
+        raise _SigtermInterrupt
 
     signal.signal(signal.SIGTERM, stop)
     container = ContainerEnvironment.from_agent()
@@ -48,7 +48,7 @@ def main() -> None:
         _serve(app, container, options.idle)
     except StartError as error:
         sys.exit(f"submarine: {error}")
-    except _Terminated:
+    except _SigtermInterrupt:
         print(f"{app.label} was stopped.", flush=True)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -24,7 +24,7 @@ from submarine_runtime.agent.gang_task.task_status import TaskStatus
 from submarine_runtime.agent.link import Link
 from submarine_runtime.agent.outputs import VersionSaver
 from submarine_runtime.agent.preparation import Preparation
-from submarine_runtime.agent.program import Ending, Terminated, Wakeup
+from submarine_runtime.agent.program import Ending, SigtermInterrupt, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.frameworks import setting_of
 from submarine_runtime.network import Reservation
@@ -118,7 +118,7 @@ class TaskAgent:
         """Run the task; return the agent's exit code: 0 if the coordinator released it."""
         try:
             return self._live()
-        except Terminated:
+        except SigtermInterrupt:
             return terminate(self._context, self._run)
         except Exception as exc:
             if self._context.wakeup.terminated:

@@ -268,10 +268,10 @@ class TaskRun:
             if order is not None and self._execute_orders() is not None:
                 self.give_up_saving()
                 return True
-            if (self._saving is None or self._saving.done) and context.shipping.trouble:
+            if (self._saving is None or self._saving.done) and context.shipping.outage:
                 left = deadline - time.monotonic()
-                trouble = context.shipping.trouble
-                context.store.on_wait(wait_sentence(context.store.label, left, trouble))
+                outage = context.shipping.outage
+                context.store.on_wait(wait_sentence(context.store.label, left, outage))
             context.wakeup.wait(0.5)
         context.store.on_wait("")
         return True

@@ -170,7 +170,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         finally:
             self._forget(request)
             if handler and handler.tunnel and self.tunnels:
-                self.tunnels.carry(request, handler.tunnel)
+                self.tunnels.forward(request, handler.tunnel)
             self.shutdown_request(request)
 
     def service_actions(self) -> None:

@@ -115,7 +115,7 @@ class OutputSaver:
             failure = save_outputs(iter(values), self._upload, self._saved, self._add_missing)
             self.failure = self.failure or failure
             if values:
-                self._warnings += unreturned(self._scratch)
+                self._warnings += missing_value_reasons(self._scratch)
         finally:
             self.done = True
             self._on_end()
@@ -214,7 +214,7 @@ def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[
     return found
 
 
-def unreturned(scratch: Scratch) -> list[str]:
+def missing_value_reasons(scratch: Scratch) -> list[str]:
     """Return why values of ``--return`` are missing, a sentence each."""
     try:
         with open(scratch.path("returns.txt"), encoding="utf-8", errors="replace") as file:

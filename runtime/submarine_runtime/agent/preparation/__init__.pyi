@@ -4,6 +4,6 @@ from .inputs import (
     SourceFile as SourceFile,
     divide as divide,
     list_input as list_input,
-    part_of as part_of,
+    shard_of_task as shard_of_task,
 )
 from .preparation import Preparation as Preparation

@@ -48,29 +48,29 @@ class SourceFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Share:
-    """The part of an input that a task gets: index and number of parts; 0 parts: no file."""
+class Shard:
+    """The shard of an input for one task: index and number of shards; 0 shards: no file."""
 
     index: int
     count: int
 
 
-WHOLE, NOTHING = Share(0, 1), Share(0, 0)
+WHOLE, NOTHING = Shard(0, 1), Shard(0, 0)
 
 
 def fetch_inputs(
     config: AgentConfig,
     store: Store,
     scratch: Scratch,
-    shares: Mapping[str, Share],
+    shards: Mapping[str, Shard],
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, str]:
     """Fetch ``config.fetch``; return NAME -> local path of a file or directory.
 
     Parameters
     ----------
-    shares
-        Name of an input -> this task's part of it; other inputs are fetched completely.
+    shards
+        Name of an input -> this task's shard of it; other inputs are fetched completely.
     on_progress
         Called in this thread, at most twice a second, with the number of fetched bytes and the
         size of all inputs. An exception that it raises ends the fetch and is propagated.
@@ -89,7 +89,7 @@ def fetch_inputs(
             files, single = fetching.retry(lambda one=one: list_input(store, one))  # type: ignore[misc]
         except StoreError as exc:
             raise InputError(_("--input {one}: {error}.").format(one=one.name, error=exc)) from exc
-        part = shares.get(one.name, WHOLE)
+        part = shards.get(one.name, WHOLE)
         if single and part.count > 1:
             raise InputError(
                 _(
@@ -98,7 +98,7 @@ def fetch_inputs(
                 ).format(one=one.name, source=one.uri)
             )
         found[one.name] = os.path.join(root, files[0].path) if single else root
-        files = [] if part.count == 0 else files if single else share(files, part)
+        files = [] if part.count == 0 else files if single else shard_files(files, part)
         source = os.path.dirname(one.uri) if single else one.uri.rstrip("/")
         for file in files:
             target = os.path.join(root, *file.path.split("/"))
@@ -123,10 +123,10 @@ def fetch_inputs(
     return found
 
 
-def share_of(config: AgentConfig, one: NamedInput, members: Sequence[Member]) -> Share:
-    """Return the part of an input for the task of ``config`` in a gang of ``members``.
+def shard_of(config: AgentConfig, one: NamedInput, members: Sequence[Member]) -> Shard:
+    """Return the shard of an input for the task of ``config`` in a gang of ``members``.
 
-    Of a shared input, an evaluator without a part gets all files; other tasks without a part get
+    An evaluator without a shard of a sharded input gets all files; other tasks without a shard get
     none. Without ``members`` the task runs alone and gets all files.
     """
     if not one.shard or not members:
@@ -134,19 +134,19 @@ def share_of(config: AgentConfig, one: NamedInput, members: Sequence[Member]) ->
     tasks = sharding_tasks(
         config.spec.framework, {**os.environ, **config.env}, members, one.shard_roles
     )
-    return part_of(f"{config.role}:{config.index}", tasks)
+    return shard_of_task(f"{config.role}:{config.index}", tasks)
 
 
-def part_of(task: str, tasks: Sequence[str]) -> Share:
-    """Return the part of ``task`` if ``tasks`` share an input."""
+def shard_of_task(task: str, tasks: Sequence[str]) -> Shard:
+    """Return the shard of ``task`` if an input is divided among ``tasks``."""
     if task in tasks:
-        return Share(tasks.index(task), len(tasks))
+        return Shard(tasks.index(task), len(tasks))
     return WHOLE if task.startswith("evaluator:") else NOTHING
 
 
-def share(files: Sequence[SourceFile], part: Share) -> list[SourceFile]:
-    """Return the files of one part; see ``divide``."""
-    return divide(files, part.count)[part.index]
+def shard_files(files: Sequence[SourceFile], shard: Shard) -> list[SourceFile]:
+    """Return the files of one shard; see ``divide``."""
+    return divide(files, shard.count)[shard.index]
 
 
 def divide(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:

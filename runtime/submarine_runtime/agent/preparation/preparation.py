@@ -14,7 +14,7 @@ from submarine_runtime.storage import Scratch, Store, StoreError
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.preparation.inputs import Share
+    from submarine_runtime.agent.preparation.inputs import Shard
     from submarine_runtime.gpus import GpuClaim
     from submarine_runtime.protocol.link import Member
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WITHOUT_DOCKER = "default_container_executor.sh"
 
 
-class _Interrupted(Exception):  # noqa: N818 - not an error: it was requested
+class _CancelRequest(Exception):  # noqa: N818 - not an error: it was requested
     pass
 
 
@@ -68,7 +68,7 @@ class Preparation:
         self._progress = progress
         self._is_cancelled = is_cancelled
         self._claim: GpuClaim | None = None
-        self._shares: dict[str, Share] | None = None
+        self._shards: dict[str, Shard] | None = None
         self.resources = ProgramResources()
         self.devices: tuple[str, ...] = ()
         self.driver = False
@@ -89,7 +89,7 @@ class Preparation:
 
         try:
             self._claim = claim_gpus(self._config, wait=self._wait_unless_over, report=report)
-        except _Interrupted:
+        except _CancelRequest:
             return Ending(EndReason.CANCELLED, _("The task was stopped while it waited for a GPU."))
         except NoDeviceError as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
@@ -104,7 +104,7 @@ class Preparation:
     def _wait_unless_over(self, seconds: float) -> None:
         self._wait(seconds)
         if self._is_cancelled():
-            raise _Interrupted
+            raise _CancelRequest
 
     def place(self) -> Ending | None:
         """Unpack the bundle, check the image, and clean localized directories."""
@@ -127,7 +127,7 @@ class Preparation:
             )
         here = os.environ.get("PWD") or os.getcwd()
         return (
-            image_ignored(here, os.environ)
+            check_image(here, os.environ)
             or unpack_program(self._scratch)
             or copy_writable(self._scratch, self._config.spec.writable)
         )
@@ -138,18 +138,18 @@ class Preparation:
         if not config.fetch:
             return None
         # cost: the localization of inputs, which most jobs do not have.
-        from submarine_runtime.agent.preparation.inputs import InputError, fetch_inputs, share_of
+        from submarine_runtime.agent.preparation.inputs import InputError, fetch_inputs, shard_of
 
-        shares = {one.name: share_of(config, one, members) for one in config.fetch}
-        if shares == self._shares:
+        shards = {one.name: shard_of(config, one, members) for one in config.fetch}
+        if shards == self._shards:
             return None
-        for name, part in (self._shares or {}).items():
-            if shares[name] != part:
+        for name, part in (self._shards or {}).items():
+            if shards[name] != part:
                 # Fewer tasks than requested have started: each gets more of the files.
                 shutil.rmtree(self._scratch.path("inputs", name), ignore_errors=True)
         try:
             self.resources.inputs = fetch_inputs(
-                config, self._store, self._scratch, shares, self._report_progress
+                config, self._store, self._scratch, shards, self._report_progress
             )
         except InputError as exc:
             return Ending(exc.reason, str(exc)[:1000])
@@ -158,14 +158,14 @@ class Preparation:
                 EndReason.INPUT_MISSING,
                 _("An input could not be fetched: {error}.").format(error=exc),
             )
-        except _Interrupted:
+        except _CancelRequest:
             return Ending(EndReason.CANCELLED, _("The task was stopped while inputs were fetched."))
-        self._shares = shares
+        self._shards = shards
         return None
 
     def _report_progress(self, done: int, total: int) -> None:
         if self._is_cancelled():
-            raise _Interrupted
+            raise _CancelRequest
         share = done / total if total else 1.0
         sentence = _("Fetching inputs: {done:.0f} of {total:.0f} MiB.").format(
             done=done / 2**20, total=total / 2**20
@@ -178,7 +178,7 @@ class Preparation:
             self._claim.release()
 
 
-def image_ignored(directory: str, variables: Mapping[str, str]) -> Ending | None:
+def check_image(directory: str, variables: Mapping[str, str]) -> Ending | None:
     """Return the ending of a task that does not run in its image; None if it does.
 
     Parameters

@@ -13,4 +13,4 @@ from .start import (
     setup_of as setup_of,
     start_program as start_program,
 )
-from .wakeup import Terminated as Terminated, Wakeup as Wakeup
+from .wakeup import SigtermInterrupt as SigtermInterrupt, Wakeup as Wakeup

@@ -192,15 +192,17 @@ def memory_ending(program: Program, config: AgentConfig) -> Ending | None:
     )
 
 
-def requested_ending(asked: dict[str, str]) -> Ending:
+def requested_ending(request: dict[str, str]) -> Ending:
     """Return the ending for a request; see ``Cancellation.request``."""
-    if asked.get("reason"):
-        return Ending(EndReason(asked["reason"]), asked.get("why") or "")
-    return Ending(EndReason.CANCELLED, cancel_sentence(asked))
+    if request.get("reason"):
+        return Ending(EndReason(request["reason"]), request.get("why") or "")
+    return Ending(EndReason.CANCELLED, cancel_sentence(request))
 
 
-def cancel_sentence(asked: dict[str, str]) -> str:
+def cancel_sentence(request: dict[str, str]) -> str:
     """Return the sentence of a cancel: ``Cancelled by ada: wrong learning rate.``."""
-    cancelled = _("Cancelled by {by}").format(by=asked["by"]) if asked.get("by") else "Cancelled"
-    why = asked.get("why") or ""
+    cancelled = (
+        _("Cancelled by {by}").format(by=request["by"]) if request.get("by") else "Cancelled"
+    )
+    why = request.get("why") or ""
     return f"{cancelled}: {why}." if why else f"{cancelled}."

@@ -13,7 +13,7 @@ from types import FrameType
 from typing import Iterator
 
 
-class Terminated(BaseException):  # Like KeyboardInterrupt, not an error.
+class SigtermInterrupt(BaseException):  # Like KeyboardInterrupt, not an error.
     """SIGTERM has arrived; raised once, in the main thread, at any point.
 
     During an import it may appear as another exception: see ``Wakeup.terminated``.
@@ -45,7 +45,7 @@ class Wakeup:
         if not self._terminated:
             self._terminated = True
             if not self._deferred:
-                raise Terminated
+                raise SigtermInterrupt
 
     @contextmanager
     def deferred(self) -> Iterator[None]:
@@ -56,7 +56,7 @@ class Wakeup:
         finally:
             self._deferred = False
         if self._terminated:
-            raise Terminated
+            raise SigtermInterrupt
 
     def wake(self) -> None:
         """End the sleep; callable from any thread."""
@@ -68,7 +68,7 @@ class Wakeup:
     def wait(self, seconds: float) -> None:
         """Sleep for ``seconds``, or until an event."""
         if self._terminated:
-            raise Terminated  # The exception was lost, in a destructor for instance.
+            raise SigtermInterrupt  # The exception was lost, in a destructor for instance.
         ready, _, _ = select.select([self._reader], [], [], max(0.0, seconds))
         if ready:
             try:

@@ -31,7 +31,7 @@ class Publisher(ShippingThread):
         Returns the events from a number on, as plain JSON.
     on_cancel
         Called when ``cancel.json`` has appeared.
-    on_trouble
+    on_outage
         Called once for each outage with the sentence of the error.
     """
 
@@ -41,9 +41,9 @@ class Publisher(ShippingThread):
         logs: dict[str, LogShipper],
         events_after: Callable[[int], list[dict[str, object]]],
         on_cancel: Callable[[dict[str, str]], None],
-        on_trouble: Callable[[str], None],
+        on_outage: Callable[[str], None],
     ) -> None:
-        super().__init__(on_trouble)
+        super().__init__(on_outage)
         self._store = store
         self._logs = logs
         self._events_after = events_after

@@ -23,18 +23,18 @@ class ShippingThread(ABC):
 
     Parameters
     ----------
-    on_trouble
+    on_outage
         Called once for each outage with the sentence of the error.
 
     Attributes
     ----------
-    trouble
+    outage
         Why nothing can be shipped now; empty if shipping works.
     """
 
-    def __init__(self, on_trouble: Callable[[str], None]) -> None:
-        self._on_trouble = on_trouble
-        self.trouble = ""
+    def __init__(self, on_outage: Callable[[str], None]) -> None:
+        self._on_outage = on_outage
+        self.outage = ""
         self._wake = threading.Event()
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
@@ -60,11 +60,11 @@ class ShippingThread(ABC):
                 return
             try:
                 self._round()
-                pause, self.trouble = TICK, ""
+                pause, self.outage = TICK, ""
             except (StoreError, OSError) as exc:
-                if not self.trouble:
-                    self._on_trouble(str(exc))
-                self.trouble = str(exc) or type(exc).__name__
+                if not self.outage:
+                    self._on_outage(str(exc))
+                self.outage = str(exc) or type(exc).__name__
                 lasting = isinstance(exc, StoreError) and not exc.transient
                 longest = 6 * LONGEST_BACKOFF if lasting else LONGEST_BACKOFF
                 pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
@@ -90,9 +90,9 @@ class LogShippingThread(ShippingThread):
     """
 
     def __init__(
-        self, on_trouble: Callable[[str], None], on_rest: Callable[[], None] = lambda: None
+        self, on_outage: Callable[[str], None], on_rest: Callable[[], None] = lambda: None
     ) -> None:
-        super().__init__(on_trouble)
+        super().__init__(on_outage)
         self._on_rest = on_rest
         self._growing: list[LogShipper] = []
         self._ended: list[LogShipper] = []

@@ -13,7 +13,12 @@ from contextlib import suppress
 from itertools import chain
 from typing import Callable, Sequence
 
-from submarine_runtime.agent.outputs import all_outputs, result_files, save_outputs, unreturned
+from submarine_runtime.agent.outputs import (
+    all_outputs,
+    missing_value_reasons,
+    result_files,
+    save_outputs,
+)
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import layout
@@ -68,7 +73,7 @@ class Finalization:
             result_files(scratch, True, rank),
         )
         failure = save_outputs(items, self._upload, status.add_output, status.add_missing)
-        for sentence in [*unreturned(scratch), *unsaved_sentences(unsaved.to_json())]:
+        for sentence in [*missing_value_reasons(scratch), *unsaved_sentences(unsaved.to_json())]:
             status.warn(sentence)
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))
         failure = self._save_logs() or failure

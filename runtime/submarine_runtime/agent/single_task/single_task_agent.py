@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 from submarine_runtime.agent.attempt import Attempt
 from submarine_runtime.agent.live import LiveViews
 from submarine_runtime.agent.outputs import model_version
-from submarine_runtime.agent.program import Ending, Terminated, Wakeup, requested_ending
+from submarine_runtime.agent.program import Ending, SigtermInterrupt, Wakeup, requested_ending
 from submarine_runtime.agent.single_task.context import (
     Cancellation,
     links_of,
@@ -90,7 +90,7 @@ class SingleTaskAgent:
             self._claimed = True
             self._context.store.gate = WriteGate(self._holds_claim).check
             return self._claimed_run()
-        except Terminated:
+        except SigtermInterrupt:
             return self._terminate()
         except StoreError as exc:
             say(f"{self._config.record.job_id}: {exc}")
@@ -121,7 +121,7 @@ class SingleTaskAgent:
 
     def _claimed_run(self) -> int:
         status = self._status
-        note_beginning(status, self._scratch, self._began, self._config.resourcemanagers)
+        record_start_phases(status, self._scratch, self._began, self._config.resourcemanagers)
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
         request = retry(
@@ -306,7 +306,7 @@ class SingleTaskAgent:
         return 1
 
 
-def note_beginning(
+def record_start_phases(
     status: Status, scratch: Scratch, began: float, resourcemanagers: Sequence[str] = ()
 ) -> None:
     """Record the phases before the agent, and its own first phase.
@@ -318,7 +318,7 @@ def note_beginning(
         archive before or after it localizes the small files with times that are visible here.
     """
     localized = localized_from(scratch, began)
-    launched = max(localized, master_launched(scratch, began))
+    launched = max(localized, master_launch_time(scratch, began))
     status.end_phases(localized)  # The client's last phase, the wait in the queue.
     status.begin_phase("localizing", localized)
     status.end_phase("localizing", launched)
@@ -346,7 +346,7 @@ def localized_from(scratch: Scratch, began: float) -> float:
     return min(first_change([scratch.path(name) for name in ours]) or began, began)
 
 
-def master_launched(scratch: Scratch, began: float) -> float:
+def master_launch_time(scratch: Scratch, began: float) -> float:
     """Return when YARN launched this container, if it is the application master's; else ``began``.
 
     The NodeManager writes the launch script when all files are there.

@@ -52,7 +52,7 @@ OnEvent = Callable[[str, str, "dict[str, object]"], None]
 MAX_NAMES = 4000
 
 
-class _Stopped(Exception):  # noqa: N818 - not an error: the deadline of the last sync
+class _StopRequest(Exception):  # noqa: N818 - not an error: the deadline of the last sync
     pass
 
 
@@ -173,7 +173,7 @@ class SyncThread:
     def _check(self) -> None:
         """End a long upload after the deadline."""
         if self._deadline is not None and time.monotonic() > self._deadline:
-            raise _Stopped
+            raise _StopRequest
 
     def _run(self) -> None:
         pause = min(FIRST_SCAN, self._interval)
@@ -200,7 +200,7 @@ class SyncThread:
                     due = time.monotonic() + pause
                     self._wait_at_end(pause, exc)
                 self._check()
-        except _Stopped:
+        except _StopRequest:
             pass
         except Exception as exc:  # The program continues without snapshots; the job has a warning.
             self._handle_failure(repr(exc), pause, False)

@@ -14,7 +14,7 @@ from typing import Callable, Mapping
 from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
-from submarine_runtime.network import MAX_TUNNELS, Carrier, keep_alive
+from submarine_runtime.network import MAX_TUNNELS, TunnelForwarder, keep_alive
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 
@@ -114,7 +114,7 @@ class TunnelRelay:
             with suppress(OSError):
                 keep_alive(client)
                 keep_alive(agent)
-                Carrier(client, agent, rest).run()
+                TunnelForwarder(client, agent, rest).run()
         finally:
             self._end(agent)
             done()
