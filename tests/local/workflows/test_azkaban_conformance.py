@@ -155,11 +155,11 @@ def test_a_run_with_a_retry_conditions_and_a_flow_in_it(place: probing.Location)
     assert next(node for node in seen.nodes if node.path == "last").depends_on
     assert None not in (seen.submitted, seen.started, seen.ended, train.started, train.ended)
 
-    log = "".join(LogFollower(client, started.execid, "train").now())
+    log = "".join(LogFollower(client, started.execid, "train").read_current())
     assert "trained grüße & <b> with ünïcode & more" in log
     first = "".join(LogFollower(client, started.execid, "train").attempt(0))
     assert "completed unsuccessfully" in first
-    assert "reported" in "".join(LogFollower(client, started.execid, "inner:report").now())
+    assert "reported" in "".join(LogFollower(client, started.execid, "inner:report").read_current())
     # Nothing follows the end of a log, and an attempt that never was has none.
     assert not client.log(started.execid, "train", len(log.encode())).length
     # For some seconds the web server asks the executor, which knows of none, and fails.
@@ -176,7 +176,7 @@ def test_runs_beside_each_other_and_kill(place: probing.Location) -> None:
     client.create(project, "x")
     uploaded(client, project, place.folder / "work", WAITING, wait=WAIT)
     first = client.execute(project, "nightly", None, **options_of("cancelImmediately", "")).execid
-    until(lambda: "waiting" in "".join(LogFollower(client, first, "wait").now()), "no log")
+    until(lambda: "waiting" in "".join(LogFollower(client, first, "wait").read_current()), "no log")
     assert client.running(project, "nightly") == [first]
     assert "already running" in refused(lambda: client.execute(project, "nightly"))
     beside = client.execute(project, "nightly", None, **options_of("", "ignore"))
@@ -189,7 +189,7 @@ def test_runs_beside_each_other_and_kill(place: probing.Location) -> None:
         client.cancel(execid)
     for execid in (first, beside.execid, behind.execid):
         assert ended(client, execid).status == "KILLED"
-    assert "told to end" in "".join(LogFollower(client, first, "wait").now())
+    assert "told to end" in "".join(LogFollower(client, first, "wait").read_current())
     assert client.running(project, "nightly") == []
     assert "Cannot find execution" in refused(lambda: client.execution(2_000_000_000))
 

@@ -202,7 +202,7 @@ def test_after_a_mistake_of_ours_nodes_are_ended_all_the_same(flows, monkeypatch
         if flows.file("pid").exists():
             raise ZeroDivisionError
 
-    monkeypatch.setattr("submarine_workflows.local.runner.Runner._take", broken)
+    monkeypatch.setattr("submarine_workflows.local.runner.Runner._handle", broken)
     with pytest.raises(ZeroDivisionError):
         flows.do("run", str(flows.file("one.flow")))
     assert flows.wait_for("cancelled") == "cancelled\n"

@@ -57,13 +57,13 @@ def submitted_text(done: SubmitResult, command: str) -> str:
 def status_text(execution: Execution, url: str) -> str:
     """Return an execution with one line per node."""
     head = f"{RUN_PREFIX}{execution.execid} {execution.flow} {execution.status}"
-    times = _took(execution.started, execution.ended)
+    times = _duration(execution.started, execution.ended)
     lines = [one_line(f"{head}{f', {times}' if times else ''}"), run_url(url, execution.execid)]
     nodes = list(execution.walk())
     wide = min(max((len(node.path) for node in nodes), default=0), 60)
     for node in nodes:
         again = _("attempt {attempt}").format(attempt=node.attempt + 1) if node.attempt else ""
-        rest = "  ".join(word for word in (_took(node.started, node.ended), again) if word)
+        rest = "  ".join(word for word in (_duration(node.started, node.ended), again) if word)
         lines.append(f"  {one_line(node.path):<{wide}}  {node.status:<16}  {rest}".rstrip())
     return "\n".join(lines)
 
@@ -74,8 +74,8 @@ def history_text(name: str, found: list[ExecutionSummary], url: str) -> str:
         return _("Azkaban has no execution of {name}.").format(name=name)
     lines = []
     for one in found:
-        when = _moment(one.started or one.submitted)
-        took = _took(one.started, one.ended)
+        when = _local_time(one.started or one.submitted)
+        took = _duration(one.started, one.ended)
         run = f"{RUN_PREFIX}{one.execid}"
         lines.append(
             f"{run:<16} {one_line(one.status):<16} {when}  {took}  {one_line(one.user)}".rstrip()
@@ -116,17 +116,17 @@ def _node_json(node: NodeExecution) -> dict[str, Any]:
     }
 
 
-def _took(started: float | None, ended: float | None) -> str:
+def _duration(started: float | None, ended: float | None) -> str:
     if started is None:
         return ""
     return (
-        _("since {started}").format(started=_moment(started))
+        _("since {started}").format(started=_local_time(started))
         if ended is None
         else duration(ended - started)
     )
 
 
-def _moment(seconds: float | None) -> str:
+def _local_time(seconds: float | None) -> str:
     if seconds is None:
         return "-"
     return datetime.fromtimestamp(seconds).astimezone().strftime("%Y-%m-%d %H:%M:%S")

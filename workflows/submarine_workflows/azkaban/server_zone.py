@@ -17,7 +17,7 @@ _DAYS = 366 * 3
 _NAMED = _('Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".')
 
 
-def for_server(schedule: str, wanted: str, servers: str) -> str:
+def to_server_zone(schedule: str, wanted: str, servers: str) -> str:
     """Return the Quartz expression for Azkaban.
 
     Parameters

@@ -32,7 +32,7 @@ from submarine_workflows.azkaban.project import (
     unsupported_value,
 )
 from submarine_workflows.azkaban.run_ids import RUN_PREFIX
-from submarine_workflows.azkaban.server_zone import for_server
+from submarine_workflows.azkaban.server_zone import to_server_zone
 from submarine_workflows.model import Workflow
 
 #: ``ProjectManager.createProject``.
@@ -251,7 +251,7 @@ def _cron(file: Path, workflow: Workflow, settings: Settings) -> str:
             _("{workflow} has no schedule.").format(workflow=workflow.name),
             _('Add one at the top, `schedule: "0 30 2 ? * *"`, or omit --schedule.'),
         )
-    return for_server(workflow.schedule, workflow.timezone, settings.timezone)
+    return to_server_zone(workflow.schedule, workflow.timezone, settings.timezone)
 
 
 def _project(

@@ -31,7 +31,7 @@ def complete_runs(
     """Complete names of workflows with runs, ``last``, and the newest runs."""
     runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     words = [*runs.workflows(), "last", *(run.run for run in runs.all()[:_MOST])]
-    return _beginning(dict.fromkeys(words), incomplete)
+    return _items(dict.fromkeys(words), incomplete)
 
 
 def complete_nodes_of_run(
@@ -41,7 +41,7 @@ def complete_nodes_of_run(
     runs = runs_of(ctx.find_object(Frontend) or Frontend(), ctx.params.get("runs"))
     with suppress(SubmarineError):
         view = view_of(runs.find(str(ctx.params.get("run"))))
-        return _beginning((node.path for node in view.nodes), incomplete)
+        return _items((node.path for node in view.nodes), incomplete)
     return []
 
 
@@ -52,7 +52,7 @@ def complete_nodes_of_file(
     with suppress(SubmarineError):
         frontend = ctx.find_object(Frontend) or Frontend()
         found = formats.open_workflow(find_workflow(str(ctx.params.get("file")), frontend))
-        return _beginning((model.path_of(node, flows) for flows, node in found.walk()), incomplete)
+        return _items((model.path_of(node, flows) for flows, node in found.walk()), incomplete)
     return []
 
 
@@ -62,16 +62,16 @@ def complete_files(
     """Complete names of workflows in cells, workflow files, and folders."""
     folder, slash, start = incomplete.rpartition("/")
     frontend = ctx.find_object(Frontend) or Frontend()
-    found = names_here(frontend) if not slash and frontend.kind in ("notebook", "zeppelin") else []
+    found = known_names(frontend) if not slash and frontend.kind in ("notebook", "zeppelin") else []
     with suppress(OSError):
         for path in sorted(Path(folder or slash or ".").iterdir()):
             fits = path.name.startswith(start) and (start or not path.name.startswith("."))
             if fits and (path.suffix in _FILES or path.is_dir()):
                 found.append(f"{folder}{slash}{path.name}{'/' if path.is_dir() else ''}")
-    return _beginning(found[:_MOST], incomplete)
+    return _items(found[:_MOST], incomplete)
 
 
-def _beginning(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
+def _items(words: Iterable[str], incomplete: str) -> list[CompletionItem]:
     return [
         CompletionItem(word) for word in words if word.startswith(incomplete) and word.isprintable()
     ]
@@ -115,7 +115,7 @@ def find_workflow(text: str, frontend: Frontend) -> Path:
     return saved if saved is not None and saved.is_file() else path
 
 
-def names_here(frontend: Frontend) -> list[str]:
+def known_names(frontend: Frontend) -> list[str]:
     """Return the names that ``find_workflow`` accepts, for completion."""
     try:
         beside = sorted(path.stem for path in folder_of(frontend).glob(f"*{SUFFIX}"))

@@ -93,10 +93,10 @@ def logs(
     azkaban = connect(_settings(frontend, url), frontend)
     follower = LogFollower(azkaban, execution_id(run), node)
     if follow:
-        for piece in follower.until_the_end():
+        for piece in follower.follow():
             frontend.write(piece.encode("utf-8", "replace"))
         return Outcome(value={"run": run, "status": follower.status})
-    pieces = follower.now() if attempt is None else follower.attempt(attempt - 1)
+    pieces = follower.read_current() if attempt is None else follower.attempt(attempt - 1)
     text = "".join(pieces)
     if tail is not None:
         text = "".join(text.splitlines(keepends=True)[-tail:] if tail else [])

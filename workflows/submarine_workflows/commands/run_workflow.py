@@ -170,7 +170,7 @@ def run(
         return session.dry_run(path, nodes, disable)
     if frontend.kind in ("notebook", "zeppelin"):
         unseen = frontend.kind == "notebook" and not frontend.interactive
-        words = notebook.words_of(ctx, path, ("wait", "runs"))
+        words = notebook.arguments_of(ctx, path, ("wait", "runs"))
         return notebook.launch(words, runs_of(frontend, runs), frontend, wait=wait or unseen)
     if resume is not None:
         return session.resume(path, resume, nodes, disable, time.time)

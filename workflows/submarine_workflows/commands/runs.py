@@ -176,7 +176,7 @@ def await_(
 ) -> Outcome:
     """Wait until a file or folder exists: a path, hdfs:// or any URL that fsspec supports."""
     # cost: clients of file systems, which the other verbs do not need.
-    from submarine_workflows.commands.awaiting import fill_parameters, wait_for_data
+    from submarine_workflows.commands.await_data import fill_parameters, wait_for_data
     from submarine_workflows.locations import without_password
 
     limit = NEED_TIMEOUT if timeout is None else timeout

@@ -149,8 +149,8 @@ def _edge(points: Sequence[Point], state: str, *, conditional: bool) -> str:
 def _box(node: Node, corner: Point, state: str, words: str) -> str:
     x, y = corner
     begun = state.lower().replace("_", " ") if state in COLOURS else ""
-    name, line = _short(node.name, _LONGEST_NAME), words or begun or words_of(node)
-    line = _short(line, _LONGEST)
+    name, line = _shortened(node.name, _LONGEST_NAME), words or begun or words_of(node)
+    line = _shortened(line, _LONGEST)
     colour = COLOURS.get(state, "currentColor")
     dashes = ' stroke-dasharray="5 3"' if node.condition or state == "SKIPPED" else ""
     faint = "" if state in COLOURS else ' stroke-opacity=".5"'
@@ -187,5 +187,5 @@ def _sign(sign: str, x: float, y: float, colour: str) -> str:
     )
 
 
-def _short(text: str, longest: int) -> str:
+def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "\u2026"

@@ -46,7 +46,7 @@ def workflow_html(workflow: Workflow, caption: Caption) -> str:
     about = (number_of_nodes(workflow), schedule_words(workflow, caption.upcoming))
     quiet = f'<span style="{_QUIET}">{escape_html_line("; ".join(filter(None, about)))}</span>'
     head = f"<div>{_title(workflow)} &nbsp;{quiet}</div>"
-    return _card(_NEUTRAL, [head, _graph(workflow, None, 0.0), _below(caption.lines)])
+    return _card(_NEUTRAL, [head, _graph(workflow, None, 0.0), _caption_lines(caption.lines)])
 
 
 def run_html(workflow: Workflow, run: RunState, steps: Sequence[NextCommand], now: float) -> str:
@@ -75,7 +75,7 @@ def _card(colour: str, parts: Sequence[str]) -> str:
     return f'<div class="tex2jax_ignore mathjax_ignore" style="{style}">\n{inner}\n</div>'
 
 
-def _below(lines: Sequence[str]) -> str:
+def _caption_lines(lines: Sequence[str]) -> str:
     rows = "".join(f"<div>{_sentence(line)}</div>" for line in lines)
     return f'<div style="font-size:12px;{_QUIET}">{rows}</div>' if rows else ""
 

@@ -55,7 +55,7 @@ class Export:
     usage: str
 
 
-def _here() -> str:
+def _local_program() -> str:
     """Return the path of ``submarine`` on this machine, on which cron runs."""
     beside = Path(sys.executable).with_name(_PROGRAM)
     return str(beside) if beside.is_file() else shutil.which(_PROGRAM) or _PROGRAM
@@ -89,7 +89,7 @@ def _cron(workflow: Workflow, options: ExportOptions) -> Export:
     # cost: only the requested format is loaded.
     from submarine_workflows.export.crontab import crontab_of
 
-    program = options.program or (_here(),)
+    program = options.program or (_local_program(),)
     words = {"--notify": options.notify, "--outputs": options.outputs}
     text = crontab_of(workflow, options.file.resolve(), program, words)
     return Export({f"{workflow.name}.cron": text.encode()}, _("Add these lines with `crontab -e`."))

@@ -178,7 +178,7 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
         found = {
             index
             for index, cell in enumerate(notebook.cells)
-            if cell.cell_type == "code" and _plain(name) in known[index]
+            if cell.cell_type == "code" and _normalized(name) in known[index]
         }
         if not found:
             usual = sorted(
@@ -197,11 +197,13 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
             )
         chosen |= found
     notebook.cells = [
-        cell for index, cell in enumerate(notebook.cells) if index in chosen or _always(cell)
+        cell
+        for index, cell in enumerate(notebook.cells)
+        if index in chosen or _is_always_included(cell)
     ]
 
 
-def _always(cell: NotebookNode) -> bool:
+def _is_always_included(cell: NotebookNode) -> bool:
     parameters = {PARAMETERS, INJECTED}.intersection(tags_of_metadata(cell.metadata))
     return cell.cell_type == "code" and bool(parameters or _LOADS.search(cell.source))
 
@@ -217,10 +219,10 @@ def _names_of(cells: Sequence[NotebookNode], index: int) -> set[str]:
             if len(marks) < level:
                 level = len(marks)
                 names.add(title)
-    return {_plain(name) for name in names}
+    return {_normalized(name) for name in names}
 
 
-def _plain(name: str) -> str:
+def _normalized(name: str) -> str:
     return " ".join(name.split()).casefold()
 
 
@@ -246,7 +248,7 @@ def add_run_cell(
     if not collected or any(starts_job(cell.source) for cell in cells):
         return False
     name = _NOT_IN_NAMES.sub("-", "-".join(names) or stem).strip("-.")[:64] or "job"
-    wanted = [name for name in return_names if name in _assigned(collected)]
+    wanted = [name for name in return_names if name in _assigned_names(collected)]
     line = f"%{MAGIC} run {name}" + (f" --return {','.join(wanted)}" if wanted else "")
     source = f"submarine_job = {line}\nsubmarine_job"
     cell: NotebookNode = new_code_cell(source)
@@ -256,7 +258,7 @@ def add_run_cell(
     return True
 
 
-def _assigned(cells: Iterable[NotebookNode]) -> set[str]:
+def _assigned_names(cells: Iterable[NotebookNode]) -> set[str]:
     """Return the names that the cells assign, as far as they are Python."""
     names: set[str] = set()
     for cell in cells:
@@ -308,9 +310,9 @@ def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]
     """
     found: dict[str, Any] = {}
     for file in files:
-        found.update(_of_file(file))
+        found.update(_parameters_in_file(file))
     for name, text, raw in typed:
-        found[name] = text if raw else as_value(text)
+        found[name] = text if raw else parse_value(text)
     for name in found:
         if not name.isidentifier():
             raise UsageError(
@@ -320,7 +322,7 @@ def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]
     return found
 
 
-def as_value(text: str) -> Any:
+def parse_value(text: str) -> Any:
     """Convert text to a number, True, False or None if possible, as papermill does."""
     if text in _WORDS:
         return _WORDS[text]
@@ -332,7 +334,7 @@ def as_value(text: str) -> Any:
     return text
 
 
-def _of_file(file: str) -> Mapping[str, Any]:
+def _parameters_in_file(file: str) -> Mapping[str, Any]:
     # cost: papermill (0.5 s); the notebook and its parameters are checked without it.
     from papermill.iorw import NoDatesSafeLoader
 

@@ -128,7 +128,7 @@ class Report:
         if isinstance(self._result.error, DeadKernelError):
             return KERNEL_DIED
         if self._errors:
-            return max(_code_of(error.ename) for error in self._errors)
+            return max(_exit_code_of(error.ename) for error in self._errors)
         if self._result.error is not None:
             return JOB_FAILED
         return SUCCESS if self._result.save_error is None else errors.ClusterError.exit_code
@@ -213,7 +213,7 @@ class Report:
             )
         if not location:
             return ""
-        plain = {name: _plain(value) for name, value in returned.values.items()}
+        plain = {name: _property_value(value) for name, value in returned.values.items()}
         try:
             write_by_rename(Path(location), json.dumps(plain, sort_keys=True).encode())
         except OSError as error:
@@ -254,13 +254,13 @@ def _errors(notebook: NotebookNode) -> Any:
             yield _Error(label, found[0].ename, found[0].evalue, traceback, job_log(cell))
 
 
-def _code_of(ename: str) -> int:
+def _exit_code_of(ename: str) -> int:
     """Return 3 if the error means that the cluster is unreachable, else 1."""
     kind: Any = getattr(errors, ename, None)
     of_cluster = isinstance(kind, type) and issubclass(kind, errors.ClusterError)
     return errors.ClusterError.exit_code if of_cluster else JOB_FAILED
 
 
-def _plain(value: Any) -> Any:
+def _property_value(value: Any) -> Any:
     """Return a value that Azkaban can store as a property: text, a number or a boolean."""
     return value if isinstance(value, str | int | float | bool) else json.dumps(value)

@@ -141,7 +141,7 @@ class _Run:
         if wanted.endswith("/") or (not is_url(wanted) and Path(wanted).expanduser().is_dir()):
             wanted = f"{wanted.removesuffix('/')}/{name}"
         target = find_location(wanted, self._profile)
-        if _same(source, target):
+        if _is_same_file(source, target):
             raise UsageError(
                 _("The output would overwrite {url}.").format(url=printable(source.url, 200)),
                 _("Give another name with -o."),
@@ -268,7 +268,7 @@ def _kernel_hint(name: str, known: list[str]) -> str:
     )
 
 
-def _same(source: Location, target: Location) -> bool:
+def _is_same_file(source: Location, target: Location) -> bool:
     if isinstance(source, HdfsLocation) and isinstance(target, HdfsLocation):
         return source.identity == target.identity
     if source.local is None or target.local is None:

@@ -34,7 +34,7 @@ def missing_notebooks(workflow: Workflow, base: Path) -> list[str]:
     ]
 
 
-def check_here(workflow: Workflow, settings: ExecutionSettings, base: Path | None) -> None:
+def check_runnable(workflow: Workflow, settings: ExecutionSettings, base: Path | None) -> None:
     """Check that this machine can run the workflow.
 
     Parameters
@@ -83,7 +83,9 @@ def _is_path(name: str) -> bool:
     return "://" not in name and "${" not in name
 
 
-def disabled_by(workflow: Workflow, only: Sequence[str], without: Sequence[str]) -> frozenset[str]:
+def disabled_nodes(
+    workflow: Workflow, only: Sequence[str], without: Sequence[str]
+) -> frozenset[str]:
     """Return the paths of the nodes to skip.
 
     Parameters

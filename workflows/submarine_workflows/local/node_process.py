@@ -96,7 +96,7 @@ class NodeProcess:
 
     def _run(self) -> None:
         try:
-            end = self._all()
+            end = self._run_commands()
         except OSError as exc:
             end = AttemptResult(
                 126, _("It cannot be started: {strerror}.").format(strerror=exc.strerror or exc)
@@ -110,7 +110,7 @@ class NodeProcess:
             )
         self.ended(end)
 
-    def _all(self) -> AttemptResult:
+    def _run_commands(self) -> AttemptResult:
         if not self.work.folder.is_dir():
             return AttemptResult(
                 126,
@@ -120,7 +120,7 @@ class NodeProcess:
             for number, words in enumerate(self.work.commands, 1):
                 _say(log, f"$ {shlex.join(words)}")
                 began, whole = time.monotonic(), log.tell()
-                code = self._one(words, log)
+                code = self._run_command(words, log)
                 if code is None:
                     return AttemptResult(143, _("It was stopped."), stopped=True)
                 _say(
@@ -142,7 +142,7 @@ class NodeProcess:
                     )
         return AttemptResult(0)
 
-    def _one(self, words: Sequence[str], log: FileIO) -> int | None:
+    def _run_command(self, words: Sequence[str], log: FileIO) -> int | None:
         """Return the exit code of one command; None if the attempt was stopped before."""
         if not words:
             raise OSError(0, _("its command is empty"))

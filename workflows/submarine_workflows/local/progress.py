@@ -91,9 +91,9 @@ class Progress:
         self._action = action
         self._disabled = frozenset(disabled)
         self.changed: Callable[[Step], None] = lambda step: None
-        self._grow(workflow)
+        self._add_steps(workflow)
 
-    def _grow(self, workflow: Workflow) -> None:
+    def _add_steps(self, workflow: Workflow) -> None:
         for flows, node in workflow.walk():
             parent = self.steps[":".join(flow.name for flow in flows)]
             step = Step(path_of(node, flows), node, flows, parent, read_condition(node.condition))
@@ -126,14 +126,14 @@ class Progress:
             moving = False
             for flow in [step for step in self.steps.values() if step.is_flow]:
                 if flow.status.started:
-                    moving |= self._within(flow, found)
+                    moving |= self._update_nodes(flow, found)
         return found
 
-    def _within(self, flow: Step, found: list[Step]) -> bool:
+    def _update_nodes(self, flow: Step, found: list[Step]) -> bool:
         """Update the nodes of a started flow once; return whether a status changed."""
         moved = False
         for step in flow.inner.values():
-            implied = self._implied(step) if step.status is Status.READY else None
+            implied = self._next_status(step) if step.status is Status.READY else None
             if implied is None:
                 continue
             moved = True
@@ -153,7 +153,7 @@ class Progress:
         """Record that the command of a node runs."""
         self._set(step, Status.RUNNING)
 
-    def again(self, step: Step) -> None:
+    def requeue(self, step: Step) -> None:
         """Queue a failed node again, without evaluating its condition."""
         self._set(step, Status.QUEUED)
 
@@ -191,18 +191,20 @@ class Progress:
         flow.outputs = merged
         if flow.status is Status.FAILED_FINISHING:
             self._set(flow, Status.FAILED)
-        elif flow.status is Status.KILLING or any(step.status.bad for step in ends):
+        elif flow.status is Status.KILLING or any(step.status.counts_as_failure for step in ends):
             self._set(flow, Status.KILLED)
         else:
             self._set(flow, Status.SUCCEEDED)
         if flow.status is Status.FAILED and flow.parent is not None:
             self._fail(flow)
 
-    def _implied(self, step: Step) -> Status | None:
+    def _next_status(self, step: Step) -> Status | None:
         """Return the next status of a node that has not started; None: it continues to wait."""
         before = list(step.before)
         done = [other for other in before if other.status.ended]
-        wanted = {"one_success": "good", "one_failed": "bad"}.get(step.condition.macro, "")
+        wanted = {"one_success": "counts_as_success", "one_failed": "counts_as_failure"}.get(
+            step.condition.macro, ""
+        )
         early = wanted and any(getattr(other.status, wanted) for other in done)
         if len(done) < len(before) and not early:
             return None
@@ -210,7 +212,7 @@ class Progress:
             return Status.SKIPPED
         neighbours = step.parent.inner if step.parent is not None else {}
         facts = ConditionInputs(
-            [other.status.good for other in done],
+            [other.status.counts_as_success for other in done],
             {name: other.outputs for name, other in neighbours.items() if other.outputs},
         )
         if not step.condition.holds(facts):

@@ -270,7 +270,7 @@ class Runner:
                 )
             )
             self._facts = {"attempt": running.attempt, "code": end.code, "reason": end.reason}
-            self._progress.again(step)
+            self._progress.requeue(step)
             self._enqueue([step], delay, tries + 1)
             return
         self._say(

@@ -16,7 +16,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
 from submarine_workflows.formats import FLOWS, open_workflow
 from submarine_workflows.local import execution as starting
-from submarine_workflows.local.checks import check_here, disabled_by
+from submarine_workflows.local.checks import check_runnable, disabled_nodes
 from submarine_workflows.local.execution import Source, WorkflowResult
 from submarine_workflows.local.options import RunOptions
 from submarine_workflows.local.preparation import PROGRAM
@@ -168,8 +168,8 @@ class LocalSession:
         written = self._options.notebook or (notebook if isinstance(notebook, str) else "")
         settings = ExecutionSettings(notebook=written, program=PROGRAM)
         base = None if source.archive is not None else source.base
-        check_here(source.workflow, settings, base)
-        return replace(self._options, disabled=disabled_by(source.workflow, only, without))
+        check_runnable(source.workflow, settings, base)
+        return replace(self._options, disabled=disabled_nodes(source.workflow, only, without))
 
     def _outcome(self, ended: WorkflowResult, now: Now) -> Outcome:
         view = ended.view

@@ -48,7 +48,7 @@ class HdfsLocation(Location):
         self._profile = profile
 
     @functools.cached_property
-    def _found(self) -> tuple[Storage, str]:
+    def _resolved(self) -> tuple[Storage, str]:
         """The file system, and the path in it."""
         profile = self._profile()
         conf = cluster.HadoopConf(profile.hadoop_conf_dir) if profile.hadoop_conf_dir else None
@@ -82,11 +82,11 @@ class HdfsLocation(Location):
 
     @property
     def _storage(self) -> Storage:
-        return self._found[0]
+        return self._resolved[0]
 
     @property
     def _path(self) -> str:
-        return self._found[1]
+        return self._resolved[1]
 
     @property
     def identity(self) -> str:

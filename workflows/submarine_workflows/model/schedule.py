@@ -83,10 +83,10 @@ class Schedule:
         if moment.tzinfo is None:
             raise ValueError(_("a schedule's times need a time zone"))
         later = timedelta(seconds=self._offset)
-        for face in CronSim(self._fields, _moved(moment, -later)):
+        for face in CronSim(self._fields, _add_via_utc(moment, -later)):
             if self._years is not None and face.year > max(self._years):
                 return
-            found = _moved(face, later)
+            found = _add_via_utc(face, later)
             # In the second of two equal hours, the runs of the first are in the past.
             over = found.timestamp() <= moment.timestamp()
             if not over and (self._years is None or face.year in self._years):
@@ -118,7 +118,7 @@ def read_schedule(text: str) -> Schedule:
     except CronSimError as exc:
         raise ScheduleError(
             _("`{text}`: {lower}; write it {example}.").format(
-                text=text, lower=_lower(str(exc)), example=_EXAMPLE
+                text=text, lower=_lower_first(str(exc)), example=_EXAMPLE
             )
         ) from None
     except StopIteration:
@@ -144,7 +144,7 @@ def read_timezone(name: str) -> ZoneInfo:
         ) from None
 
 
-def _moved(moment: datetime, by: timedelta) -> datetime:
+def _add_via_utc(moment: datetime, by: timedelta) -> datetime:
     """Add via UTC: arithmetic on local time loses which of two equal hours is meant."""
     return (moment.astimezone(UTC) + by).astimezone(moment.tzinfo) if by else moment
 
@@ -268,7 +268,7 @@ def _years(text: str, field: str) -> frozenset[int] | None:
     return frozenset(year for year in found if year >= _FIRST_YEAR)
 
 
-def _lower(text: str) -> str:
+def _lower_first(text: str) -> str:
     return text[:1].lower() + text[1:]
 
 
@@ -290,7 +290,7 @@ def zone_of(workflow: Workflow) -> tzinfo:
 
 def machine_zone() -> tzinfo:
     """Return the machine's time zone, with its daylight saving rules if they can be found."""
-    for name in (os.environ.get("TZ", ""), _linked()):
+    for name in (os.environ.get("TZ", ""), _name_of_local_zone()):
         try:
             if name:
                 return read_timezone(name.removeprefix(":"))
@@ -302,7 +302,7 @@ def machine_zone() -> tzinfo:
     return found
 
 
-def _linked() -> str:
+def _name_of_local_zone() -> str:
     try:
         target = Path("/etc/localtime").resolve()
     except OSError:

@@ -1,5 +1,5 @@
 from .azkaban_run import show_execution as show_execution
-from .launching import launch as launch, show_run as show_run, words_of as words_of
+from .launching import arguments_of as arguments_of, launch as launch, show_run as show_run
 from .live_display import RunWatcher as RunWatcher, Source as Source
 from .run_lookup import find_run as find_run
 from .workflow_files import (

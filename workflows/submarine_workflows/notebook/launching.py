@@ -30,7 +30,7 @@ from submarine_workflows.runs import RunFolder, Runs, RunView, Status, table_of,
 #: take time.
 PATIENCE = 120.0
 _PAUSE = 0.1
-_MOST_SAID = 4000
+_MAX_LOG_TEXT = 4000
 #: Variables that refer to the kernel itself, or to the run that it belongs to.
 _KERNEL_VARIABLES = (
     "JPY_",
@@ -82,7 +82,7 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
     if not view.alive:
         bundle = output_of(view, frontend.command)
         html, text = bundle.pop("text/html"), bundle.pop("text/plain")
-        return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_code(view, wait))
+        return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_exit_code(view, wait))
     update = frontend.picture(output_of(view, frontend.command))
     look = watcher.watch(LocalRun(run, frontend.command), update) if update is not None else None
     if wait:
@@ -98,10 +98,10 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
         if look is not None:
             look()  # from the running cell: a headless executor accepts no other update
     text = "" if update is not None else table_of(view, time.time())
-    return Outcome(text, value=view.to_json(), exit_code=_code(view, wait))
+    return Outcome(text, value=view.to_json(), exit_code=_exit_code(view, wait))
 
 
-def words_of(ctx: click.Context, file: Path | None, without: Sequence[str] = ()) -> list[str]:
+def arguments_of(ctx: click.Context, file: Path | None, without: Sequence[str] = ()) -> list[str]:
     """Return the command-line arguments of a call, from click's parsed parameters.
 
     Parameters
@@ -139,7 +139,7 @@ def _option(param: click.Option, value: object) -> list[str]:
     return words
 
 
-def _code(view: RunView, waited: bool) -> int:
+def _exit_code(view: RunView, waited: bool) -> int:
     return JOB_FAILED if waited and view.status is not Status.SUCCEEDED else SUCCESS
 
 
@@ -158,7 +158,7 @@ def _wait_for_start(
                 if view_of(run).pid == child.pid:
                     return run
         if code is not None or time.monotonic() > deadline:
-            words = _words(log)
+            words = _last_output(log)
             if code is None:
                 words = words or _(
                     "The runner did not start in time; `history` shows later starts."
@@ -172,12 +172,12 @@ def _wait_for_start(
         time.sleep(_PAUSE)
 
 
-def _words(log: Path) -> str:
+def _last_output(log: Path) -> str:
     try:
-        text = log.read_text(encoding="utf-8", errors="replace")[-_MOST_SAID:]
+        text = log.read_text(encoding="utf-8", errors="replace")[-_MAX_LOG_TEXT:]
     except OSError:
         return ""
-    return printable(text.strip().removeprefix("submarine: "), _MOST_SAID)
+    return printable(text.strip().removeprefix("submarine: "), _MAX_LOG_TEXT)
 
 
 def _environment(environ: Mapping[str, str]) -> dict[str, str]:

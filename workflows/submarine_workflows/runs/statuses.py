@@ -26,12 +26,12 @@ class Status(StrEnum):
     EXECUTION_STOPPED = "EXECUTION_STOPPED"
 
     @property
-    def good(self) -> bool:
+    def counts_as_success(self) -> bool:
         """Whether dependent nodes treat it as a success."""
         return self in (Status.SUCCEEDED, Status.FAILED_SUCCEEDED, Status.SKIPPED)
 
     @property
-    def bad(self) -> bool:
+    def counts_as_failure(self) -> bool:
         """Whether dependent nodes treat it as a failure."""
         return self in (
             Status.FAILED,
@@ -43,7 +43,7 @@ class Status(StrEnum):
     @property
     def ended(self) -> bool:
         """Whether it is final."""
-        return self.good or self.bad
+        return self.counts_as_success or self.counts_as_failure
 
     @property
     def started(self) -> bool:

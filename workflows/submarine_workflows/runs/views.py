@@ -150,7 +150,7 @@ def view_of(run: RunFolder, unwritten: Sequence[Event] = ()) -> RunView:
 
 class _ViewBuilder:
     def __init__(self, run: RunFolder, workflow: Workflow) -> None:
-        self._nodes = {node.path: node for node in _blank(workflow)}
+        self._nodes = {node.path: node for node in _initial_nodes(workflow)}
         self._view = RunView(run.run, workflow, run.path, Status.READY, ())
         self.is_open = False
 
@@ -175,7 +175,7 @@ class _ViewBuilder:
     def _begin(self, event: Event, time: float) -> None:
         view = self._view
         for path, node in self._nodes.items():
-            if view.starts and not node.status.good:
+            if view.starts and not node.status.counts_as_success:
                 self._nodes[path] = replace(node, status=Status.READY, reason="", code=None)
         self._view = replace(
             view,
@@ -213,15 +213,15 @@ class _ViewBuilder:
         view = replace(self._view, alive=alive and self.is_open)
         if self.is_open and not alive:
             view = replace(view, status=Status.EXECUTION_STOPPED, reason=STOPPED)
-            nodes = tuple(_lost(node) for node in nodes)
+            nodes = tuple(_as_lost(node) for node in nodes)
         return replace(view, nodes=nodes)
 
 
-def _lost(node: NodeView) -> NodeView:
+def _as_lost(node: NodeView) -> NodeView:
     return replace(node, status=Status.KILLED, reason=STOPPED) if node.status.started else node
 
 
-def _blank(workflow: Workflow) -> list[NodeView]:
+def _initial_nodes(workflow: Workflow) -> list[NodeView]:
     return [
         NodeView(
             path_of(node, flows),

@@ -106,12 +106,12 @@ def test_a_log_is_read_by_the_offsets_of_bytes(
     execid = azkaban.execute("nightly", "nightly").execid
     follower = LogFollower(azkaban, execid, "one", interval=0.05)
     server.fault("fetchexecflow", *[Reply("<html>starts</html>", 503, "text/html")] * 9)
-    text = "".join(follower.until_the_end())
+    text = "".join(follower.follow())
     (log,) = server.executions[execid].find("one").logs  # type: ignore[union-attr]
     assert text == log.read_text()
     assert follower.status in ("SUCCEEDED", "RUNNING")
     with pytest.raises(UsageError, match="no node `two`"):
-        list(LogFollower(azkaban, execid, "two").now())
+        list(LogFollower(azkaban, execid, "two").read_current())
 
 
 def test_a_log_that_is_between_executor_and_database_is_waited_for(
@@ -124,13 +124,13 @@ def test_a_log_that_is_between_executor_and_database_is_waited_for(
     until(lambda: azkaban.execution(execid).over)
     gone = Reply(JETTY.format(500), 500, "text/html")
     server.fault("fetchExecJobLogs", gone, gone, gone)
-    whole = "".join(LogFollower(azkaban, execid, "one", interval=0.01).now())
+    whole = "".join(LogFollower(azkaban, execid, "one", interval=0.01).read_current())
     assert whole.endswith("grüße 北京\n")
     server.fault("fetchExecJobLogs", gone, gone)
-    assert "".join(LogFollower(azkaban, execid, "one", interval=0.01).until_the_end()) == whole
+    assert "".join(LogFollower(azkaban, execid, "one", interval=0.01).follow()) == whole
     server.fault("fetchExecJobLogs", *[gone] * 20)
     with pytest.raises(UnreachableError, match="Azkaban failed at the log of one"):
-        list(LogFollower(azkaban, execid, "one", interval=0.01).now())
+        list(LogFollower(azkaban, execid, "one", interval=0.01).read_current())
 
 
 def test_a_session_is_kept_for_the_next_command(

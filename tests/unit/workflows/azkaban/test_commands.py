@@ -16,7 +16,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_workflows.azkaban import project_name
 from submarine_workflows.azkaban.api import AzkabanError
-from submarine_workflows.azkaban.server_zone import for_server
+from submarine_workflows.azkaban.server_zone import to_server_zone
 from submarine_workflows.headless.managed_run import JobReporter
 from tests.azkaban import server as servers
 from tests.azkaban.configured import configured
@@ -215,7 +215,7 @@ def test_the_zip_without_an_azkaban(nightly: Path, monkeypatch: pytest.MonkeyPat
 def test_a_schedule_in_the_servers_time_zone(
     cron: str, wanted: str, servers: str, moved: str
 ) -> None:
-    assert for_server(cron, wanted, servers) == moved
+    assert to_server_zone(cron, wanted, servers) == moved
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_schedule_that_cannot_be_said_there(
     cron: str, wanted: str, servers: str, sentence: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
-        for_server(cron, wanted, servers)
+        to_server_zone(cron, wanted, servers)
     assert sentence in str(refused.value)
 
 

@@ -11,7 +11,12 @@ import pytest
 
 from submarine_jobs.errors import UsageError
 from submarine_workflows.headless import document
-from submarine_workflows.headless.document import as_value, inject, read_document, read_parameters
+from submarine_workflows.headless.document import (
+    inject,
+    parse_value,
+    read_document,
+    read_parameters,
+)
 from submarine_workflows.locations import urls as places
 from tests.unit.notebook_rig import notebook
 
@@ -85,7 +90,7 @@ def test_parameters_for_a_kernel_that_papermill_does_not_know() -> None:
     ],
 )
 def test_values_are_papermills(text: str, value: Any) -> None:
-    found = as_value(text)
+    found = parse_value(text)
     assert found == value
     assert type(found) is type(value)
 

@@ -18,7 +18,7 @@ from submarine_jobs.frontends import Frontend
 from submarine_workflows.display import MIME_TYPE
 from submarine_workflows.formats import read_workflow
 from submarine_workflows.model.serialization import to_json
-from submarine_workflows.notebook import RunWatcher, live_display as watching, words_of
+from submarine_workflows.notebook import RunWatcher, arguments_of, live_display as watching
 from submarine_workflows.notebook.live_display import MAX_WATCHED
 from submarine_workflows.notebook.local_run import LocalRun
 from submarine_workflows.runs import Journal, Lock, Runs, table_of, view_of
@@ -187,7 +187,7 @@ def test_words_are_handed_on_as_they_were_typed() -> None:
         "--disable", "a", "--disable=b", "--max-parallel", "3", "--wait", "--scheduled",
     ]  # fmt: skip
     with run.make_context("run", list(typed)) as ctx:
-        words = words_of(ctx, Path("/n/nightly.flow"), ("wait",))
+        words = arguments_of(ctx, Path("/n/nightly.flow"), ("wait",))
     with run.make_context("run", words) as again:
         names = ("parameters", "disable", "max_parallel", "timeout", "scheduled", "nodes")
         assert {name: again.params[name] for name in names} == {
@@ -202,7 +202,7 @@ def test_resuming_by_name_is_handed_on_too() -> None:
 
     for typed, kept in ((["--resume"], ""), (["--resume", "nightly-1"], "nightly-1")):
         with run.make_context("run", [*typed, "--concurrent", "skip"]) as ctx:
-            words = words_of(ctx, None, ())
+            words = arguments_of(ctx, None, ())
         with run.make_context("run", words) as again:
             assert (again.params["resume"], again.params["file"]) == (kept, None)
 

@@ -18,7 +18,7 @@ from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
     NoProjectError,
     UnreachableError,
-    noun,
+    as_noun,
 )
 from submarine_workflows.azkaban.api.executions import (
     Execution,
@@ -31,7 +31,7 @@ from submarine_workflows.azkaban.api.executions import (
     execution_of,
     past_of,
 )
-from submarine_workflows.azkaban.api.replies import number, refuse_error, sentence
+from submarine_workflows.azkaban.api.replies import number, raise_for_error, sentence
 
 #: Bytes of a log per request.
 LOG_PIECE = 256 * 1024
@@ -56,7 +56,7 @@ class Azkaban:
         )
         if "already exists" in str(reply.get("message") or reply.get("error") or ""):
             return False
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         return True
 
     def upload(self, project: str, packed: bytes, name: str) -> UploadResult:
@@ -65,7 +65,7 @@ class Azkaban:
         reply = self._connection.upload(
             "/manager", what, name, packed, ajax="upload", project=project
         )
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         warning = sentence(reply["warn"]) if reply.get("warn") else ""
         return UploadResult(
             number(reply, "projectId", what), str(reply.get("version", "")), warning
@@ -88,7 +88,7 @@ class Azkaban:
                     what=what, error=sentence(reply["error"])
                 )
             )
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         listed = reply.get("flows")
         flows = [item.get("flowId") for item in listed] if isinstance(listed, list) else []
         return ProjectFlows(number(reply, "projectId", what), tuple(str(flow) for flow in flows))
@@ -132,7 +132,7 @@ class Azkaban:
                     what=what, message=message, execid=execid
                 )
             )
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         words = sentence(reply["message"]) if reply.get("message") else ""
         return StartResult(number(reply, "execid", what), words)
 
@@ -140,7 +140,7 @@ class Azkaban:
         """Return an execution and its nodes."""
         what = _("to show execution {execid}").format(execid=execid)
         reply = self._connection.get("/executor", what, ajax="fetchexecflow", execid=execid)
-        return execution_of(refuse_error(reply, what), execid)
+        return execution_of(raise_for_error(reply, what), execid)
 
     def log(self, execid: int, job: str, offset: int, attempt: int | None = None) -> LogPiece:
         """Return a piece of a node's log; offsets are bytes of Azkaban's file."""
@@ -149,7 +149,7 @@ class Azkaban:
             "/executor", what, ajax="fetchExecJobLogs", execid=execid, jobId=job, offset=offset,
             length=LOG_PIECE, attempt=attempt,
         )  # fmt: skip
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         # The text is escaped for a page: & and < are entities.
         text = html.unescape(str(reply.get("data") or ""))
         begin, size = number(reply, "offset", what), number(reply, "length", what)
@@ -159,7 +159,7 @@ class Azkaban:
         """Kill an execution; an error if it does not run."""
         what = _("to cancel execution {execid}").format(execid=execid)
         reply = self._connection.get("/executor", what, ajax="cancelFlow", execid=execid)
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
 
     def schedule(self, project: str, flow: str, cron: str, **options: str) -> int:
         """Schedule a flow by a Quartz expression in the server's time zone; return the id.
@@ -171,7 +171,7 @@ class Azkaban:
             "/schedule", what, {"ajax": "scheduleCronFlow"}, projectName=project, flow=flow,
             cronExpression=cron, **options,
         )  # fmt: skip
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         return number(reply, "scheduleId", what)
 
     def scheduled(self, project_id: int, flow: str) -> FlowSchedule | None:
@@ -180,7 +180,7 @@ class Azkaban:
         reply = self._connection.get(
             "/schedule", what, ajax="fetchSchedule", projectId=project_id, flowId=flow
         )
-        found = refuse_error(reply, what).get("schedule")
+        found = raise_for_error(reply, what).get("schedule")
         if not isinstance(found, Mapping):
             return None
         return FlowSchedule(
@@ -196,10 +196,10 @@ class Azkaban:
         reply = self._connection.change(
             "/schedule", what, {"action": "removeSched"}, scheduleId=schedule_id
         )
-        refuse_error(reply, what)
+        raise_for_error(reply, what)
         if str(reply.get("status", "")) != "success":
             raise UnreachableError(
-                _("Azkaban's answer to {what} contains no result.").format(what=noun(what))
+                _("Azkaban's answer to {what} contains no result.").format(what=as_noun(what))
             )
         return sentence(reply.get("message") or "removed")
 
@@ -210,7 +210,7 @@ class Azkaban:
             "/manager", what, ajax="fetchFlowExecutions", project=project, flow=flow, start=0,
             length=count,
         )  # fmt: skip
-        return past_of(refuse_error(reply, what))
+        return past_of(raise_for_error(reply, what))
 
     def running(self, project: str, flow: str) -> list[int]:
         """Return the ids of a flow's running executions."""
@@ -218,7 +218,7 @@ class Azkaban:
         reply = self._connection.get(
             "/executor", what, ajax="getRunning", project=project, flow=flow
         )
-        listed = refuse_error(reply, what).get("execIds")
+        listed = raise_for_error(reply, what).get("execIds")
         return [int(one) for one in listed] if isinstance(listed, list) else []
 
 

@@ -40,10 +40,10 @@ from submarine_workflows.azkaban.api.errors import (
     UnavailableError,
     UnconfirmedError,
     UnreachableError,
-    noun,
+    as_noun,
 )
-from submarine_workflows.azkaban.api.replies import Reply, read_reply, refuse_error
-from submarine_workflows.azkaban.api.settings import Settings, origin_of, refuse_plain
+from submarine_workflows.azkaban.api.replies import Reply, raise_for_error, read_reply
+from submarine_workflows.azkaban.api.settings import Settings, origin_of, require_https
 
 #: Seconds for a complete response.
 RESPONSE_TIMEOUT, UPLOAD_TIMEOUT = 60.0, 600.0
@@ -173,7 +173,7 @@ class Connection:
             ) from None
 
     def _login(self) -> str:
-        refuse_plain(self.settings.url)  # also for settings from other sources
+        require_https(self.settings.url)  # also for settings from other sources
         what = _("the login of {user}").format(user=self.settings.user)
         form = {
             "action": "login",
@@ -181,7 +181,7 @@ class Connection:
             "password": self._password(),
         }
         try:
-            reply = refuse_error(self._send("POST", "/", what, {}, data=form, again=True), what)
+            reply = raise_for_error(self._send("POST", "/", what, {}, data=form, again=True), what)
         except SessionExpiredError:
             raise AzkabanError(_("Azkaban refused {what}.").format(what=what)) from None
         session = reply.get("session.id")
@@ -267,7 +267,7 @@ class Connection:
                 return answer.status_code, content, moved
             url = moved = self._redirect_target(answer, method)
             query = {}
-        raise UnreachableError(_("Azkaban redirects {what} in a loop.").format(what=noun(what)))
+        raise UnreachableError(_("Azkaban redirects {what} in a loop.").format(what=as_noun(what)))
 
     def _redirect_target(self, answer: requests.Response, method: str) -> str:
         target = urljoin(answer.url, answer.headers["location"])
@@ -355,23 +355,24 @@ def request_errors(origin: str, what: str, *, safe: bool) -> Iterator[None]:
             ) from None
         raise _interrupted(
             _("{origin} closed the connection during {what}: {error}").format(
-                origin=origin, what=noun(what), error=_reason(exc)
+                origin=origin, what=as_noun(what), error=_reason(exc)
             ),
             safe=safe,
         ) from None
     except requests.exceptions.Timeout:
         raise _interrupted(
-            _("{origin} did not answer {what} in time").format(origin=origin, what=noun(what)),
+            _("{origin} did not answer {what} in time").format(origin=origin, what=as_noun(what)),
             safe=safe,
         ) from None
     except requests.exceptions.RequestException as exc:
         raise _interrupted(
-            _("{what} failed: {name}").format(what=noun(what), name=type(exc).__name__), safe=safe
+            _("{what} failed: {name}").format(what=as_noun(what), name=type(exc).__name__),
+            safe=safe,
         ) from None
     except ValueError:  # requests parses the redirect URL even if it is not followed
         raise UnreachableError(
             _("{origin} answers {what} with an invalid redirect.").format(
-                origin=origin, what=noun(what)
+                origin=origin, what=as_noun(what)
             )
         ) from None
 
@@ -384,7 +385,7 @@ def read_limited(answer: requests.Response, deadline: float, what: str) -> bytes
         if size > MAX_REPLY:
             raise UnreachableError(
                 _("The answer to {what} is larger than {max_reply} MiB.").format(
-                    what=noun(what), max_reply=MAX_REPLY >> 20
+                    what=as_noun(what), max_reply=MAX_REPLY >> 20
                 )
             )
         if time.monotonic() > deadline:

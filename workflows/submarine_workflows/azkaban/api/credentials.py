@@ -41,10 +41,10 @@ def find_password(
         If there is none, or other users can read its file.
     """
     environ = os.environ if environ is None else environ
-    if environ.get(VARIABLE) and _is_of_variable(settings, environ):
+    if environ.get(VARIABLE) and _variable_applies(settings, environ):
         return environ[VARIABLE]
     own = default_file(settings)
-    for path in (own, _named_file(settings, environ)):
+    for path in (own, _configured_file(settings, environ)):
         if path is not None and path.exists():
             return read_password(path)
     if ask is None:
@@ -76,7 +76,7 @@ def find_password(
     )
 
 
-def _is_of_variable(settings: Settings, environ: Mapping[str, str]) -> bool:
+def _variable_applies(settings: Settings, environ: Mapping[str, str]) -> bool:
     """Return whether the variable's password is for the Azkaban server that the user configured.
 
     An address given with ``--url`` is used if none is configured.
@@ -128,7 +128,7 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
         )
 
 
-def _named_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
+def _configured_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
     """Return ``password_file`` of the user's configuration, if it names this Azkaban server."""
     if (foreign := load_section("azkaban", environ=environ).get("password_file")) is None:
         return None

@@ -6,8 +6,8 @@ from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_runtime.translation import _
 
 
-def noun(what: str) -> str:
-    """Return a request as a noun, ``the upload``; it may be given as ``to show execution 5``."""
+def as_noun(what: str) -> str:
+    """Return a request as a noun phrase; ``what`` is one, or ``to show execution 5``."""
     return _("the request {what}").format(what=what) if what.startswith("to ") else what
 
 

@@ -61,14 +61,14 @@ class LogFollower:
         self._open = ""
         self.status = ""
 
-    def now(self) -> Iterator[str]:
+    def read_current(self) -> Iterator[str]:
         """Yield the current logs."""
         yield from self._new_text()
         while any(position.over and not position.done for position in self._positions.values()):
             time.sleep(self._interval)
             yield from self._new_text()
 
-    def until_the_end(self) -> Iterator[str]:
+    def follow(self) -> Iterator[str]:
         """Yield the logs until the node or the run has ended."""
         misses = 0
         while True:

@@ -21,7 +21,7 @@ from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
     SessionExpiredError,
     UnreachableError,
-    noun,
+    as_noun,
 )
 
 Reply = Mapping[str, Any]
@@ -32,7 +32,7 @@ _LOGIN = ("Login error", "Incorrect Login")
 
 
 def read_reply(status: int, body: bytes, what: str) -> Reply:
-    """Return the JSON object of a reply, which may contain an error (``refuse_error``).
+    """Return the JSON object of a reply, which may contain an error (``raise_for_error``).
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def read_reply(status: int, body: bytes, what: str) -> Reply:
     raise _no_json(status, text, what)
 
 
-def refuse_error(reply: Reply, what: str) -> Reply:
+def raise_for_error(reply: Reply, what: str) -> Reply:
     """Return ``reply`` unless it is an error.
 
     Raises
@@ -98,7 +98,7 @@ def number(reply: Reply, key: str, what: str) -> int:
     except (KeyError, ValueError):
         raise UnreachableError(
             _("Azkaban's answer to {what} has no number `{key}`: {reply}").format(
-                what=noun(what), key=key, reply=one_line(json.dumps(reply, default=str), 200)
+                what=as_noun(what), key=key, reply=one_line(json.dumps(reply, default=str), 200)
             )
         ) from None
 
@@ -122,11 +122,11 @@ def _no_json(status: int, text: str, what: str) -> Exception:
     if status >= 500:
         return UnreachableError(
             _("Azkaban failed at {what} (HTTP {status}{words}).").format(
-                what=noun(what), status=status, words=words
+                what=as_noun(what), status=status, words=words
             )
         )
     return UnreachableError(
         _("The answer to {what} is not Azkaban's (HTTP {status}{words}).").format(
-            what=noun(what), status=status, words=words
+            what=as_noun(what), status=status, words=words
         )
     )

@@ -72,7 +72,7 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{parts.hostname}:{port}".lower()
 
 
-def is_plain(url: str) -> bool:
+def is_unencrypted(url: str) -> bool:
     """Return whether a connection to ``url`` is unencrypted: HTTP to another machine."""
     parts = urlsplit(url)
     host = parts.hostname or ""
@@ -83,9 +83,9 @@ def is_plain(url: str) -> bool:
     return parts.scheme != "https" and not here
 
 
-def refuse_plain(url: str) -> None:
+def require_https(url: str) -> None:
     """Raise ConfigError if ``url`` is plain HTTP to another machine."""
-    if is_plain(url):
+    if is_unencrypted(url):
         raise ConfigError(
             _("{url} is not https, so others could read the password in transit.").format(
                 url=printable(url, 100)
@@ -185,5 +185,5 @@ def _checked_url(url: str) -> str:
             _("The URL of Azkaban contains a user or password;"),
             _("set `user`, and store the password in a file."),
         )
-    refuse_plain(url)
+    require_https(url)
     return url.rstrip("/")

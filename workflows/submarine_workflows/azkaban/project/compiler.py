@@ -264,7 +264,7 @@ def _command_keys(config: Mapping[str, str]) -> list[str]:
     return keys
 
 
-class _Quoted(str):
+class _QuotedText(str):
     """Text that is written in double quotes."""
 
     __slots__ = ()
@@ -278,11 +278,11 @@ class _Dumper(_Base):  # type: ignore[misc]
         return True
 
 
-def _quoted(dumper: Any, text: _Quoted) -> Any:
+def _represent_quoted(dumper: Any, text: _QuotedText) -> Any:
     return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
 
 
-_Dumper.add_representer(_Quoted, _quoted)
+_Dumper.add_representer(_QuotedText, _represent_quoted)
 
 
 def flow_text(root: Mapping[str, Any]) -> bytes:
@@ -303,4 +303,4 @@ def _with_quotes(value: Any) -> Any:
         return {key: _with_quotes(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_with_quotes(item) for item in value]
-    return _Quoted(value) if isinstance(value, str) else value
+    return _QuotedText(value) if isinstance(value, str) else value

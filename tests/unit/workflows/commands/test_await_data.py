@@ -15,7 +15,7 @@ from submarine_jobs.commands import complete, execute
 from submarine_jobs.config import Config
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_workflows.commands.awaiting import DataMissingError, fill_parameters, wait_for_data
+from submarine_workflows.commands.await_data import DataMissingError, fill_parameters, wait_for_data
 from submarine_workflows.locations import HdfsLocation
 
 
@@ -69,7 +69,7 @@ def test_a_storage_that_is_away_is_no_failure(monkeypatch):
             return answer
 
     monkeypatch.setattr(
-        "submarine_workflows.commands.awaiting.find_location", lambda *a, **k: Away()
+        "submarine_workflows.commands.await_data.find_location", lambda *a, **k: Away()
     )
     said: list[str] = []
     wait("hdfs://ann:hunter22@nn/x", said=said)
