@@ -55,6 +55,6 @@ class PictureFrontend(RecordingFrontend):
         super().__init__("notebook", answer=answer)
         self.pictures: list[Mapping[str, Any]] = []
 
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
         self.pictures.append(bundle)
         return self.pictures.append

@@ -1,6 +1,6 @@
-"""The command line ``submarine``: shows outcomes, turns errors into exit codes.
+"""The command ``submarine``: show outcomes, and convert errors to exit codes.
 
-Everything that it can do is in ``commands``; what needs a terminal is in ``cli_frontend``.
+``commands`` implements the commands, and ``frontends.terminal`` the output to the terminal.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from submarine_jobs.frontends import Outcome
 
 COMPLETE_VARIABLE = "_SUBMARINE_COMPLETE"
-#: Set to anything: a mistake of our own shows its stack trace.
+#: If set to any value, internal errors show their stack trace.
 DEBUG_VARIABLE = "SUBMARINE_DEBUG"
-#: Longest message of an error that is shown, in characters.
+#: Maximum length of an error message in characters.
 MAX_SENTENCE = 100_000
 
 
@@ -37,18 +37,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     from submarine_jobs.commands import execute
 
     frontend = TerminalFrontend(json_asked="--json" in words)
-    _heed_termination(argv)
+    _interrupt_on_sigterm(argv)
     try:
         outcome = execute(words, frontend)
         if outcome.exit_code == INTERRUPTED:
-            _deafen(argv)
+            _ignore_signals(argv)
         frontend.finish()
         _show(outcome, after_open_line=frontend.line_open)
     except SubmarineError as error:
         frontend.finish()
-        return _complain(error, as_json=frontend.json_asked)
+        return _show_error(error, as_json=frontend.json_asked)
     except KeyboardInterrupt:
-        _deafen(argv)
+        _ignore_signals(argv)
         frontend.finish()
         told = [_("Interrupted.")]
         if "run" in words:
@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(" ".join(told), file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader (head, less) has gone; Python must not complain again at its exit.
+        # The reader (head, less) has ended; Python must not report the error again at its exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except Exception as error:
@@ -72,15 +72,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     return outcome.exit_code
 
 
-def _heed_termination(argv: Sequence[str] | None) -> None:
-    """A scheduler stops the command of a node by SIGTERM: that is its Ctrl-C."""
+def _interrupt_on_sigterm(argv: Sequence[str] | None) -> None:
+    """Handle SIGTERM in a workflow node like Ctrl-C: schedulers stop a node with it."""
     if argv is None and in_workflow_node():
         signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
-def _deafen(argv: Sequence[str] | None) -> None:
-    """A second Ctrl-C while this process ends would show a stack trace."""
-    if argv is None:  # else the process is somebody else's
+def _ignore_signals(argv: Sequence[str] | None) -> None:
+    """Ignore signals while the process ends: a second Ctrl-C would show a stack trace."""
+    if argv is None:  # otherwise the process belongs to the caller
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
@@ -94,7 +94,7 @@ def _show(outcome: Outcome, *, after_open_line: bool) -> None:
     sys.stdout.flush()
 
 
-def _complain(error: SubmarineError, *, as_json: bool) -> int:
+def _show_error(error: SubmarineError, *, as_json: bool) -> int:
     if as_json:
         kind = type(error).__name__
         print(to_json({"error": {"kind": kind, "message": error.message, "fix": error.fix}}))
@@ -104,18 +104,18 @@ def _complain(error: SubmarineError, *, as_json: bool) -> int:
 
 
 def _say(sentence: str) -> None:
-    """A sentence on stderr; what it quotes of a cluster or a job moves no cursor."""
+    """Write a sentence to stderr without control characters."""
     print(_encodable(printable(sentence, MAX_SENTENCE), sys.stderr), file=sys.stderr)
 
 
 def _encodable(text: str, stream: TextIO) -> str:
-    """``text`` as the stream's encoding can show it; never a UnicodeEncodeError."""
+    """Return ``text`` with characters that the encoding of the stream can represent."""
     encoding = stream.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)
 
 
 def _complete(instruction: str) -> int:
-    """Answer the shell: print the completion script, or what may come next."""
+    """Print the completion script, or the completions, for the shell."""
     # cost: click.shell_completion, which only a completion needs.
     from click.shell_completion import shell_complete
 
@@ -124,7 +124,7 @@ def _complete(instruction: str) -> int:
         return shell_complete(
             grammar(), {"obj": frontend}, "submarine", COMPLETE_VARIABLE, instruction
         )
-    except Exception:  # a shell's Tab must stay silent
+    except Exception:  # a completion must not print errors
         return 1
 
 

@@ -1,6 +1,6 @@
-"""The errors that a person may see; each message is one sentence: what, where, what instead.
+"""Errors with a message for users: one sentence on the error, and one on its fix.
 
-The command line's exit codes hang on the classes here: 1 job failed, 2 usage, 3 cluster.
+The class determines the exit code of the command line: 1 job failed, 2 usage, 3 cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
 
-#: How a cluster is named; the beginning of a fix.
+#: First part of the fix for a missing cluster configuration.
 NAME_CLUSTER = gettext_noop(
     "Set HADOOP_CONF_DIR, or hadoop_conf_dir in submarine.toml, to the directory of the cluster's "
     "Hadoop configuration"
@@ -24,14 +24,14 @@ NAME_CLUSTER = gettext_noop(
 
 
 class SubmarineError(Exception):
-    """Base of all errors meant for a person.
+    """Base of all errors for users.
 
     Parameters
     ----------
     message
-        What is wrong and where.
+        The error and its place.
     fix
-        What would be right; shown after the message.
+        How to fix it; shown after the message.
 
     Attributes
     ----------
@@ -49,13 +49,13 @@ class SubmarineError(Exception):
 
 
 class UsageError(SubmarineError):
-    """The request itself is wrong: an option, a name, a value. Nothing was submitted."""
+    """The request is invalid: an option, a name, a value. Nothing was submitted."""
 
     exit_code = 2
 
 
 class ConfigError(UsageError):
-    """A configuration file or environment variable holds something impossible."""
+    """A configuration file or an environment variable has an invalid value."""
 
 
 class JobNotFoundError(UsageError):
@@ -69,15 +69,15 @@ class ClusterError(SubmarineError):
 
 
 class NotSubmittedError(ClusterError):
-    """What a submit needs is not there, and the cluster was never asked: nothing was submitted."""
+    """The submission failed before the cluster was called: nothing was submitted."""
 
 
 class NoClusterError(ClusterError):
-    """No cluster is configured; the message names the ways on."""
+    """No cluster is configured; the message lists the alternatives."""
 
 
 def no_cluster() -> NoClusterError:
-    """The error of what needs a cluster where none is configured, with all that can be done."""
+    """Return the error for a command that needs a cluster, with all alternatives."""
     return NoClusterError(
         _("No cluster is configured."),
         _(
@@ -89,29 +89,29 @@ def no_cluster() -> NoClusterError:
 
 
 class RefusedError(SubmarineError):
-    """The cluster answered, and its answer was no (queue, size, permission)."""
+    """The cluster has refused the request (queue, size, permission)."""
 
     exit_code = 2
 
 
 class StorageError(ClusterError):
-    """The job directory's file system refused or failed."""
+    """The file system of the job directory has refused a request or failed."""
 
 
 class NoAnswerError(StorageError):
-    """It has not answered in time."""
+    """The file system has not answered in time."""
 
 
 class NoAccessError(StorageError):
-    """It does not let this user do that."""
+    """The file system denies the permission."""
 
 
 class NoRoomError(StorageError):
-    """It takes nothing more: a quota, or the disk, is used up."""
+    """The file system is full: a quota or the disk is used up."""
 
 
 class JobFailedError(SubmarineError):
-    """A job that was waited for did not succeed."""
+    """A job has not succeeded, and its success was required."""
 
     exit_code = 1
 

@@ -1,6 +1,6 @@
-"""``submarine_jobs.run``: keyword arguments as words of the one grammar.
+"""``submarine_jobs.run``: convert keyword arguments to arguments of the command ``run``.
 
-Does not parse values itself: ``memory="8G"`` means here what ``--memory 8G`` means.
+The command parses the values: ``memory="8G"`` has the meaning of ``--memory 8G``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
     from submarine_jobs.config import Config
 
-#: Keywords that are more than an option of that name: what they hold is Python's own.
+#: Keywords with Python values that are not the text of one option.
 SPECIAL = ("args", "values", "returns", "roles", "params", "inputs")
 
 
 class PythonFrontend(Frontend):
-    """The silent front end of a Python program, with a session that is already there."""
+    """The front end of a Python program, with a given session."""
 
     def __init__(self, session: Session, values: Mapping[str, Any]) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class PythonFrontend(Frontend):
         self.namespace = values
 
     def session(self, config: Config) -> Session:
-        """The given session, where the profile is the same."""
+        """Return the given session if the profile is the same."""
         if config.profile == self._session.profile:
             return self._session
         return super().session(config)
@@ -56,18 +56,18 @@ def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) 
 
 
 def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
-    """The words that ``options`` stand for."""
+    """Return the command-line arguments for ``options``."""
     known = _known_options()
     words: list[str] = []
     for key, value in options.items():
         if key in SPECIAL:
             continue
-        # An unknown keyword is left to the grammar, which has a sentence for each.
+        # The command rejects an unknown keyword with an error message.
         words += _words_of_option(known.get(key, f"--{key}"), value)
     for name, role in (options.get("roles") or {}).items():
         words += ["--role", role_text(name, role)]
     for name, value in (options.get("params") or {}).items():
-        # Not as text: "0.1" stays text where the value is text.
+        # Quoted if the value is a string: "0.1" stays a string.
         words += ["--param", format_param(name, value)]
     for name, uri in (options.get("inputs") or {}).items():
         words += ["--input", f"{name}={uri}"]
@@ -82,9 +82,9 @@ def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]
 
 
 def role_text(name: str, role: Any) -> str:
-    """``--role``'s text of ``{"reader": 2}`` or ``{"reader": {"instances": 2, "memory": "4G"}}``.
+    """Return the text of ``--role`` for 2 or ``{"instances": 2, "memory": "4G"}``.
 
-    The keys are the words of ``--role``, with ``_`` for ``-``; lists stand for repeated words.
+    The keys are the words of ``--role``, with ``_`` for ``-``; a list repeats its word.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def _words_of_option(option: str, value: Any) -> list[str]:
 
 
 def _known_options() -> dict[str, str]:
-    """Keyword -> option, ``python_env`` -> ``--python-env``, all spellings."""
+    """Return the option of each keyword: ``python_env`` -> ``--python-env``."""
     run = grammar().get_command(click.Context(grammar()), "run")
     if run is None:
         raise RuntimeError("the grammar has no verb run")

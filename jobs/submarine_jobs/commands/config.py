@@ -89,7 +89,7 @@ def _trust(frontend: Frontend, path: Path | None, *, yes: bool, forgotten: bool)
         return Outcome(f"{summary(file)}\n{state}", value={**facts, "trusted": True})
     if not yes and not frontend.interactive:
         raise UsageError(
-            _("{summary} Nobody can be asked here.").format(
+            _("{summary} This front end cannot ask.").format(
                 summary=" ".join(summary(file).split())
             ),
             _("Add --yes if you trust these values."),

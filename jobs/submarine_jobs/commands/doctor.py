@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     type=click_type(count(gettext_noop("The number of workers"), 1)),
     metavar="N",
     default=1,
-    heading="Room for a job of",
+    heading="Job size",
     help="Number of workers [1].",
 )
-@run_option("memory", heading="Room for a job of", help="Memory [2G].")
-@run_option("vcores", heading="Room for a job of", help="Virtual cores [1].")
-@run_option("gpus", heading="Room for a job of", help="GPUs [0].")
-@run_option("queue", heading="Room for a job of")
+@run_option("memory", heading="Job size", help="Memory [2G].")
+@run_option("vcores", heading="Job size", help="Virtual cores [1].")
+@run_option("gpus", heading="Job size", help="GPUs [0].")
+@run_option("queue", heading="Job size")
 @profile_option
 @backend_option
 @click.pass_obj

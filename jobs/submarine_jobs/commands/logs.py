@@ -70,15 +70,15 @@ def _number(text: str) -> int:
     "tasks",
     multiple=True,
     metavar="NAME",
-    heading="Whose",
+    heading="Tasks",
     shell_complete=complete_tasks,
     help="Task such as worker:1, or all of a role; repeatable [the chief, or the only one].",
 )
-@option("--all", "every", is_flag=True, heading="Whose", help="All tasks, names before the lines.")
+@option("--all", "every", is_flag=True, heading="Tasks", help="All tasks, names before the lines.")
 @option(
     "--attempt",
     metavar="NAME",
-    heading="Whose",
+    heading="Tasks",
     help="An earlier attempt of a task that was started again, such as e1-a1 [the newest].",
 )
 @option("--follow", "-f", is_flag=True, heading="What", help="Go on until the job has ended.")

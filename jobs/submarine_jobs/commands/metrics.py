@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "tasks",
     multiple=True,
     metavar="NAME",
-    heading="Whose",
+    heading="Tasks",
     shell_complete=complete_tasks,
     help="Task such as worker:1, or all of a role; repeatable [all].",
 )

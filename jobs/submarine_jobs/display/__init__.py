@@ -1,6 +1,6 @@
-"""A job in words and pictures: pure functions of a ``JobView``, the same for every front end.
+"""Format jobs as text and HTML: pure functions of a ``JobView``, shared by all front ends.
 
-Asks nobody, keeps nothing and never shows a text from a job without making it harmless first.
+Texts from a job are sanitized before they are shown.
 """
 
 from submarine_runtime.lazy import lazy_exports

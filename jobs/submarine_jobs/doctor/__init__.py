@@ -1,6 +1,6 @@
 """``submarine doctor``: independent checks of this machine and the cluster, each with its fix.
 
-Looks and never repairs. A check knows nothing of the others; ``runner`` gives each its time limit.
+The checks change nothing. ``runner`` runs each check with a timeout.
 """
 
 from submarine_runtime.lazy import lazy_exports

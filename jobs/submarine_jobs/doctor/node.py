@@ -52,7 +52,7 @@ def _linux_executor(context: DoctorContext) -> Finding:
     if found.st_uid != 0 or not found.st_mode & stat.S_ISUID or found.st_mode & stat.S_IWOTH:
         return error(
             _(
-                "{binary} must belong to root, with the set-uid bit, and be written by nobody else."
+                "{binary} must belong to root, with the set-uid bit, and be writable by root only."
             ).format(binary=binary),
             _("chown root:hadoop {binary} && chmod 6050 {binary}").format(binary=binary),
         )

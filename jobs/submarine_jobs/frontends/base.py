@@ -1,7 +1,7 @@
-"""Who speaks: the command line, a notebook, Python; what a verb may ask of it.
+"""Interface between commands and front ends: command line, notebook, Python program.
 
-``Frontend`` is itself the silent one of a Python program; the others change what is theirs. A verb
-never prints and never reads the terminal: it asks its front end.
+The base class is the front end without output, for Python programs; the others override methods.
+A command does not print and does not read the terminal: it calls its front end.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from submarine_runtime.protocol.record import JobRecord
 
 MAX_SESSIONS = 8
-#: Characters that each front end shows of a line without cutting it.
+#: Length of a line that every front end shows completely, in characters.
 _LINE = 5000
 
 
 class Frontend:
-    """One who gives commands.
+    """Source of commands, and display of their progress.
 
     Attributes
     ----------
     kind
         ``python``, ``cli``, ``notebook``, ``zeppelin``.
     command
-        What a person types before a verb, for sentences: ``submarine`` or ``%submarine``.
+        Prefix of a command in messages: ``submarine`` or ``%submarine``.
     interactive
-        Whether ``confirm`` reaches a person.
+        Whether ``confirm`` can ask the user.
     collection
-        Collected cells; None: this front end has no cells.
+        Collected cells; None: the front end has no cells.
     namespace
-        Variables for ``--with``; None: this front end has none.
+        Variables for ``--with``; None: the front end has no variables.
     plugin_output
-        Where verbs of other packages print; None: straight to this process's own output.
+        Output of commands of other packages; None: stdout of the process.
     """
 
     kind = "python"
@@ -55,21 +55,21 @@ class Frontend:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """Variables by which other programs of ours, which a verb starts here, act as this one."""
+        """Environment variables for Submarine programs that a command starts."""
         return {}
 
     @property
     def history(self) -> Sequence[DocumentCell]:
-        """Cells executed in this session, oldest first: where a missing name may be defined."""
+        """Executed cells of this session, oldest first; they may define a missing name."""
         return ()
 
     def config(self, options: Mapping[str, Any] | None = None) -> Config:
-        """The configuration in force; asks whether to trust a project's file, where it can ask.
+        """Return the configuration; if possible, ask whether to trust the file of a project.
 
         Raises
         ------
         UntrustedConfigError
-            If the project's file has keys that the user has not confirmed.
+            If the file of the project has keys that the user has not confirmed.
         """
         while True:
             try:
@@ -80,11 +80,11 @@ class Frontend:
                 config.trust(error.file)
 
     def read_config(self, options: Mapping[str, Any] | None = None) -> Config:
-        """The configuration in force for a command with these options; asks nothing."""
+        """Return the configuration for a command with these options, without questions."""
         return config.load_config(options)
 
     def session(self, config: Config) -> client.Session:
-        """The session of a profile, the same object for the same profile."""
+        """Return the session of a profile, the same object for the same profile."""
         key = repr(config.profile)
         if key not in self._sessions:
             while len(self._sessions) >= MAX_SESSIONS:
@@ -93,8 +93,8 @@ class Frontend:
         return self._sessions[key]
 
     def cells_bundle(self, program: str) -> Bundle:
-        """The bundle of the collected cells; only where ``collection`` is not None."""
-        # cost: the merging of cells, which few front ends have.
+        """Return the bundle of the collected cells; ``collection`` must not be None."""
+        # cost: the modules that merge cells, which few front ends need.
         from submarine_jobs.program import build_bundle
 
         if self.collection is None:
@@ -105,27 +105,27 @@ class Frontend:
 
     @property
     def notebook_name(self) -> str | None:
-        """Name of the notebook document, where there is one."""
+        """Name of the notebook document; None if there is none."""
         document = self.collection.document if self.collection is not None else None
         return str(document.path) if document is not None else None
 
     @property
     def own_jobs(self) -> Sequence[Job] | None:
-        """The jobs that a bare ``wait`` means; None where none are remembered."""
+        """The jobs of a ``wait`` without arguments; None if the front end does not list them."""
         return None
 
     @property
     def launching_cell(self) -> str | None:
-        """Id of the cell whose command is being executed, where there is one."""
+        """Id of the cell that executes the command; None if there is none."""
         return None
 
     def packed_values(self, names: Sequence[str]) -> bytes:
-        """The values of ``--with``, ready to travel.
+        """Return the serialized values of ``--with``.
 
         Raises
         ------
         UsageError
-            If this front end has no variables, or one is not there or cannot travel.
+            If the front end has no variables, or a variable is missing or cannot be serialized.
         """
         if self.namespace is None:
             raise UsageError(
@@ -136,41 +136,42 @@ class Frontend:
 
     @property
     def launching_place(self) -> str:
-        """What tells that cell from others in a second attempt of the same run."""
+        """Key that identifies the cell in a second attempt of the same run."""
         return self.launching_cell or ""
 
     def bind(self, job: Job) -> None:
-        """Bind the name that the command's value is assigned to, before the command waits.
+        """Assign the job to the variable of the command before the command waits.
 
-        Only a notebook has such names: ``job = %submarine wait digits``.
+        Only a notebook has such a variable: ``job = %submarine wait digits``.
         """
 
     def say(self, text: str) -> None:
-        """Show a line while a command is under way: a warning, a step. Silent here."""
+        """Show a line while the command runs: a warning or a step. The base class shows nothing."""
 
-    def renew(self, text: str) -> bool:
-        """Show ``text`` in place of what the last call showed; empty: take it away.
+    def show_progress(self, text: str) -> bool:
+        """Show ``text`` in place of the text of the last call; an empty text removes it.
 
         Returns
         -------
         bool
-            Whether this front end can; where it cannot, nothing is shown. Silent here.
+            False if the front end cannot replace text; then it shows nothing. The base class
+            returns True and shows nothing.
         """
         return True
 
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
-        """Put a picture into the output now, MIME type -> data.
+    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+        """Add an output to the cell now: MIME type -> data.
 
         Returns
         -------
         Callable or None
-            Puts another one in its place, from any thread, also when the command has long ended;
-            None where outputs are text alone: nothing is shown then.
+            Replaces the output, from any thread, also after the end of the command. None if the
+            front end supports only text; then nothing is shown.
         """
         return None
 
     def confirm_file(self, file: ConfigFile) -> bool:
-        """Show what a project's file sets, and ask whether the user trusts it."""
+        """Show the values in the file of a project, and ask whether the user trusts it."""
         for line in config.summary(file).splitlines():
             for start in range(0, len(line), _LINE):
                 self.say(line[start : start + _LINE])
@@ -179,25 +180,25 @@ class Frontend:
         )
 
     def confirm(self, question: str) -> bool:
-        """Ask a yes-or-no question; no where nobody can be asked."""
+        """Ask a yes-or-no question; False if the front end cannot ask."""
         return False
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
-        """Show a piece of a job's log as it comes; raw and untrusted bytes of ``stream``."""
+        """Show new bytes of a job's log; ``data`` is untrusted."""
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Wait for the end of a job in this front end's own way.
+        """Wait for the end of a job, and show its state.
 
         Parameters
         ----------
         on_interrupt
-            ``detach`` leaves the job alone when the waiting is interrupted, ``cancel`` ends it.
+            Effect of an interrupt on the job: ``detach`` (none) or ``cancel``.
         log
-            Show its log while waiting.
+            Whether to show the log of the job.
 
         Raises
         ------
         KeyboardInterrupt
-            When interrupted; the front end has then said what became of the job.
+            After an interrupt; the front end has shown its effect on the job.
         """
         return job.wait(on_interrupt=on_interrupt)

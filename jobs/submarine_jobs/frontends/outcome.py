@@ -1,4 +1,4 @@
-"""What a verb gives back: a value for machines, text and HTML for people, an exit code."""
+"""Result of a command: JSON value, text, HTML and exit code."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class Outcome:
     Parameters
     ----------
     text
-        For people, without a final newline; may hold untrusted text, made harmless already.
+        Text without a final newline; untrusted parts are sanitized.
     html
-        The same for a notebook, or None where text is enough.
+        HTML of the same content for notebooks; None: the text is shown.
     value
-        Plain JSON values, for ``--json``.
+        JSON value for ``--json``.
     exit_code
         0 success, 1 job failed, 2 usage, 3 cluster unreachable, 130 interrupted.
     job
-        The job that the command is about; a notebook shows its card instead of ``text``.
+        The job of the command; a notebook shows its card instead of ``text``.
     as_json
-        ``--json`` was given: show ``value``, nothing else.
+        Whether ``--json`` was given: only ``value`` is shown.
     mime
-        MIME type -> data that a notebook's output holds besides, for a renderer of our own.
+        Additional data of a notebook's output, by MIME type, for the JupyterLab extension.
     """
 
     text: str = ""
@@ -48,10 +48,10 @@ class Outcome:
     mime: Mapping[str, Any] = field(default_factory=dict)
 
     def rendered(self) -> str:
-        """What a terminal shows: the text, or with ``--json`` the value as JSON."""
+        """Return the output for a terminal: the text, or with ``--json`` the value as JSON."""
         return to_json(self.value) if self.as_json else self.text
 
 
 def to_json(value: Any) -> str:
-    """``value`` as JSON on several lines; ASCII only, so that no terminal acts on it."""
+    """Return ``value`` as indented JSON; ASCII only, so without terminal control characters."""
     return json.dumps(value, indent=2, ensure_ascii=True, default=str)

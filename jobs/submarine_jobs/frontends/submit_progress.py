@@ -1,6 +1,6 @@
-"""The step that a submit is at: one line that is renewed.
+"""Show the current step of a submission in one line.
 
-Does not submit (``submit``) and does not know how a line is renewed (its front end does).
+The front end replaces the line; ``submit`` calls ``SubmitProgress.show``.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _WORDS = {
 }
 ASKING = gettext_noop("Asking the cluster for its queues and nodes")
 WAITING = gettext_noop("Submitted, waiting for the application master")
-#: Seconds between two renewals.
+#: Minimum number of seconds between two updates.
 _PAUSE = 0.2
 
 
 class SubmitProgress:
-    """The line of one submit; take it away by leaving its ``with``."""
+    """The line of one submission; the end of the ``with`` block removes it."""
 
     def __init__(self, frontend: Frontend) -> None:
         self._frontend = frontend
@@ -41,13 +41,13 @@ class SubmitProgress:
         trace: TracebackType | None,
     ) -> None:
         if self._step:
-            self._frontend.renew("")
+            self._frontend.show_progress("")
 
     def show(self, step: str, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` bytes are through ``step``; may be called for each file.
+        """Show that ``done`` of ``total`` bytes of ``step`` are complete; called for each file.
 
-        A step has a name of an environment's, or is in words. A front end that cannot renew a line
-        says one for each step.
+        ``step`` is a key of ``_WORDS`` or a text. A front end that cannot replace a line shows one
+        line for each step.
         """
         now = time.monotonic()
         began = step != self._step
@@ -61,5 +61,5 @@ class SubmitProgress:
             if total
             else " ..."
         )
-        if not self._frontend.renew(words + part) and began:
+        if not self._frontend.show_progress(words + part) and began:
             self._frontend.say(f"{words}{whole} ...")

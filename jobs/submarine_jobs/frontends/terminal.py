@@ -1,6 +1,6 @@
-"""The command line as a front end: questions on the terminal, logs as bytes, a waiting display.
+"""Front end of the command line: questions, logs and the display of a waiting command.
 
-Steps and warnings go to stderr, so that stdout holds results alone.
+Steps and warnings are written to stderr; stdout has only results and logs.
 """
 
 from __future__ import annotations
@@ -64,28 +64,28 @@ class StatusLine:
                 sys.stderr.flush()
 
     @contextlib.contextmanager
-    def aside(self) -> Iterator[StatusLine]:
+    def hidden(self) -> Iterator[StatusLine]:
         """Erase the line while other output is written; other threads cannot show it."""
         with self._lock:
             self.clear()
             yield self
 
 
-#: Longest line that is said, in characters.
+#: Maximum length of a line in characters.
 MAX_SAID = 100_000
 _QUEUE = 256
 _SLICE = 0.2
-#: Seconds without a byte after which the rest of the log is not waited for when the job has ended.
+#: Timeout in seconds for more output of the log after the end of the job.
 _LAST_LOG = 60.0
 
 
 class TerminalFrontend(Frontend):
-    """A person at a terminal, or a script.
+    """The command line, with or without a terminal.
 
     Parameters
     ----------
     json_asked
-        The output is one JSON value: logs are not mixed into it.
+        The output is one JSON value, without logs.
     """
 
     kind = "cli"
@@ -96,23 +96,23 @@ class TerminalFrontend(Frontend):
         self.interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
         self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         self._status = StatusLine()
-        #: Whether the log that went to stdout has not ended its last line.
+        #: Whether the last line of the log on stdout is incomplete.
         self.line_open = False
 
     def say(self, text: str) -> None:
-        """One line on stderr."""
-        with self._status.aside():
+        """Write one line to stderr."""
+        with self._status.hidden():
             print(printable(text, MAX_SAID), file=sys.stderr, flush=True)
 
-    def renew(self, text: str) -> bool:
-        """The last line of a terminal; no where stderr is none."""
+    def show_progress(self, text: str) -> bool:
+        """Replace the last line of the terminal; False if stderr is not a terminal."""
         if text:
             return self._status.show(text)
         self._status.clear()
         return True
 
     def confirm(self, question: str) -> bool:
-        """Ask on stderr; anything but y or yes is no."""
+        """Ask on stderr; every answer except y and yes is no."""
         if not self.interactive:
             return False
         asked = printable(question, MAX_SAID)
@@ -123,7 +123,7 @@ class TerminalFrontend(Frontend):
             return False
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
-        """The job's stdout to stdout, its stderr to stderr; filtered where that is a terminal."""
+        """Write stdout of the job to stdout, stderr to stderr; filtered for a terminal."""
         if self.json_asked:
             return
         target = sys.stderr if stream == "stderr" else sys.stdout
@@ -134,14 +134,14 @@ class TerminalFrontend(Frontend):
             target.buffer.write(data)
             target.flush()
             return
-        with self._status.aside() as status:
+        with self._status.hidden() as status:
             target.write(self._filters[stream].feed(data))
             target.flush()
-            # A progress bar has its line to itself until it ends it.
+            # The status line stays hidden until a progress bar of the job ends its line.
             status.free = data.endswith(b"\n")
 
     def finish(self) -> None:
-        """Show what the filters still hold, and end any colour that a log left on."""
+        """Write the rest of the filtered output, and reset the colours of the terminal."""
         for stream, terminal_filter in self._filters.items():
             target = sys.stderr if stream == "stderr" else sys.stdout
             rest = terminal_filter.feed(b"", final=True)
@@ -150,7 +150,7 @@ class TerminalFrontend(Frontend):
                 target.flush()
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Show states on stderr and the log as it comes until the job has ended."""
+        """Show states on stderr, and the log, until the job has ended."""
         # cost: the display of states and of the log, which few commands need.
         from submarine_jobs.frontends.wait_display import StateDisplay
 
@@ -164,7 +164,7 @@ class TerminalFrontend(Frontend):
                         self._status.show(states.line())
                 deadline = time.monotonic() + _LAST_LOG
                 while follower and not follower.done and time.monotonic() < deadline:
-                    if follower.busy:  # as long as more comes, it is waited for
+                    if follower.busy:  # the timeout starts again with each chunk
                         deadline = time.monotonic() + _LAST_LOG
                     self._drain(follower)
                     time.sleep(_SLICE / 4)
@@ -192,7 +192,7 @@ class TerminalFrontend(Frontend):
 
 
 class _Follower:
-    """Reads a job's log in a thread, so that an interrupt reaches the waiting one at once."""
+    """Reads the log of a job in a thread, so that an interrupt ends the wait immediately."""
 
     def __init__(self, job: Job) -> None:
         self._chunks: queue.Queue[LogChunk] = queue.Queue(_QUEUE)
@@ -206,16 +206,16 @@ class _Follower:
 
     @property
     def done(self) -> bool:
-        """Whether everything was read and taken."""
+        """Whether all chunks were read and shown."""
         return not self._thread.is_alive() and self._chunks.empty()
 
     @property
     def busy(self) -> bool:
-        """Whether something waits to be shown."""
+        """Whether chunks wait to be shown."""
         return not self._chunks.empty()
 
     def take(self) -> list[LogChunk]:
-        """What has arrived, at most one queue full."""
+        """Return the chunks in the queue."""
         found: list[LogChunk] = []
         while len(found) < _QUEUE:
             try:
@@ -225,7 +225,7 @@ class _Follower:
         return found
 
     def stop(self) -> None:
-        """Let the thread end at its next chunk."""
+        """Stop the thread after its current chunk."""
         self._stop.set()
 
     def _run(self, job: Job) -> None:

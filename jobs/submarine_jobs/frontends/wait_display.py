@@ -1,4 +1,4 @@
-"""What a terminal sees of a job that is waited for, beside its log: a line for each change."""
+"""Show the state of a job during a wait on a terminal: one line for each change."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class StateDisplay:
-    """Says each change of state and of the reason for a wait; a context manager.
+    """Shows each change of state and of the reason for a wait; a context manager.
 
     Parameters
     ----------
     say
-        Takes a line; None: nothing is said.
+        Shows a line; None: nothing is shown.
     """
 
     def __init__(self, job: Job, say: Callable[[str], None] | None) -> None:
@@ -47,24 +47,24 @@ class StateDisplay:
 
     @property
     def record(self) -> JobRecord:
-        """The newest record; asks when none has come yet."""
+        """The newest record; queries the job if there is none yet."""
         return self._view.record if self._view is not None else self._job.record()
 
     def line(self) -> str:
-        """How it stands right now, for a line that is rewritten in place; whole seconds."""
+        """Return the state and the time in whole seconds, for the status line."""
         return f"[{running_duration(self._passed()):>6}] {self._job.id} {self._last or '...'}"
 
     def _passed(self) -> float:
-        """The job's duration so far, as cards and lists show it."""
+        """Return the duration of the job, as in cards and lists."""
         known = summary.elapsed(self._view) if self._view is not None else None
         return time.monotonic() - self._began if known is None else known
 
     def _look(self, view: JobView) -> None:
-        """Called from the watcher's thread."""
+        """Handle a new view; called from the thread of the watcher."""
         self._view = view
         record = view.record
         if record.application_id and record.application_id != self._application:
-            # A word of its own: schedulers look for it in their log to end what a node left.
+            # Schedulers search their logs for the id, to end the applications of a node.
             self._application = record.application_id
             self._tell(
                 _("is {application_id} on YARN").format(
@@ -83,5 +83,5 @@ class StateDisplay:
 
     def _tell(self, words: str) -> None:
         if self._say is not None:
-            with suppress(OSError):  # nobody reads the lines any more; the end still counts
+            with suppress(OSError):  # stderr is closed; the wait continues
                 self._say(f"[{duration(self._passed()):>6}] {self._job.id} {words}")

@@ -163,16 +163,16 @@ def start(
         return Outcome(text, value={"job_id": job.id, "job_dir": job.job_dir}, job=job)
     frontend.say(_("{id} is submitted.").format(id=job.id))
     try:
-        access = wait_until_ready(job, frontend.renew)
+        access = wait_until_ready(job, frontend.show_progress)
     except KeyboardInterrupt:
-        frontend.renew("")
+        frontend.show_progress("")
         text = _("Stopped waiting; {id} continues.\n  submarine notebook url {id}\n").format(
             id=job.id
         )
         return Outcome(
             text + _("  submarine notebook stop {id}").format(id=job.id), exit_code=130, job=job
         )
-    frontend.renew("")
+    frontend.show_progress("")
     return _access_outcome(job, access, frontend)
 
 

@@ -52,10 +52,10 @@ class StartProgress(Frontend):
         self._start.update(reason)
         self._log(sentence)
         if self._line is not None:
-            with self._line.aside():
+            with self._line.hidden():
                 print(sentence, file=sys.stderr, flush=True)
 
-    def renew(self, text: str) -> bool:
+    def show_progress(self, text: str) -> bool:
         """Report a step; return False, so that the first line of each step is logged too."""
         self._start.update(text)
         if self._line is not None:

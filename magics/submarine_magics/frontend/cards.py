@@ -209,7 +209,7 @@ class JobDisplays:
         show({"text/plain": text}, display_id, update=update)
         return display_id
 
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
         """Show a MIME bundle; return a function that replaces it, for any thread."""
         display_id = uuid.uuid4().hex
         show(dict(bundle), display_id)

@@ -147,7 +147,7 @@ class NotebookFrontend(Frontend):
         """Print a line to stderr of the cell."""
         print(printable(text, 10_000), file=sys.stderr, flush=True)
 
-    def renew(self, text: str) -> bool:
+    def show_progress(self, text: str) -> bool:
         """Show a progress line and update it in place; the job's card replaces it."""
         if self._quiet:
             return True
@@ -158,11 +158,11 @@ class NotebookFrontend(Frontend):
             self.displays.place = self._line
         return True
 
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
         """Show a MIME bundle; return a function that replaces it."""
         if self._quiet or not self.displays.rich:
             return None
-        return self.displays.picture(bundle)
+        return self.displays.add_output(bundle)
 
     def confirm(self, question: str) -> bool:
         """Ask a question; return False in a headless run."""

@@ -158,7 +158,7 @@ class Watched(Shell):
         super().__init__()
         self.steps: list[tuple[float, str]] = []
 
-    def renew(self, text: str) -> bool:
+    def show_progress(self, text: str) -> bool:
         self.steps.append((time.monotonic(), text))
         return True
 

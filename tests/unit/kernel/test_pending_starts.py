@@ -74,10 +74,10 @@ def test_a_start_shows_its_reason_to_wait_in_a_terminal(
     lines: list[str] = []
     # A server uses its terminal as its log.
     progress = StartProgress(start := PendingStart("gpu4"), lines.append, terminal=terminal)
-    assert not progress.renew("Packing this environment: 34 % of 700 MB")
+    assert not progress.show_progress("Packing this environment: 34 % of 700 MB")
     assert start.status == "Packing this environment: 34 % of 700 MB"
     progress.report_wait("queue gpu has 0 of 4 GPUs free")
-    progress.renew("Uploading")
+    progress.show_progress("Uploading")
     progress.close()
     assert lines == ["The kernel gpu4 waits: queue gpu has 0 of 4 GPUs free"]
     shown = screen.getvalue()

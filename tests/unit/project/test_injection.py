@@ -23,7 +23,7 @@ import yaml
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.backends.yarn.application import single as application
-from submarine_jobs.cli import _complain
+from submarine_jobs.cli import _show_error
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Role, check_image_name, fill_spec
 from submarine_jobs.options.option_values import parse_env, parse_param
@@ -382,7 +382,7 @@ def test_a_terminal_gets_colours_and_nothing_else(parts: list[str], size: int) -
         assert not UNFIT.search(plain.replace("\r", ""))
     stream = io.StringIO()
     with contextlib.redirect_stderr(stream):
-        _complain(UsageError("".join(parts)), as_json=False)
+        _show_error(UsageError("".join(parts)), as_json=False)
     assert not UNFIT.search(stream.getvalue())
 
 

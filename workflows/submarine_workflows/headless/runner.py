@@ -216,7 +216,9 @@ class _Run:
             text = _("cell {index} of {count}").format(index=index + 1, count=count)
             if self._request.verbose:
                 self._frontend.say(text)
-            self._frontend.renew(f"{text}, {format_duration(int(time.monotonic() - started))}")
+            self._frontend.show_progress(
+                f"{text}, {format_duration(int(time.monotonic() - started))}"
+            )
 
         try:
             result = execute_managed(
@@ -232,7 +234,7 @@ class _Run:
                 environment=self._environment(),
             )
         finally:
-            self._frontend.renew("")
+            self._frontend.show_progress("")
         seconds = time.monotonic() - started
         report = Report(
             source.url,

@@ -48,7 +48,7 @@ def show_execution(
     """Show an execution in a notebook, updated while it runs."""
     bundle = output_of(found, azkaban.url, frontend.command)
     if not found.over:
-        update = frontend.picture(bundle)
+        update = frontend.add_output(bundle)
         if update is not None:
             distant.watch(AzkabanRun(azkaban, found.execid, frontend.command), update)
             return Outcome(value=value)

@@ -202,7 +202,7 @@ def _outcome(
 def _show_first(outcome: Outcome, frontend: Frontend) -> None:
     """Show the workflow before the requested command runs."""
     bundle = {**outcome.mime, "text/html": outcome.html, "text/plain": outcome.text}
-    if frontend.picture(bundle) is None:
+    if frontend.add_output(bundle) is None:
         frontend.say(outcome.text)
 
 

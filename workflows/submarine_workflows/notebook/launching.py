@@ -83,7 +83,7 @@ def show_run(run: RunFolder, frontend: Frontend, *, wait: bool = False) -> Outco
         bundle = output_of(view, frontend.command)
         html, text = bundle.pop("text/html"), bundle.pop("text/plain")
         return Outcome(text, html, view.to_json(), mime=bundle, exit_code=_exit_code(view, wait))
-    update = frontend.picture(output_of(view, frontend.command))
+    update = frontend.add_output(output_of(view, frontend.command))
     look = watcher.watch(LocalRun(run, frontend.command), update) if update is not None else None
     if wait:
         try:

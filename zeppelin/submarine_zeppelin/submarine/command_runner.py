@@ -105,7 +105,7 @@ class CommandRunner:
             self._frontend.export_note()
         if words[0] in _WAITING_VERBS and not asks:
             # There is no other output until the cluster has accepted the job.
-            self._frontend.renew("Submitting ...")
+            self._frontend.show_progress("Submitting ...")
         try:
             with capture_prints(self._frontend.say):
                 outcome = execute(words, self._frontend, body)

@@ -147,7 +147,7 @@ class ZeppelinFrontend(Frontend):
         """Environment with which child programs act as this paragraph."""
         return child_environment(self.properties, self.config())
 
-    def picture(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
+    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
         """Show HTML that may be updated after the end of the run."""
         html = str(bundle.get("text/html") or "")
         if not html:
@@ -185,7 +185,7 @@ class ZeppelinFrontend(Frontend):
         self.page.add_text(text)
         self.page.show()
 
-    def renew(self, text: str) -> bool:
+    def show_progress(self, text: str) -> bool:
         """Show the current step in the last line."""
         self.page.set_step(text)
         self.page.show()

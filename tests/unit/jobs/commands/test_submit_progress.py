@@ -16,7 +16,7 @@ class Listener(Frontend):
         self.renewed: list[str] = []
         self.said: list[str] = []
 
-    def renew(self, text: str) -> bool:
+    def show_progress(self, text: str) -> bool:
         if self.able:
             self.renewed.append(text)
         return self.able

@@ -152,7 +152,7 @@ def test_a_command_asks_where_somebody_can_answer(project: Path, tmp_path: Path)
 def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
     with pytest.raises(UntrustedConfigError):
         execute(["list"], Frontend())
-    with pytest.raises(UsageError, match="Nobody can be asked here"):
+    with pytest.raises(UsageError, match="This front end cannot ask"):
         execute(["config", "trust"], Frontend())
     person = Person(True)
     complete(["run", "--profile", ""], person)

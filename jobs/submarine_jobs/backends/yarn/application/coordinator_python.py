@@ -45,9 +45,9 @@ _DISTRIBUTIONS = (
     # skein imports distutils, which later Python versions have only in setuptools.
     *(("setuptools",) if sys.version_info >= (3, 12) else ()),
 )
-#: Of the distributions: skein's jar travels by itself, the rest is for people.
+#: Omitted files of the distributions: skein's jar has a cached file, the rest is documentation.
 _LEFT_OUT = ("skein/java/", "skein/recipes/", "skein/cli.py", "skein/tornado.py", "yaml/_", "..")
-#: Of the standard library, beyond what no job needs.
+#: Omitted modules of the standard library that the coordinator does not need.
 _NO_LIBRARY = (
     "tkinter/",
     "pydoc_data/",
@@ -58,7 +58,7 @@ _NO_LIBRARY = (
     "distutils/tests/",
     *(f"lib-dynload/{name}" for name in ("_test", "_codecs_", "_curses", "_tkinter", "_sqlite")),
 )
-#: What only a compiler looks for, and installers of other systems.
+#: Omitted files for compilers and for installers of other systems.
 _USELESS = (".a", ".exe", f"/libpython{sys.version_info[0]}.{sys.version_info[1]}.so")
 _FORM = b"submarine coordinator 2\n"
 _LARGE = 100 << 10
@@ -71,7 +71,7 @@ class CoordinatorPython:
     Parameters
     ----------
     storage, directory
-        The job root's cache.
+        The cache of the job root.
     state_dir
         Host-local directory of the archive, which is used for all clusters.
     """

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-#: Kinds of files, and who shares a node's copy of one.
+#: Types of files, and the visibility of the copy on a node.
 FILE, ARCHIVE = "FILE", "ARCHIVE"
 APPLICATION, PRIVATE = "APPLICATION", "PRIVATE"
 

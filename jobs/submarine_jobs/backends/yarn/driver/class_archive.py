@@ -1,4 +1,4 @@
-"""A class archive (AppCDS) for skein's master: halves the CPU time until the user's first line.
+"""A class archive (AppCDS) for skein's master; it halves the CPU time before the program starts.
 
 It is built once for each set of Hadoop jars and Java, in the background after a submission, and
 localized from the cache of the job root. If Java or jars of a node differ, the JVM ignores the
@@ -86,7 +86,7 @@ class MasterArchive:
         self._building.start()
 
     def wait(self) -> None:
-        """Wait for a build that ``build_later`` began in this process."""
+        """Wait for a build that ``build_later`` has started in this process."""
         if self._building is not None:
             self._building.join(_BUILD_SECONDS)
 

@@ -1,7 +1,7 @@
-"""Java and Hadoop's client jars on this machine: what the driver's JVM needs to start.
+"""Find Java and Hadoop's client jars on this machine, which the JVM of the driver needs.
 
-``yarn classpath --glob`` takes a second or more on a real Hadoop, so its answer is kept beside the
-driver, keyed by configuration. Starts no JVM of its own.
+``yarn classpath --glob`` takes a second or more on a real Hadoop, so its result is cached beside
+the driver for each configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _TIMEOUT = 30.0
 
 
 def java_home(profile: Profile) -> Path:
-    """The JDK or JRE for the driver: the profile's, ``JAVA_HOME``'s, or that of ``java`` on PATH.
+    """Return the Java home of the driver: from the profile, ``JAVA_HOME``, or ``java`` on PATH.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def java_home(profile: Profile) -> Path:
 
 
 def java_version(home: Path) -> int:
-    """Major version, from the ``release`` file where there is one, else by asking it."""
+    """Return the major version from the file ``release``, or else from ``java -version``."""
     try:
         text = (home / "release").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -65,10 +65,10 @@ def java_version(home: Path) -> int:
 
 
 def yarn_command(profile: Profile, conf_dir: Path) -> Path:
-    """The ``yarn`` of the Hadoop client installation.
+    """Return the command ``yarn`` of the Hadoop client.
 
-    Looked for in: the setting ``yarn_command``, ``HADOOP_YARN_HOME``, ``HADOOP_HOME``, PATH, and
-    ``../../bin`` of the configuration directory (a tarball's ``etc/hadoop`` and a minicluster).
+    Places in this order: the setting ``yarn_command``, ``HADOOP_YARN_HOME``, ``HADOOP_HOME``, PATH,
+    and ``../../bin`` of the configuration directory (a tarball's ``etc/hadoop``, a minicluster).
     """
     candidates = [profile.settings.get("yarn_command", "")]
     candidates += [f"{conf_dir.resolve().parent.parent}/bin/yarn"]
@@ -86,12 +86,12 @@ def yarn_command(profile: Profile, conf_dir: Path) -> Path:
 
 
 def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> list[str]:
-    """Entries of Hadoop's client class path, from ``cache`` if they are all still there.
+    """Return the entries of Hadoop's client class path, from ``cache`` if all of them exist.
 
     Raises
     ------
     ClusterError
-        If the command fails or prints something else than a class path.
+        If the command fails or does not print a class path.
     """
     wanted = f"{command}\n"
     try:

@@ -139,13 +139,13 @@ def _entry(containers: list[dict[str, Any]], role: Role) -> dict[str, Any]:
 
 def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
     """Return errors for labels, nodes or racks that the cluster or the queue does not have."""
-    label, who = role.node_label, _("Role {role}").format(role=role.name)
+    label, title = role.node_label, _("Role {role}").format(role=role.name)
     if label and (role.nodes or role.racks):
         return [
             _(
-                "{who}: YARN takes a node label or names of nodes and racks, not both; leave "
+                "{role}: YARN takes a node label or names of nodes and racks, not both; leave "
                 "out one."
-            ).format(who=who)
+            ).format(role=title)
         ]
     if label:
         known = sorted({name for node in nodes for name in node.labels})
@@ -156,29 +156,29 @@ def _role_errors(role: Role, nodes: list[Node], queue: Queue) -> list[str]:
                 else _("no node has a label")
             )
             return [
-                _("{who}: no running node has the label {label}; {have}.").format(
-                    who=who, label=label, have=have
+                _("{role}: no running node has the label {label}; {have}.").format(
+                    role=title, label=label, have=have
                 )
             ]
         if queue.labels is not None and not {"*", label} & set(queue.labels):
             allowed = ", ".join(name for name in queue.labels if name) or "none"
             return [
-                _("{who}: queue {queue} may not use the label {label}; it may: {allowed}.").format(
-                    who=who, queue=queue.name, label=label, allowed=allowed
+                _("{role}: queue {queue} may not use the label {label}; it may: {allowed}.").format(
+                    role=title, queue=queue.name, label=label, allowed=allowed
                 )
             ]
     hosts = {node.host for node in nodes}
     racks = {node.rack for node in nodes}
     errors = [
-        _("{who}: there is no running node {host}; the cluster has {some}.").format(
-            who=who, host=host, some=_some(hosts)
+        _("{role}: there is no running node {host}; the cluster has {some}.").format(
+            role=title, host=host, some=_some(hosts)
         )
         for host in role.nodes
         if host not in hosts
     ]
     return errors + [
-        _("{who}: there is no rack {rack}; the cluster has {some}.").format(
-            who=who, rack=rack, some=_some(racks)
+        _("{role}: there is no rack {rack}; the cluster has {some}.").format(
+            role=title, rack=rack, some=_some(racks)
         )
         for rack in role.racks
         if rack not in racks
@@ -227,24 +227,24 @@ def _gang_errors(
         limits.append(
             (_part(cluster, queue.share), _("queue {queue} may ever hold").format(queue=queue.name))
         )
-    for limit, whose in limits:
+    for limit, place in limits:
         if need.gpus > limit.gpus:
             return [
-                _("The job needs {gpus} at once, and {whose} {limit_gpus}.").format(
-                    gpus=gpus_words(need.gpus), whose=whose, limit_gpus=limit.gpus
+                _("The job needs {gpus} at once, and {place} {limit_gpus}.").format(
+                    gpus=gpus_words(need.gpus), place=place, limit_gpus=limit.gpus
                 )
             ]
         if need.memory > limit.memory:
             return [
-                _("The job needs {memory} MiB at once, and {whose} {limit_memory} MiB.").format(
-                    memory=need.memory, whose=whose, limit_memory=limit.memory
+                _("The job needs {memory} MiB at once, and {place} {limit_memory} MiB.").format(
+                    memory=need.memory, place=place, limit_memory=limit.memory
                 )
             ]
         # A cluster with GPUs must use the calculator that counts cores too.
         if view.knows_gpus and need.vcores > limit.vcores:
             return [
-                _("The job needs {vcores} vcores at once, and {whose} {limit_vcores}.").format(
-                    vcores=need.vcores, whose=whose, limit_vcores=limit.vcores
+                _("The job needs {vcores} vcores at once, and {place} {limit_vcores}.").format(
+                    vcores=need.vcores, place=place, limit_vcores=limit.vcores
                 )
             ]
     return []

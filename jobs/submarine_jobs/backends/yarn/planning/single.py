@@ -25,7 +25,7 @@ from submarine_runtime.translation import _, ngettext
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
 #: Measured: 171 to 181 MiB resident.
 MASTER_MEMORY = 256
-#: MiB of the agent beside the program (24) and of the helper that shows its page (56).
+#: MiB of the agent (24) and of the helper process that serves its page (56).
 AGENT_MEMORY = 96
 #: MiB that the program may go over ``--memory`` before its agent ends it; YARN's own check must
 #: come later than that.
@@ -195,7 +195,7 @@ def size_errors(
     errors: list[str] = []
     largest = max(containers, key=lambda entry: int(entry["memory"]))
     need = Size(int(largest["memory"]), int(largest["vcores"]), int(largest["gpus"]))
-    for limit, whose in (
+    for limit, place in (
         (node, _("the largest node has")),
         (queue.maximum, _("the scheduler gives")),
     ):
@@ -205,24 +205,24 @@ def size_errors(
             errors.append(
                 _(
                     "The container needs {memory} MiB ({wanted_memory} for the program), and "
-                    "{whose} {limit_memory} MiB; ask for less with --memory."
+                    "{place} {limit_memory} MiB; ask for less with --memory."
                 ).format(
                     memory=need.memory,
                     wanted_memory=wanted.memory,
-                    whose=whose,
+                    place=place,
                     limit_memory=limit.memory,
                 )
             )
         elif need.vcores > limit.vcores:
             errors.append(
-                _("The job asks for {vcores} vcores, and {whose} {limit_vcores}.").format(
-                    vcores=need.vcores, whose=whose, limit_vcores=limit.vcores
+                _("The job asks for {vcores} vcores, and {place} {limit_vcores}.").format(
+                    vcores=need.vcores, place=place, limit_vcores=limit.vcores
                 )
             )
         elif need.gpus > limit.gpus:
             errors.append(
-                _("The job asks for {gpus}, and {whose} {limit_gpus}.").format(
-                    gpus=gpus_words(need.gpus), whose=whose, limit_gpus=limit.gpus
+                _("The job asks for {gpus}, and {place} {limit_gpus}.").format(
+                    gpus=gpus_words(need.gpus), place=place, limit_gpus=limit.gpus
                 )
             )
     if not errors and not some_node_holds(view.nodes, need):
@@ -245,7 +245,8 @@ def warnings_of(
         if 0 <= left < int(containers[0]["memory"]):
             found.append(
                 _(
-                    "Queue {queue} has no room for another master at present: the job will wait."
+                    "Queue {queue} has no capacity for another master at present: the job will "
+                    "wait."
                 ).format(queue=queue.name)
             )
     if any(urlsafe.startswith("http://") for urlsafe in (i.source for i in spec.localization)):
@@ -254,17 +255,17 @@ def warnings_of(
 
 
 def container(what: str, need: Size) -> dict[str, Any]:
-    """An entry of ``Plan.containers``."""
+    """Return an entry of ``Plan.containers``."""
     return {"what": what, "memory": need.memory, "vcores": need.vcores, "gpus": need.gpus}
 
 
 def gpus_words(count: int) -> str:
-    """``1 GPU``, ``2 GPUs``."""
+    """Return ``1 GPU``, ``2 GPUs``."""
     return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
 
 
 def words_of(need: Size) -> str:
-    """``2048 MiB and 1 vcore``."""
+    """Return ``2048 MiB and 1 vcore``."""
     text = ngettext(
         "{memory} MiB and {vcores} vcore", "{memory} MiB and {vcores} vcores", need.vcores
     ).format(memory=need.memory, vcores=need.vcores)
