@@ -30,8 +30,8 @@ from submarine_minicluster import Minicluster
 # The rig is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.browser.desk import LabPage
 from tests.browser.lab import Lab
+from tests.browser.lab_page import LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 #: Time limit for a job or a page on a busy machine, in seconds.

@@ -43,7 +43,7 @@ from submarine_kernel.remote.remote_kernel import RemoteKernel
 # The page is a part of the tests, which are not installed.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.kernel.server_rig import Loss, losses, server
+from tests.kernel.kernel_server import Loss, losses, server
 
 #: Limits: milliseconds above a local kernel, and above a delayed round trip; ratio to plain skein.
 OVER_LOCAL, OVER_DELAY, COLD = 2.0, 5.0, 1.2

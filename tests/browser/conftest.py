@@ -16,9 +16,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
+from tests.browser.lab_page import LabPage
 
 VIEWPORT = {"width": 1400, "height": 1000}
 # Pages are slow beside a cluster on two cores; the usual five seconds are over now and then.
@@ -74,42 +74,42 @@ def jobs(lab: Lab) -> Iterator[Jobs]:
 
 
 @pytest.fixture
-def new_desk(
+def new_lab_page(
     browser: Browser, lab: Lab, request: pytest.FixtureRequest
 ) -> Iterator[Callable[..., LabPage]]:
-    """Makes desks, each with cookies of its own; pictures of them if the test fails."""
-    desks: list[LabPage] = []
+    """Makes lab_pages, each with cookies of its own; pictures of them if the test fails."""
+    lab_pages: list[LabPage] = []
 
     def make(*, login: bool = True, **options: Any) -> LabPage:
         url = options.pop("url", None)
         context = browser.new_context(**{"viewport": VIEWPORT, **options})
         context.set_default_timeout(60_000)
-        desk = LabPage(context.new_page(), lab, url=url)
-        desks.append(desk)
+        lab_page = LabPage(context.new_page(), lab, url=url)
+        lab_pages.append(lab_page)
         if login:
-            desk.login()
-        return desk
+            lab_page.login()
+        return lab_page
 
     yield make
     report = getattr(request.node, "rep_call", None)
-    for number, desk in enumerate(desks):
+    for number, lab_page in enumerate(lab_pages):
         if report is None or report.failed:
             name = re.sub(r"\W+", "-", request.node.name)
             with contextlib.suppress(Exception):
-                desk.shot(f"failed-{name}-{number}")
-            print(f"errors in page {number}: {desk.errors}")
-        desk.page.context.close()
+                lab_page.shot(f"failed-{name}-{number}")
+            print(f"errors in page {number}: {lab_page.errors}")
+        lab_page.page.context.close()
     if report is None or report.failed:
         print(lab.said())
 
 
 @pytest.fixture
-def desk(new_desk: Callable[..., LabPage]) -> LabPage:
+def lab_page(new_lab_page: Callable[..., LabPage]) -> LabPage:
     """A page of a user who is logged in."""
-    return new_desk()
+    return new_lab_page()
 
 
 @pytest.fixture
-def page(desk: LabPage) -> Page:
+def page(lab_page: LabPage) -> Page:
     """The same, as pytest-playwright calls it."""
-    return desk.page
+    return lab_page.page

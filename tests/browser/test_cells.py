@@ -8,7 +8,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import LabPage
+from tests.browser.lab_page import LabPage
 
 TIMEOUT = 90_000
 
@@ -17,41 +17,41 @@ def tagged(source: str, *tags: str, name: str) -> NotebookNode:
     return new_code_cell(source, id=name, metadata={"tags": list(tags)})
 
 
-def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(desk: LabPage) -> None:
-    path = desk.lab.write(
+def test_a_tagged_cell_is_marked_and_collected_with_no_magic_in_it(lab_page: LabPage) -> None:
+    path = lab_page.lab.write(
         "tagged.ipynb",
         tagged("x = 3", "submarine", name="first"),
         tagged("def f(): return 1", "submarine:model.py", name="second"),
         tagged("y = 4", "other", name="third"),
         "%submarine cells --json",
     )
-    desk.open(path)
-    marks = desk.page.locator(".jp-Submarine-collected")
+    lab_page.open(path)
+    marks = lab_page.page.locator(".jp-Submarine-collected")
     expect(marks).to_have_count(2)
     expect(marks.first).to_have_attribute("aria-description", "Collected into main.py when it runs")
     label = "node => getComputedStyle(node, '::after').content"
     inputs = marks.locator("> .jp-Cell-inputWrapper")
     assert [node.evaluate(label) for node in inputs.all()] == ['"main.py"', '"model.py"']
-    desk.run_all()
-    expect(desk.outputs()).to_contain_text("model.py")
-    shown = json.loads(desk.outputs().inner_text())["cells"]
+    lab_page.run_all()
+    expect(lab_page.outputs()).to_contain_text("model.py")
+    shown = json.loads(lab_page.outputs().inner_text())["cells"]
     assert [(cell["cell_id"], cell["file"]) for cell in shown] == [
         ("first", "main.py"),
         ("second", "model.py"),
     ]
     # The palette's command gives the tag and takes it; what a cell holds stays plain Python.
     for count in (3, 2):
-        desk.page.evaluate(
+        lab_page.page.evaluate(
             "() => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = 2; }"
         )
-        desk.command("submarine:toggle-tag")
+        lab_page.command("submarine:toggle-tag")
         expect(marks).to_have_count(count)
-    desk.shot("cells-tagged")
-    assert desk.errors == []
+    lab_page.shot("cells-tagged")
+    assert lab_page.errors == []
 
 
-def test_the_line_of_a_failure_leads_to_its_cell(desk: LabPage) -> None:
-    path = desk.lab.write(
+def test_the_line_of_a_failure_leads_to_its_cell(lab_page: LabPage) -> None:
+    path = lab_page.lab.write(
         "leads.ipynb",
         *["# nothing" + "\n" * 20] * 5,
         tagged("def scale(x):\n    return 1 / x", "submarine", name="there"),
@@ -61,27 +61,27 @@ def test_the_line_of_a_failure_leads_to_its_cell(desk: LabPage) -> None:
         ),
         "%submarine run fails --backend local",
     )
-    desk.open(path)
-    desk.run_all()
-    card = desk.card()
+    lab_page.open(path)
+    lab_page.run_all()
+    card = lab_page.card()
     expect(card.get_by_text("FAILED").first).to_be_visible(timeout=TIMEOUT)
     card.get_by_role("button", name="line 2").first.click()
-    marked = desk.page.locator(".jp-Submarine-markedLine")
+    marked = lab_page.page.locator(".jp-Submarine-markedLine")
     expect(marked).to_have_count(1)
     expect(marked).to_have_text("    return 1 / x")
     expect(marked).to_be_in_viewport()
-    desk.shot("cells-marked-line")
-    assert desk.errors == []
+    lab_page.shot("cells-marked-line")
+    assert lab_page.errors == []
 
 
-def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(desk: LabPage) -> None:
-    desk.lab.write("closed.ipynb", *["1"] * 40, tagged("a = 1\nb = 2", name="deep"))
-    desk.open(desk.lab.write("open.ipynb", "2"))
-    desk.command("submarine:reveal-cell", notebook="closed.ipynb", cell="deep", line=2)
-    marked = desk.page.locator(".jp-Submarine-markedLine")
+def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(lab_page: LabPage) -> None:
+    lab_page.lab.write("closed.ipynb", *["1"] * 40, tagged("a = 1\nb = 2", name="deep"))
+    lab_page.open(lab_page.lab.write("open.ipynb", "2"))
+    lab_page.command("submarine:reveal-cell", notebook="closed.ipynb", cell="deep", line=2)
+    marked = lab_page.page.locator(".jp-Submarine-markedLine")
     expect(marked).to_have_text("b = 2")
     expect(marked).to_be_in_viewport()
-    said = desk.page.evaluate(
+    said = lab_page.page.evaluate(
         """() => window.jupyterapp.commands
           .execute('submarine:reveal-cell', { notebook: 'closed.ipynb', cell: 'gone' })
           .then(() => '', problem => problem.message)"""
@@ -89,18 +89,18 @@ def test_a_closed_notebook_is_opened_and_the_cell_found_by_its_id(desk: LabPage)
     assert said == "The cell is no longer in closed.ipynb."
 
 
-def test_cancel_asks_first(desk: LabPage) -> None:
+def test_cancel_asks_first(lab_page: LabPage) -> None:
     cells = (
         "%%submarine --only\nimport time\ntime.sleep(600)",
         "%submarine run long --backend local",
     )
-    desk.open(desk.lab.write("long.ipynb", *cells))
-    desk.run_all()
-    card = desk.card()
+    lab_page.open(lab_page.lab.write("long.ipynb", *cells))
+    lab_page.run_all()
+    card = lab_page.card()
     expect(card.get_by_text("RUNNING").first).to_be_visible(timeout=TIMEOUT)
     card.get_by_role("button", name="Cancel").click()
-    dialog = desk.page.locator(".jp-Dialog")
-    desk.shot("commands-cancel")
+    dialog = lab_page.page.locator(".jp-Dialog")
+    lab_page.shot("commands-cancel")
     dialog.get_by_role("button", name="Keep running", exact=True).click()
     expect(card.get_by_text("RUNNING").first).to_be_visible()
     card.get_by_role("button", name="Cancel").click()
@@ -108,9 +108,9 @@ def test_cancel_asks_first(desk: LabPage) -> None:
     expect(card.get_by_text("CANCELLED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def completions(desk: LabPage, text: str) -> list[str]:
+def completions(lab_page: LabPage, text: str) -> list[str]:
     """What Tab offers behind ``text`` in the first cell."""
-    page = desk.page
+    page = lab_page.page
     page.evaluate(
         """() => {
           const notebook = window.jupyterapp.shell.currentWidget.content;
@@ -128,26 +128,26 @@ def completions(desk: LabPage, text: str) -> list[str]:
     return [word.strip() for word in found]
 
 
-def test_words_are_completed_also_while_the_kernel_is_busy(desk: LabPage) -> None:
-    desk.open(desk.lab.write("tab.ipynb", "", "import time\ntime.sleep(600)"))
-    idle = completions(desk, "%submarine s")
+def test_words_are_completed_also_while_the_kernel_is_busy(lab_page: LabPage) -> None:
+    lab_page.open(lab_page.lab.write("tab.ipynb", "", "import time\ntime.sleep(600)"))
+    idle = completions(lab_page, "%submarine s")
     assert {"show", "save", "script"} <= set(idle)
     assert len(idle) == len(set(idle))
-    desk.page.evaluate(
+    lab_page.page.evaluate(
         """() => {
           const panel = window.jupyterapp.shell.currentWidget;
           panel.content.activeCellIndex = 1;
           void window.jupyterapp.commands.execute('notebook:run-cell');
         }"""
     )
-    desk.wait_for(
+    lab_page.wait_for(
         lambda: (
-            desk.page.evaluate(
+            lab_page.page.evaluate(
                 "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
             )
             == "busy"
         )
     )
-    assert "show" in completions(desk, "%submarine sh")
-    assert "--queue" in completions(desk, "%submarine run x --que")
-    desk.shut_down_kernel()
+    assert "show" in completions(lab_page, "%submarine sh")
+    assert "--queue" in completions(lab_page, "%submarine run x --que")
+    lab_page.shut_down_kernel()

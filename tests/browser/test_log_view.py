@@ -15,8 +15,8 @@ import pytest
 from playwright.sync_api import expect
 
 from submarine_runtime.protocol import layout
-from tests.browser.desk import LabPage, Log
 from tests.browser.jobs import Jobs
+from tests.browser.lab_page import LabPage, Log
 
 PROGRAM = r"""
 import os, sys
@@ -44,33 +44,33 @@ def job(jobs: Jobs) -> str:
 
 
 @pytest.fixture
-def log(desk: LabPage, job: str) -> Log:
+def log(lab_page: LabPage, job: str) -> Log:
     """Its log as a tab."""
-    desk.open_lab()
-    return desk.open_log(job)
+    lab_page.open_lab()
+    return lab_page.open_log(job)
 
 
-def test_it_opens_at_the_end_and_goes_to_the_beginning(log: Log, desk: LabPage) -> None:
+def test_it_opens_at_the_end_and_goes_to_the_beginning(log: Log, lab_page: LabPage) -> None:
     expect(log.row("the end")).to_be_in_viewport()
     expect(log.node.get_by_role("button", name="Follow")).to_have_attribute("aria-pressed", "true")
     expect(log.status).to_contain_text("complete")
     assert log.rows.count() < LONG / 4
     expect(log.row("not bold")).to_contain_text("<b onclick=")
-    desk.shot("log-end")
+    lab_page.shot("log-end")
     log.lines.focus()
-    desk.page.keyboard.press("Home")
+    lab_page.page.keyboard.press("Home")
     red = log.row("red words").locator(".jp-Submarine-fg-red")
     expect(red).to_have_text("red words")
     expect(log.row("progress")).to_have_count(1)
     expect(log.row("progress")).to_have_text("progress 100 %")
-    desk.shot("log-beginning")
-    desk.page.keyboard.press("End")
+    lab_page.shot("log-beginning")
+    lab_page.page.keyboard.press("End")
     expect(log.row("the end")).to_be_in_viewport()
-    assert desk.page.evaluate("() => window.pwned") is None
-    assert desk.errors == []
+    assert lab_page.page.evaluate("() => window.pwned") is None
+    assert lab_page.errors == []
 
 
-def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: LabPage) -> None:
+def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, lab_page: LabPage) -> None:
     field = log.node.get_by_role("searchbox", name="Search the log")
     field.fill("line 0001")
     field.press("Enter")
@@ -83,7 +83,7 @@ def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: Lab
     expect(count).not_to_have_text(first or "")
     field.press("Shift+Enter")
     expect(count).to_have_text(first or "")
-    desk.shot("log-search")
+    lab_page.shot("log-search")
     field.fill("no such words")
     expect(count).to_have_text("no match")
     log.node.get_by_role("button", name="Regular expression").click()
@@ -91,64 +91,64 @@ def test_search_is_the_server_s_and_goes_from_match_to_match(log: Log, desk: Lab
     expect(count).to_have_text(re.compile("of 2$|2 matches"))
 
 
-def test_next_error_finds_it(log: Log, desk: LabPage) -> None:
+def test_next_error_finds_it(log: Log, lab_page: LabPage) -> None:
     log.node.get_by_role("button", name="Next error").click()
     expect(log.row("ValueError: nonsense")).to_be_in_viewport()
-    desk.shot("log-next-error")
+    lab_page.shot("log-next-error")
 
 
-def test_follow_stays_where_a_reader_looks(desk: LabPage, jobs: Jobs) -> None:
-    desk.open_lab()
+def test_follow_stays_where_a_reader_looks(lab_page: LabPage, jobs: Jobs) -> None:
+    lab_page.open_lab()
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     job = jobs.start(ticking + "    time.sleep(0.02)", "ticking")
-    log = desk.open_log(job)
-    desk.wait_for(lambda: log.texts()[-1] >= "tick 00100")
+    log = lab_page.open_log(job)
+    lab_page.wait_for(lambda: log.texts()[-1] >= "tick 00100")
     log.lines.evaluate("node => { node.scrollTop = 200; }")
     follow = log.node.get_by_role("button", name="Follow")
     expect(follow).to_have_attribute("aria-pressed", "false")
     top = log.lines.evaluate("node => node.scrollTop")
-    desk.page.wait_for_timeout(1500)
+    lab_page.page.wait_for_timeout(1500)
     assert abs(log.lines.evaluate("node => node.scrollTop") - top) < 40
     follow.click()
     last = log.texts()[-1]
-    desk.wait_for(lambda: log.texts()[-1] > last)
+    lab_page.wait_for(lambda: log.texts()[-1] > last)
     last = log.texts()[-1]
-    desk.wait_for(lambda: log.texts()[-1] > last)
+    lab_page.wait_for(lambda: log.texts()[-1] > last)
     jobs.session.job(job).cancel("seen enough")
 
 
-def test_one_task_of_several_and_the_file_of_it(desk: LabPage, jobs: Jobs) -> None:
+def test_one_task_of_several_and_the_file_of_it(lab_page: LabPage, jobs: Jobs) -> None:
     gang = "import os\nprint('i am', os.environ['SUBMARINE_INDEX'], flush=True)"
     job = jobs.finished(gang, "gang", instances=2, framework="any", policy="all")
-    desk.open_lab()
-    log = desk.open_log(job)
+    lab_page.open_lab()
+    log = lab_page.open_log(job)
     expect(log.row("i am 0")).to_contain_text("worker:0")
     expect(log.row("i am 1")).to_contain_text("worker:1")
-    desk.shot("log-all-tasks")
+    lab_page.shot("log-all-tasks")
     log.node.get_by_role("combobox", name="Task").select_option("worker:1")
     expect(log.row("i am 0")).to_have_count(0)
     expect(log.row("i am 1")).to_be_visible()
     log.node.get_by_role("combobox", name="Stream").select_option("stdout")
-    with desk.page.expect_download() as download:
+    with lab_page.page.expect_download() as download:
         log.node.get_by_role("button", name="Download").click()
     assert "i am 1" in download.value.path().read_text()
 
 
-def test_the_log_of_64_tasks_ends_with_the_last_task(desk: LabPage, jobs: Jobs) -> None:
+def test_the_log_of_64_tasks_ends_with_the_last_task(lab_page: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('alone')", "wide-gang")
     lines = [[f"task {task:02d} line {line} {'.' * 60}" for line in range(8)] for task in range(64)]
     add_logs(jobs, job, ["\n".join(some) + "\n" for some in lines])
-    desk.open_lab()
-    log = desk.open_log(job)
+    lab_page.open_lab()
+    log = lab_page.open_log(job)
     end = log.row("task 63 line 7")
     expect(end).to_be_in_viewport()
     expect(log.status).to_contain_text("complete")
-    desk.shot("log-64-tasks")
+    lab_page.shot("log-64-tasks")
     said = [f"worker:{task}{line}" for task, some in enumerate(lines) for line in some]
     assert log.collected(said[0]) == said
     log.lines.focus()
     for key in ("Home", "End"):
-        desk.page.keyboard.press(key)
+        lab_page.page.keyboard.press(key)
         expect(log.row("task 00 line 0") if key == "Home" else end).to_be_in_viewport()
 
 
@@ -167,10 +167,10 @@ def add_logs(jobs: Jobs, job_id: str, texts: list[str]) -> None:
     jobs.session.store.put(replace(known, record=replace(known.record, logs=lengths)))
 
 
-def test_long_lines_wrap_when_asked(desk: LabPage, jobs: Jobs) -> None:
+def test_long_lines_wrap_when_asked(lab_page: LabPage, jobs: Jobs) -> None:
     job = jobs.finished("print('wide ' * 400)", "wide")
-    desk.open_lab()
-    log = desk.open_log(job)
+    lab_page.open_lab()
+    log = lab_page.open_log(job)
     row = log.row("wide").first
     height = "node => node.getBoundingClientRect().height"
     before = row.evaluate(height)
@@ -178,21 +178,21 @@ def test_long_lines_wrap_when_asked(desk: LabPage, jobs: Jobs) -> None:
     assert row.evaluate(height) > 3 * before
 
 
-def test_the_download_is_the_file(log: Log, desk: LabPage) -> None:
+def test_the_download_is_the_file(log: Log, lab_page: LabPage) -> None:
     log.node.get_by_role("combobox", name="Stream").select_option("stdout")
     expect(log.status).to_contain_text("complete")
-    with desk.page.expect_download() as download:
+    with lab_page.page.expect_download() as download:
         log.node.get_by_role("button", name="Download").click()
     said = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, check=True).stdout
     assert download.value.path().read_bytes() == said
 
 
-def test_marked_lines_stay_while_more_come_and_are_copied(desk: LabPage, jobs: Jobs) -> None:
+def test_marked_lines_stay_while_more_come_and_are_copied(lab_page: LabPage, jobs: Jobs) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
-    desk.open_lab()
+    lab_page.open_lab()
     job = jobs.start(ticking + "    time.sleep(0.005)", "marked")
-    log = desk.open_log(job)
-    desk.wait_for(lambda: log.texts()[-1] >= "tick 00100")
+    log = lab_page.open_log(job)
+    lab_page.wait_for(lambda: log.texts()[-1] >= "tick 00100")
     marked = log.lines.evaluate(
         """node => {
           const rows = [...node.querySelectorAll('.jp-Submarine-log-row')].slice(-20, -17);
@@ -210,10 +210,10 @@ def test_marked_lines_stay_while_more_come_and_are_copied(desk: LabPage, jobs: J
     follow = log.node.get_by_role("button", name="Follow")
     expect(follow).to_have_attribute("aria-pressed", "false")
     # More than the page holds while it follows: what is marked would be gone.
-    desk.page.wait_for_timeout(1500)
-    desk.page.keyboard.press("Control+C")
-    desk.page.wait_for_function("() => window.copied !== undefined")
-    copied = desk.page.evaluate("() => window.copied")
+    lab_page.page.wait_for_timeout(1500)
+    lab_page.page.keyboard.press("Control+C")
+    lab_page.page.wait_for_function("() => window.copied !== undefined")
+    copied = lab_page.page.evaluate("() => window.copied")
     assert [line for line in copied.splitlines() if line] == marked
     jobs.session.job(job).cancel("seen enough")
 
@@ -226,26 +226,26 @@ def publish(file: Path, value: dict[str, Any]) -> None:
 
 
 def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
-    desk: LabPage, jobs: Jobs
+    lab_page: LabPage, jobs: Jobs
 ) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     job = jobs.start(ticking + "    time.sleep(0.2)", "unheard")
     jobs.wait(job, lambda state: state.value == "RUNNING")
     live = Path(jobs.session.job(job).directory.file(layout.LIVE))
-    desk.wait_for(live.exists, 60)
+    lab_page.wait_for(live.exists, 60)
     address = json.loads(live.read_text())
     with socket.socket() as closed:
         # Nobody listens there, and nobody else gets it.
         closed.bind(("127.0.0.1", 0))
         publish(live, {**address, "port": closed.getsockname()[1]})
-        desk.open_lab()
-        desk.command("submarine:logs", job=job)
-        log = Log(desk.page)
+        lab_page.open_lab()
+        lab_page.command("submarine:logs", job=job)
+        log = Log(lab_page.page)
         expect(log.status).to_contain_text("No live connection to the job", timeout=60_000)
         expect(log.status).to_contain_text(re.compile(r"\d.* behind"))
         # What the job has shipped comes all the same.
         expect(log.rows.first).to_be_visible(timeout=60_000)
-        desk.shot("log-behind")
+        lab_page.shot("log-behind")
         publish(live, address)
         expect(log.status).to_contain_text("· live", timeout=60_000)
     seen = log.collected("tick 00000")

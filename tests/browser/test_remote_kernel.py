@@ -13,9 +13,9 @@ from playwright.sync_api import expect
 from submarine_jobs.client import Job
 from submarine_kernel.kernelspecs.container import provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
-from tests.browser.desk import LOAD, LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
+from tests.browser.lab_page import LOAD, LabPage
 
 _SOURCE = """text => {
   const { content } = window.jupyterapp.shell.currentWidget;
@@ -52,12 +52,12 @@ TOAST = ".Toastify__toast"
 
 
 @pytest.fixture
-def run(desk: LabPage) -> Callable[[str], None]:
+def run(lab_page: LabPage) -> Callable[[str], None]:
     """Runs a text as the last cell, and adds an empty one below."""
 
     def run_text(text: str) -> None:
-        desk.page.evaluate(_SOURCE, text)
-        desk.command("notebook:run-cell-and-insert-below")
+        lab_page.page.evaluate(_SOURCE, text)
+        lab_page.command("notebook:run-cell-and-insert-below")
 
     return run_text
 
@@ -78,144 +78,144 @@ def end(job: Job) -> None:
     os.kill(int(handle["pid"]), signal.SIGKILL)
 
 
-def restart_server(desk: LabPage) -> None:
+def restart_server(lab_page: LabPage) -> None:
     """As after a crash of its machine's memory: nobody says goodbye."""
-    desk.lab.kill()
-    desk.lab.start()
+    lab_page.lab.kill()
+    lab_page.lab.start()
 
 
 def test_a_kernel_from_the_launcher(
-    far: str, desk: LabPage, jobs: Jobs, run: Callable[[str], None]
+    far: str, lab_page: LabPage, jobs: Jobs, run: Callable[[str], None]
 ) -> None:
-    desk.page.goto(f"{desk.lab.url}lab/workspaces/far?reset", timeout=LOAD)
-    desk.page.locator(".jp-LauncherCard", has_text=FAR).first.click(timeout=LOAD)
-    desk.ready()
+    lab_page.page.goto(f"{lab_page.lab.url}lab/workspaces/far?reset", timeout=LOAD)
+    lab_page.page.locator(".jp-LauncherCard", has_text=FAR).first.click(timeout=LOAD)
+    lab_page.ready()
 
     run(f"{JOB}; a = 1")
-    shown = desk.outputs(0).first
+    shown = lab_page.outputs(0).first
     expect(shown).to_contain_text("kernel-far-", timeout=LOAD)
     job = jobs.session.job(shown.inner_text().strip())
     assert not job.record().state.ended
 
-    desk.settle("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
-    desk.ready()
+    lab_page.settle("() => window.jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    lab_page.ready()
     run("a")
-    expect(desk.outputs(1).first).to_contain_text("NameError", timeout=LOAD)
+    expect(lab_page.outputs(1).first).to_contain_text("NameError", timeout=LOAD)
     run("print(os.environ['SUBMARINE_JOB_ID'] if 'os' in dir() else __import__('os').getcwd())")
-    expect(desk.outputs(2).first).to_contain_text(job.id, timeout=LOAD)
+    expect(lab_page.outputs(2).first).to_contain_text(job.id, timeout=LOAD)
 
-    begin(desk, "print('in it'); __import__('time').sleep(1000)")
-    begin(desk, "print('its turn')")
-    lost = desk.outputs(3)
+    begin(lab_page, "print('in it'); __import__('time').sleep(1000)")
+    begin(lab_page, "print('its turn')")
+    lost = lab_page.outputs(3)
     expect(lost.first).to_contain_text("in it", timeout=LOAD)
     end(job)
     expect(lost.nth(1)).to_contain_text("KernelGoneError: The container", timeout=LOAD)
-    expect(desk.outputs(4)).to_contain_text("This cell did not run", timeout=LOAD)
-    toast = desk.page.locator(TOAST, has_text="has lost its container")
+    expect(lab_page.outputs(4)).to_contain_text("This cell did not run", timeout=LOAD)
+    toast = lab_page.page.locator(TOAST, has_text="has lost its container")
     expect(toast).to_be_visible(timeout=LOAD)
-    desk.shot("kernel-gone")
+    lab_page.shot("kernel-gone")
     toast.get_by_role("button", name="New kernel").click()
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
     run(JOB)
-    expect(desk.outputs(5).first).to_contain_text("kernel-far-", timeout=LOAD)
-    expect(desk.outputs(5).first).not_to_contain_text(job.id)
-    desk.shut_down_kernel()
+    expect(lab_page.outputs(5).first).to_contain_text("kernel-far-", timeout=LOAD)
+    expect(lab_page.outputs(5).first).not_to_contain_text(job.id)
+    lab_page.shut_down_kernel()
 
 
-def test_a_console_is_told_why_its_kernel_is_gone(far: str, desk: LabPage, jobs: Jobs) -> None:
-    desk.open_lab()
-    desk.page.evaluate(CONSOLE, far)
-    prompt = desk.page.locator(".jp-CodeConsole-input .cm-content")
+def test_a_console_is_told_why_its_kernel_is_gone(far: str, lab_page: LabPage, jobs: Jobs) -> None:
+    lab_page.open_lab()
+    lab_page.page.evaluate(CONSOLE, far)
+    prompt = lab_page.page.locator(".jp-CodeConsole-input .cm-content")
     prompt.click(timeout=LOAD)
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
-    desk.page.keyboard.type(f"{JOB}; __import__('time').sleep(1000)")
-    desk.page.keyboard.press("Shift+Enter")
-    shown = desk.page.locator(".jp-CodeConsole-content .jp-OutputArea-output")
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.page.keyboard.type(f"{JOB}; __import__('time').sleep(1000)")
+    lab_page.page.keyboard.press("Shift+Enter")
+    shown = lab_page.page.locator(".jp-CodeConsole-content .jp-OutputArea-output")
     expect(shown.first).to_contain_text("kernel-far-", timeout=LOAD)
     end(jobs.session.job(shown.first.inner_text().strip()))
     expect(shown.nth(1)).to_contain_text("KernelGoneError: The container", timeout=LOAD)
-    toast = desk.page.locator(TOAST, has_text="has lost its container")
+    toast = lab_page.page.locator(TOAST, has_text="has lost its container")
     expect(toast).to_be_visible(timeout=LOAD)
-    desk.shot("console-gone")
+    lab_page.shot("console-gone")
     toast.get_by_role("button", name="New kernel").click()
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
-    desk.shut_down_kernel()
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.shut_down_kernel()
 
 
 @pytest.mark.full
 def test_a_kernel_is_there_again_after_its_server_was_killed(
-    far: str, desk: LabPage, jobs: Jobs, run: Callable[[str], None]
+    far: str, lab_page: LabPage, jobs: Jobs, run: Callable[[str], None]
 ) -> None:
     """By the notification in a page that was open meanwhile, and in a page that is loaded anew."""
-    desk.without_its_server()
-    path = desk.lab.write("kept.ipynb", kernel=far)
-    desk.open(path)
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.without_its_server()
+    path = lab_page.lab.write("kept.ipynb", kernel=far)
+    lab_page.open(path)
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
     run(f"x = 42; {JOB}")
-    expect(desk.outputs(0)).to_contain_text("kernel-far-", timeout=LOAD)
-    job = jobs.session.job(desk.outputs(0).inner_text().strip())
-    desk.save()
+    expect(lab_page.outputs(0)).to_contain_text("kernel-far-", timeout=LOAD)
+    job = jobs.session.job(lab_page.outputs(0).inner_text().strip())
+    lab_page.save()
 
-    restart_server(desk)
-    toast = desk.page.locator(TOAST, has_text="still runs in its container")
+    restart_server(lab_page)
+    toast = lab_page.page.locator(TOAST, has_text="still runs in its container")
     expect(toast).to_be_visible(timeout=LOAD)
-    desk.shot("kernel-lives")
+    lab_page.shot("kernel-lives")
     toast.get_by_role("button", name="Connect").click()
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
     run("x += 1; print(x)")
-    expect(desk.outputs(1)).to_have_text("43", timeout=LOAD)
-    desk.save()
+    expect(lab_page.outputs(1)).to_have_text("43", timeout=LOAD)
+    lab_page.save()
 
-    restart_server(desk)
-    desk.reload()
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
+    restart_server(lab_page)
+    lab_page.reload()
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
     run(f"x += 1; print(x); {JOB}")
-    expect(desk.outputs(2)).to_contain_text("44", timeout=LOAD)
-    expect(desk.outputs(2)).to_contain_text(job.id)
-    desk.shut_down_kernel()
+    expect(lab_page.outputs(2)).to_contain_text("44", timeout=LOAD)
+    expect(lab_page.outputs(2)).to_contain_text(job.id)
+    lab_page.shut_down_kernel()
 
 
 @pytest.mark.cluster
-def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(desk: LabPage) -> None:
-    prefix = str(desk.lab.scratch / "prefix")
+def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(lab_page: LabPage) -> None:
+    prefix = str(lab_page.lab.scratch / "prefix")
     stanza = provisioning("all", {"memory": "300M", "gpu": 4})
     install_kernel(name="all", display_name="All GPUs", prefix=prefix, container=stanza)
-    desk.open_lab()
-    desk.page.evaluate(NEW)
-    desk.page.wait_for_function(IDLE, timeout=LOAD)
-    desk.page.evaluate(NEW)
-    toast = desk.page.locator(TOAST, has_text="The kernel all of Untitled")
+    lab_page.open_lab()
+    lab_page.page.evaluate(NEW)
+    lab_page.page.wait_for_function(IDLE, timeout=LOAD)
+    lab_page.page.evaluate(NEW)
+    toast = lab_page.page.locator(TOAST, has_text="The kernel all of Untitled")
     expect(toast).to_contain_text("queue default has 0 of 4 GPUs free", timeout=LOAD)
-    desk.shot("kernel-waits")
+    lab_page.shot("kernel-waits")
     # What the page is told while there is no job yet, under the names that it knows.
     told = [
         start["notebook"].startswith("Untitled")
-        for start in desk.page.evaluate(_STARTS, "0 of 4 GPUs free")
+        for start in lab_page.page.evaluate(_STARTS, "0 of 4 GPUs free")
         if start["kernel"] == "all"
     ]
     assert told == [True]
     toast.get_by_role("button", name="Cancel").click()
-    desk.page.get_by_role("button", name="Cancel job", exact=True).click()
-    dialog = desk.page.locator(".jp-Dialog", has_text="Error Starting Kernel")
+    lab_page.page.get_by_role("button", name="Cancel job", exact=True).click()
+    dialog = lab_page.page.locator(".jp-Dialog", has_text="Error Starting Kernel")
     expect(dialog).to_contain_text("The job was cancelled", timeout=LOAD)
     expect(toast).to_have_count(0)
     dialog.get_by_role("button").first.click()
     # The other gives its GPUs back for the tests behind this one.
-    for kernel in desk.lab.ask("api/kernels").json:
-        desk.lab.ask(f"api/kernels/{kernel['id']}", "DELETE")
-    desk.wait_for(lambda: all_ended(desk), 120)
+    for kernel in lab_page.lab.ask("api/kernels").json:
+        lab_page.lab.ask(f"api/kernels/{kernel['id']}", "DELETE")
+    lab_page.wait_for(lambda: all_ended(lab_page), 120)
 
 
-def all_ended(desk: LabPage) -> bool:
+def all_ended(lab_page: LabPage) -> bool:
     """Whether no kernel of the kernelspec ``all`` is left."""
-    rows = desk.lab.api("jobs")["jobs"]
+    rows = lab_page.lab.api("jobs")["jobs"]
     states = [row["state"] for row in rows if row["name"] == "kernel-all"]
     return bool(states) and set(states) <= {"SUCCEEDED", "CANCELLED"}
 
 
-def begin(desk: LabPage, text: str) -> None:
+def begin(lab_page: LabPage, text: str) -> None:
     """Run a text as the last cell, and do not wait for its end."""
-    desk.page.evaluate(_SOURCE, text)
-    desk.page.evaluate(
+    lab_page.page.evaluate(_SOURCE, text)
+    lab_page.page.evaluate(
         "() => { void window.jupyterapp.commands.execute('notebook:run-cell-and-insert-below') }"
     )

@@ -13,9 +13,9 @@ from playwright.sync_api import Page, expect
 
 from submarine_jobs.display import MIME_TYPE
 from tests.browser.calls import API
-from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
 from tests.browser.lab import BASE, Lab
+from tests.browser.lab_page import LabPage
 
 EVIL = "<img src=x onerror='window.pwned=1'><script>window.pwned=2</script>"
 LINK = "javascript:window.pwned=3"
@@ -29,29 +29,29 @@ def harmless(page: Page) -> None:
     assert page.evaluate("() => window.pwned") is None
 
 
-def asked(desk: LabPage) -> list[tuple[str, str]]:
+def asked(lab_page: LabPage) -> list[tuple[str, str]]:
     """Requests of a page from now on: method and address."""
     found: list[tuple[str, str]] = []
-    desk.page.on("request", lambda request: found.append((request.method, request.url)))
+    lab_page.page.on("request", lambda request: found.append((request.method, request.url)))
     return found
 
 
-def test_a_hostile_job_is_text(desk: LabPage) -> None:
+def test_a_hostile_job_is_text(lab_page: LabPage) -> None:
     program = f'%%submarine --only\nprint("{EVIL}", flush=True)\nraise ValueError("{EVIL}")'
     name = "<img src=x onerror=window.pwned=1>"
     cells = (program, f"%submarine run '{name}' --backend local")
-    desk.open(desk.lab.write("hostile.ipynb", *cells))
-    desk.run_all()
-    card = desk.card()
+    lab_page.open(lab_page.lab.write("hostile.ipynb", *cells))
+    lab_page.run_all()
+    card = lab_page.card()
     expect(card.get_by_text("FAILED").first).to_be_visible(timeout=TIMEOUT)
     expect(card.get_by_text("window.pwned").first).to_be_visible()
     assert card.locator("img[src=x], script").count() == 0
     card.get_by_role("button", name="Logs").click()
-    expect(desk.page.locator(".jp-Submarine-log").get_by_text("onerror").first).to_be_visible()
-    desk.command("submarine:jobs")
-    desk.shot("hostile-job")
-    assert desk.page.locator("[class*=jp-Submarine] script, img[src=x]").count() == 0
-    harmless(desk.page)
+    expect(lab_page.page.locator(".jp-Submarine-log").get_by_text("onerror").first).to_be_visible()
+    lab_page.command("submarine:jobs")
+    lab_page.shot("hostile-job")
+    assert lab_page.page.locator("[class*=jp-Submarine] script, img[src=x]").count() == 0
+    harmless(lab_page.page)
 
 
 def hostile_outputs(job: str, good: dict[str, Any]) -> list[dict[str, Any]]:
@@ -77,7 +77,7 @@ def hostile_outputs(job: str, good: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(
-    desk: LabPage, jobs: Jobs
+    lab_page: LabPage, jobs: Jobs
 ) -> None:
     job = jobs.start(SLEEP, "victim")
     jobs.wait(job, lambda state: state.value == "RUNNING")
@@ -103,9 +103,9 @@ def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(
             for data in hostile_outputs(job, good)
         ),
     ]
-    seen = asked(desk)
-    desk.open(desk.lab.write("untrusted.ipynb", *cells))
-    page = desk.page
+    seen = asked(lab_page)
+    lab_page.open(lab_page.lab.write("untrusted.ipynb", *cells))
+    page = lab_page.page
     expect(page.locator(".jp-Submarine-card").first).to_be_visible(timeout=TIMEOUT)
     page.wait_for_timeout(1500)
     for label in ("press me", "or me"):
@@ -113,10 +113,12 @@ def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(
             element.click(force=True, no_wait_after=True)
     page.wait_for_timeout(500)
     harmless(page)
-    desk.shot("untrusted-notebook")
+    lab_page.shot("untrusted-notebook")
     assert page.locator(".jp-Dialog").count() == 0
     assert not [url for method, url in seen if method != "GET" and "submarine" in url]
-    strangers = [url for _, url in seen if not url.startswith((desk.lab.origin, "data:", "blob:"))]
+    strangers = [
+        url for _, url in seen if not url.startswith((lab_page.lab.origin, "data:", "blob:"))
+    ]
     assert strangers == []
     assert not [url for _, url in seen if "/api/kernels" in url and "submarine" in url]
     links = page.evaluate(
@@ -124,7 +126,7 @@ def test_an_untrusted_notebook_shows_only_text_and_changes_nothing(
     )
     assert all(link.startswith(("http:", "https:")) for link in links)
     assert not jobs.session.job(job).record().state.ended
-    assert desk.errors == []
+    assert lab_page.errors == []
 
 
 @pytest.fixture(scope="module")
@@ -173,27 +175,29 @@ TRY = """async ([url, socket]) => {
 }"""
 
 
-def test_a_page_of_another_origin_gets_nothing(desk: LabPage, jobs: Jobs, stranger: str) -> None:
+def test_a_page_of_another_origin_gets_nothing(
+    lab_page: LabPage, jobs: Jobs, stranger: str
+) -> None:
     job = jobs.start(SLEEP, "coveted")
     jobs.wait(job, lambda state: state.value == "RUNNING")
-    desk.page.goto(stranger)
-    url = f"{desk.lab.url}{API}jobs/{job}"
-    socket = f"ws://127.0.0.1:{desk.lab.port}{BASE}{API}channel"
-    found = desk.page.evaluate(TRY, [url, socket])
+    lab_page.page.goto(stranger)
+    url = f"{lab_page.lab.url}{API}jobs/{job}"
+    socket = f"ws://127.0.0.1:{lab_page.lab.port}{BASE}{API}channel"
+    found = lab_page.page.evaluate(TRY, [url, socket])
     assert found == {"read": None, "said": "closed"}
-    desk.page.wait_for_timeout(1000)
+    lab_page.page.wait_for_timeout(1000)
     assert not jobs.session.job(job).record().state.ended
 
 
 def test_without_a_login_the_page_is_the_login(
-    new_desk: Callable[..., LabPage], jobs: Jobs, lab: Lab
+    new_lab_page: Callable[..., LabPage], jobs: Jobs, lab: Lab
 ) -> None:
     job = jobs.finished("print('secret')", "private")
-    desk = new_desk(login=False)
-    answer = desk.page.goto(f"{lab.url}submarine/tensorboard/{job}/")
+    lab_page = new_lab_page(login=False)
+    answer = lab_page.page.goto(f"{lab.url}submarine/tensorboard/{job}/")
     assert answer is not None
-    assert "/login" in desk.page.url
-    answer = desk.page.goto(f"{lab.url}{API}jobs/{job}")
+    assert "/login" in lab_page.page.url
+    answer = lab_page.page.goto(f"{lab.url}{API}jobs/{job}")
     assert answer is not None
     assert answer.status in (401, 403)
-    assert "secret" not in desk.page.content()
+    assert "secret" not in lab_page.page.content()

@@ -12,10 +12,10 @@ import pytest
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.cutter import Cutter
-from tests.browser.desk import LabPage, Log
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
+from tests.browser.lab_page import LabPage, Log
+from tests.browser.unreliable_proxy import UnreliableProxy
 
 LINES = 400
 #: In the middle it waits for a file, so that what happens to it happens in the middle.
@@ -34,15 +34,15 @@ EXPECTED = [*(f"line {n:06d}" for n in range(LINES)), "all is said"]
 
 
 @pytest.fixture
-def cutter(lab: Lab) -> Iterator[Cutter]:
+def proxy(lab: Lab) -> Iterator[UnreliableProxy]:
     """A proxy before the server that lets everything through, so far."""
-    with contextlib.closing(Cutter(lab.port)) as proxy:
+    with contextlib.closing(UnreliableProxy(lab.port)) as proxy:
         yield proxy
 
 
-def counting(desk: LabPage, jobs: Jobs, name: str) -> tuple[str, Path]:
+def counting(lab_page: LabPage, jobs: Jobs, name: str) -> tuple[str, Path]:
     """A job that counts, and the file that lets it go on."""
-    flag = desk.lab.scratch / f"go-on-{name}-{secrets.token_hex(4)}"
+    flag = lab_page.lab.scratch / f"go-on-{name}-{secrets.token_hex(4)}"
     return jobs.start(COUNTING.format(lines=LINES, flag=str(flag)), name), flag
 
 
@@ -53,83 +53,83 @@ def whole(log: Log) -> list[str]:
 
 
 def test_connections_cut_every_few_seconds(
-    new_desk: Callable[..., LabPage], jobs: Jobs, cutter: Cutter
+    new_lab_page: Callable[..., LabPage], jobs: Jobs, proxy: UnreliableProxy
 ) -> None:
-    desk = new_desk(url=cutter.url)
-    desk.open_lab()
-    job, flag = counting(desk, jobs, "cut")
-    log = desk.open_log(job)
-    cutter.lifetime = 2
-    cutter.cut()
+    lab_page = new_lab_page(url=proxy.url)
+    lab_page.open_lab()
+    job, flag = counting(lab_page, jobs, "cut")
+    log = lab_page.open_log(job)
+    proxy.lifetime = 2
+    proxy.cut()
     flag.touch()
     assert whole(log) == EXPECTED
-    assert cutter.cuts >= 2
-    assert desk.errors == []
+    assert proxy.cuts >= 2
+    assert lab_page.errors == []
 
 
 @pytest.mark.parametrize("seconds", [6, pytest.param(60, marks=pytest.mark.full)])
 def test_a_laptop_that_sleeps(
-    new_desk: Callable[..., LabPage], jobs: Jobs, cutter: Cutter, seconds: int
+    new_lab_page: Callable[..., LabPage], jobs: Jobs, proxy: UnreliableProxy, seconds: int
 ) -> None:
-    desk = new_desk(url=cutter.url)
-    desk.open_lab()
-    job, flag = counting(desk, jobs, "asleep")
-    log = desk.open_log(job)
-    desk.page.wait_for_timeout(1000)
-    cutter.sleep()
+    lab_page = new_lab_page(url=proxy.url)
+    lab_page.open_lab()
+    job, flag = counting(lab_page, jobs, "asleep")
+    log = lab_page.open_log(job)
+    lab_page.page.wait_for_timeout(1000)
+    proxy.sleep()
     flag.touch()
     time.sleep(seconds)
     before = log.texts()[-1]
-    desk.page.wait_for_timeout(1000)
+    lab_page.page.wait_for_timeout(1000)
     assert log.texts()[-1] == before, "the proxy let something through"
-    cutter.wake()
+    proxy.wake()
     assert whole(log) == EXPECTED
 
 
-def test_a_server_killed_in_the_middle_of_a_log(desk: LabPage, jobs: Jobs, lab: Lab) -> None:
-    job, flag = counting(desk, jobs, "orphan")
+def test_a_server_killed_in_the_middle_of_a_log(lab_page: LabPage, jobs: Jobs, lab: Lab) -> None:
+    job, flag = counting(lab_page, jobs, "orphan")
     cell = new_code_cell("%submarine run orphan", outputs=[jobs.output(job)])
-    desk.open(lab.write("orphan.ipynb", cell))
-    desk.without_its_server()
-    card = desk.card()
-    log = desk.open_log(job)
-    desk.page.wait_for_timeout(1500)
+    lab_page.open(lab.write("orphan.ipynb", cell))
+    lab_page.without_its_server()
+    card = lab_page.card()
+    log = lab_page.open_log(job)
+    lab_page.page.wait_for_timeout(1500)
     lab.kill()
     try:
         flag.touch()
         expect(log.status).to_contain_text("connection", timeout=TIMEOUT)
-        desk.shot("server-killed")
+        lab_page.shot("server-killed")
     finally:
         lab.start()
     assert whole(log) == EXPECTED
-    desk.close_dialogs()
-    desk.page.locator(".lm-TabBar-tabLabel", has_text="orphan.ipynb").click()
+    lab_page.close_dialogs()
+    lab_page.page.locator(".lm-TabBar-tabLabel", has_text="orphan.ipynb").click()
     expect(card.get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def test_a_kernel_that_is_restarted(desk: LabPage) -> None:
-    flag = desk.lab.scratch / f"go-on-restarted-{secrets.token_hex(4)}"
+def test_a_kernel_that_is_restarted(lab_page: LabPage) -> None:
+    flag = lab_page.lab.scratch / f"go-on-restarted-{secrets.token_hex(4)}"
     cells = (
         "%%submarine --only\nimport pathlib, time\nprint('up', flush=True)\n"
         f"while not pathlib.Path({str(flag)!r}).exists():\n    time.sleep(0.1)",
         "%submarine run restarted --backend local",
     )
-    desk.open(desk.lab.write("restarted.ipynb", *cells))
-    desk.run_all()
-    desk.page.evaluate(
+    lab_page.open(lab_page.lab.write("restarted.ipynb", *cells))
+    lab_page.run_all()
+    lab_page.page.evaluate(
         "() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()"
     )
-    expect(desk.card().get_by_text("RUNNING").first).to_be_visible(timeout=TIMEOUT)
+    expect(lab_page.card().get_by_text("RUNNING").first).to_be_visible(timeout=TIMEOUT)
     flag.touch()
-    expect(desk.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
+    expect(lab_page.card().get_by_text("SUCCEEDED").first).to_be_visible(timeout=TIMEOUT)
 
 
-def test_a_page_reloaded_in_the_middle_of_a_log(desk: LabPage, jobs: Jobs) -> None:
-    desk.open_lab()
-    job, flag = counting(desk, jobs, "reopened")
-    desk.open_log(job)
+def test_a_page_reloaded_in_the_middle_of_a_log(lab_page: LabPage, jobs: Jobs) -> None:
+    lab_page.open_lab()
+    job, flag = counting(lab_page, jobs, "reopened")
+    lab_page.open_log(job)
     flag.touch()
-    desk.page.reload(timeout=90_000)
-    desk.page.wait_for_function("() => !!window.jupyterapp", timeout=90_000)
-    desk.page.evaluate("() => window.jupyterapp.restored")
-    assert whole(desk.open_log(job)) == EXPECTED
+    lab_page.page.reload(timeout=90_000)
+    lab_page.page.wait_for_function("() => !!window.jupyterapp", timeout=90_000)
+    lab_page.page.evaluate("() => window.jupyterapp.restored")
+    assert whole(lab_page.open_log(job)) == EXPECTED

@@ -6,8 +6,8 @@ import pytest
 from nbformat.v4 import new_code_cell
 from playwright.sync_api import expect
 
-from tests.browser.desk import LabPage
 from tests.browser.jobs import Jobs
+from tests.browser.lab_page import LabPage
 
 #: Speaks as Keras does, and writes a model that grows.
 TRAINING = """
@@ -28,12 +28,14 @@ TIMEOUT = 60_000
 pytestmark = pytest.mark.timeout(300)
 
 
-def test_scalars_are_charts_and_the_model_is_saved_by_a_click(desk: LabPage, jobs: Jobs) -> None:
-    flag = desk.lab.scratch / "flag-training"
+def test_scalars_are_charts_and_the_model_is_saved_by_a_click(
+    lab_page: LabPage, jobs: Jobs
+) -> None:
+    flag = lab_page.lab.scratch / "flag-training"
     job = jobs.start(TRAINING.format(flag=str(flag)), "training")
     cell = new_code_cell("%submarine run training", outputs=[jobs.output(job)])
-    desk.open(desk.lab.write("training.ipynb", cell))
-    card = desk.card()
+    lab_page.open(lab_page.lab.write("training.ipynb", cell))
+    card = lab_page.card()
     charts = card.get_by_role("group", name="Measurements")
     for name in ("loss", "accuracy"):
         expect(charts.get_by_text(name).first).to_be_visible(timeout=TIMEOUT)
@@ -42,39 +44,39 @@ def test_scalars_are_charts_and_the_model_is_saved_by_a_click(desk: LabPage, job
     expect(models.get_by_role("rowheader")).to_have_text(["v1"], timeout=TIMEOUT)
     expect(models).to_contain_text("8.0 kB")
     card.scroll_into_view_if_needed()
-    desk.shot("card-training", card)
+    lab_page.shot("card-training", card)
     flag.touch()
     expect(card.locator(".jp-Submarine-head")).to_contain_text("SUCCEEDED", timeout=TIMEOUT)
     expect(models.get_by_role("rowheader").first).to_be_visible()
     expect(charts.get_by_text("loss").first).to_be_visible()
-    desk.shot("card-trained", card)
-    assert desk.errors == []
+    lab_page.shot("card-trained", card)
+    assert lab_page.errors == []
 
 
-def test_notebook_7_leads_to_the_line_and_completes(desk: LabPage) -> None:
+def test_notebook_7_leads_to_the_line_and_completes(lab_page: LabPage) -> None:
     cells = (
         "",
         "%%submarine --only\n\nprint(1 / 0)",
         "%submarine run seven-fails --backend local",
     )
-    desk.open_notebook7(desk.lab.write("seven-fails.ipynb", *cells))
-    desk.run_cell(1)
-    desk.run_cell(2)
-    card = desk.card()
+    lab_page.open_notebook7(lab_page.lab.write("seven-fails.ipynb", *cells))
+    lab_page.run_cell(1)
+    lab_page.run_cell(2)
+    card = lab_page.card()
     expect(card.get_by_text("FAILED").first).to_be_visible(timeout=TIMEOUT)
     card.get_by_role("button", name="line 3").first.click()
-    marked = desk.page.locator(".jp-Submarine-markedLine")
+    marked = lab_page.page.locator(".jp-Submarine-markedLine")
     expect(marked).to_contain_text("print(1 / 0)")
-    desk.shot("notebook-7-failed")
-    desk.page.locator(".jp-CodeCell .cm-content").first.click()
-    desk.page.keyboard.type("%submarine sh")
-    desk.page.keyboard.press("Tab")
-    shown = desk.page.locator(".jp-Completer-item").first
-    expect(shown.or_(desk.page.get_by_text("%submarine show").first).first).to_be_visible()
+    lab_page.shot("notebook-7-failed")
+    lab_page.page.locator(".jp-CodeCell .cm-content").first.click()
+    lab_page.page.keyboard.type("%submarine sh")
+    lab_page.page.keyboard.press("Tab")
+    shown = lab_page.page.locator(".jp-Completer-item").first
+    expect(shown.or_(lab_page.page.get_by_text("%submarine show").first).first).to_be_visible()
     card.get_by_role("button", name="Logs").click()
     expect(
-        desk.page.locator(".jp-Submarine-log-row").filter(has_text="ZeroDivision")
+        lab_page.page.locator(".jp-Submarine-log-row").filter(has_text="ZeroDivision")
     ).to_be_visible(timeout=TIMEOUT)
-    desk.shot("notebook-7-log")
+    lab_page.shot("notebook-7-log")
     # Notebook 7 has some of its own when it starts.
-    assert [error for error in desk.errors if "jupyter-submarine" in error] == []
+    assert [error for error in lab_page.errors if "jupyter-submarine" in error] == []

@@ -6,7 +6,7 @@ import sys
 
 from playwright.sync_api import expect
 
-from tests.browser.desk import LabPage
+from tests.browser.lab_page import LabPage
 from tests.browser.test_looks import violations
 
 CELL = f"""%%submarine workflow looks --schedule "0 30 2 ? * *" --timezone Europe/Berlin
@@ -27,19 +27,19 @@ nodes:
 """
 
 
-def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: LabPage) -> None:
-    folder = desk.lab.notebooks
+def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(lab_page: LabPage) -> None:
+    folder = lab_page.lab.notebooks
     (folder / "looks.py").write_text("print('fitted')\n")
-    desk.open(desk.lab.write("looks.ipynb", CELL, "%submarine workflow run looks"))
-    desk.run_all()
-    drawn, running = desk.outputs(0), desk.outputs(1)
+    lab_page.open(lab_page.lab.write("looks.ipynb", CELL, "%submarine workflow run looks"))
+    lab_page.run_all()
+    drawn, running = lab_page.outputs(0), lab_page.outputs(1)
     expect(drawn.locator("svg text", has_text="features")).to_be_visible(timeout=60_000)
     expect(drawn).to_contain_text("Saved in looks.flow")
     expect(running.locator("svg")).to_contain_text("running", timeout=60_000)
     # From here on no kernel draws it: the server does, for this page and any other.
-    desk.save()
-    desk.shut_down_kernel()
-    desk.reload()
+    lab_page.save()
+    lab_page.shut_down_kernel()
+    lab_page.reload()
     expect(running.locator("svg")).to_contain_text("running", timeout=60_000)
     (folder / "looks.go").touch()
     expect(running.get_by_text("FAILED", exact=True)).to_be_visible(timeout=120_000)
@@ -47,25 +47,25 @@ def test_a_workflow_is_seen_while_it_runs_and_its_job_stands_under_it(desk: LabP
     expect(running).to_contain_text("Its command ended with code 3")
     expect(running.locator("svg")).to_contain_text("failed")
     expect(running.locator(".jp-Submarine-workflow-note")).to_have_count(0)
-    desk.command("submarine:jobs")
-    desk.page.get_by_label("Search jobs").fill("looks-2")  # what its runs are called
-    panel = desk.page.get_by_role("listbox", name="Jobs")
+    lab_page.command("submarine:jobs")
+    lab_page.page.get_by_label("Search jobs").fill("looks-2")  # what its runs are called
+    panel = lab_page.page.get_by_role("listbox", name="Jobs")
     expect(panel.get_by_role("option")).to_have_count(1, timeout=60_000)
     expect(panel.get_by_role("option")).to_contain_text("train")
     expect(panel.locator(".jp-Submarine-jobs-run")).to_have_count(1)
     expect(panel.locator(".jp-Submarine-jobs-run")).to_contain_text("looks")
     for theme in ("Light", "Dark"):
-        desk.theme(theme)
-        expect(desk.page.locator("#jupyterlab-splash")).to_have_count(0, timeout=60_000)
+        lab_page.theme(theme)
+        expect(lab_page.page.locator("#jupyterlab-splash")).to_have_count(0, timeout=60_000)
         expect(running.locator("svg")).to_be_visible()
-        assert contrast_of(desk) > 4.5
-        desk.shot(f"workflow-{theme}")
-    assert violations(desk) == []
+        assert contrast_of(lab_page) > 4.5
+        lab_page.shot(f"workflow-{theme}")
+    assert violations(lab_page) == []
 
 
-def contrast_of(desk: LabPage) -> float:
+def contrast_of(lab_page: LabPage) -> float:
     """The contrast of the graph's text with the page, as WCAG reckons it."""
-    value: float = desk.page.evaluate(
+    value: float = lab_page.page.evaluate(
         """() => {
           const text = document.querySelector('.jp-OutputArea-output svg text');
           const light = colour => {

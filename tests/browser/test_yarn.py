@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, expect
 
 from tests.browser.calls import API
-from tests.browser.desk import LabPage
+from tests.browser.lab_page import LabPage
 
 #: Worker 1 fails once: the two others, and its second attempt, wait for a file.
 GANG = """%%submarine --only
@@ -48,28 +48,28 @@ def column(card: Locator, head: str) -> list[str]:
     return [text.strip() for text in rows.locator(place).all_inner_texts()]
 
 
-def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(desk: LabPage) -> None:
-    flag = desk.lab.scratch / "flag-gang"
-    desk.open(desk.lab.write("gang.ipynb", GANG.format(flag=str(flag)), RUN, WAITS))
+def test_a_gang_with_gpus_from_its_start_over_a_fault_to_its_end(lab_page: LabPage) -> None:
+    flag = lab_page.lab.scratch / "flag-gang"
+    lab_page.open(lab_page.lab.write("gang.ipynb", GANG.format(flag=str(flag)), RUN, WAITS))
     # Open from here on: what it says of the cluster must not stay as it is now.
-    desk.command("submarine:jobs")
+    lab_page.command("submarine:jobs")
     for index in (0, 1):
-        desk.run_cell(index)
+        lab_page.run_cell(index)
     try:
-        goes_well(desk, flag)
+        goes_well(lab_page, flag)
     finally:
         # Whatever went wrong here, the next test finds the cluster's GPUs free.
         flag.touch()
-        for row in desk.lab.api("jobs")["jobs"]:
+        for row in lab_page.lab.api("jobs")["jobs"]:
             if row["backend"] == "yarn" and row["state"] in ("PENDING", "STARTING", "RUNNING"):
-                cancel(desk, row["job_id"])
+                cancel(lab_page, row["job_id"])
 
 
-def goes_well(desk: LabPage, flag: Path) -> None:
+def goes_well(lab_page: LabPage, flag: Path) -> None:
     """The whole way."""
-    card = desk.card(1)
-    desk.wait_for(lambda: "1" in restarts(card), 120)
-    desk.wait_for(lambda: column(card, "State") == ["RUNNING"] * 3, 60)
+    card = lab_page.card(1)
+    lab_page.wait_for(lambda: "1" in restarts(card), 120)
+    lab_page.wait_for(lambda: column(card, "State") == ["RUNNING"] * 3, 60)
     assert column(card, "Task") == ["worker:0", "worker:1", "worker:2"]
     # How many each has; which ones of the node stand in the tooltip.
     assert column(card, "GPUs") == ["1"] * 3
@@ -79,46 +79,46 @@ def goes_well(desk: LabPage, flag: Path) -> None:
     assert len(set(containers)) == 3, containers
     link = card.get_by_role("link", name=re.compile("YARN"))
     expect(link).to_have_attribute("href", re.compile(r"^http://.*application_\d+_\d+"))
-    desk.run_cell(2)
-    waits = desk.card(2)
+    lab_page.run_cell(2)
+    waits = lab_page.card(2)
     expect(waits.locator(HEAD)).to_contain_text("PENDING", timeout=TIMEOUT)
     expect(waits).to_contain_text(re.compile(r"GPU"), timeout=TIMEOUT)
-    says_what_is_free(desk)
+    says_what_is_free(lab_page)
     card.scroll_into_view_if_needed()
-    desk.shot("yarn-gang", card)
-    desk.shot("yarn-waits", waits)
-    gang, waiting = desk.job_ids()
-    reads_its_logs(desk, gang)
-    assert cancel(desk, waiting) == 202
+    lab_page.shot("yarn-gang", card)
+    lab_page.shot("yarn-waits", waits)
+    gang, waiting = lab_page.job_ids()
+    reads_its_logs(lab_page, gang)
+    assert cancel(lab_page, waiting) == 202
     flag.touch()
-    desk.page.locator(".lm-TabBar-tabLabel", has_text="gang.ipynb").click()
+    lab_page.page.locator(".lm-TabBar-tabLabel", has_text="gang.ipynb").click()
     expect(card.locator(HEAD)).to_contain_text("SUCCEEDED", timeout=TIMEOUT)
-    desk.wait_for(lambda: column(card, "State") == ["SUCCEEDED"] * 3, 60)
+    lab_page.wait_for(lambda: column(card, "State") == ["SUCCEEDED"] * 3, 60)
     assert column(card, "Restarts")[1] == "1"
     card.scroll_into_view_if_needed()
-    desk.shot("yarn-gang-succeeded", card)
+    lab_page.shot("yarn-gang-succeeded", card)
     expect(waits.locator(HEAD)).to_contain_text("CANCELLED", timeout=TIMEOUT)
-    assert desk.errors == []
+    assert lab_page.errors == []
 
 
-def says_what_is_free(desk: LabPage) -> None:
+def says_what_is_free(lab_page: LabPage) -> None:
     """Of four GPUs the gang has three, and the second job waits for all of them."""
-    cluster = desk.page.locator(".jp-Submarine-jobs-queues")
+    cluster = lab_page.page.locator(".jp-Submarine-jobs-queues")
     expect(cluster.locator("summary")).to_have_text("1 of 4 GPUs free")
     cluster.locator("summary").click()
     queue = cluster.get_by_role("row").filter(
-        has=desk.page.get_by_role("rowheader", name="default")
+        has=lab_page.page.get_by_role("rowheader", name="default")
     )
     free, _, waiting = queue.get_by_role("cell").all()
     # YARN may have reserved the one that is left for the second job.
     expect(free).to_have_text(re.compile("^[01] / 4$"))
     expect(waiting).to_have_text("1")
-    desk.shot("yarn-panel")
+    lab_page.shot("yarn-panel")
 
 
-def cancel(desk: LabPage, job: str) -> int:
+def cancel(lab_page: LabPage, job: str) -> int:
     """End a job; the status of the answer."""
-    return desk.lab.ask(f"{API}jobs/{job}/cancel", "POST", body={"why": "seen enough"}).status
+    return lab_page.lab.ask(f"{API}jobs/{job}/cancel", "POST", body={"why": "seen enough"}).status
 
 
 def restarts(card: Locator) -> list[str]:
@@ -129,13 +129,13 @@ def restarts(card: Locator) -> list[str]:
         return []
 
 
-def reads_its_logs(desk: LabPage, job: str) -> None:
+def reads_its_logs(lab_page: LabPage, job: str) -> None:
     """All tasks with their names, one of them, and its first attempt."""
-    log = desk.open_log(job)
+    log = lab_page.open_log(job)
     for index, attempt in ((0, 1), (1, 2), (2, 1)):
         row = log.row(f"i am {index} at attempt {attempt}")
         expect(row).to_contain_text(f"worker:{index}", timeout=TIMEOUT)
-    desk.shot("yarn-gang-log")
+    lab_page.shot("yarn-gang-log")
     log.node.get_by_role("combobox", name="Task").select_option("worker:1")
     expect(log.row("i am 0")).to_have_count(0)
     expect(log.row("i am 1 at attempt 2")).to_be_visible()

@@ -18,7 +18,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine
 from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, used
-from tests.headless.rig import LOAD as LOAD_MAGICS, Rig, cell, read
+from tests.headless.notebook_runs import LOAD as LOAD_MAGICS, NotebookRuns, cell, read
 from tests.submission import Submit, submitting
 from tests.waiting import until
 
@@ -141,8 +141,8 @@ device, final = torch.cuda.get_device_name(), loss.item()
 
 
 def test_a_headless_notebook_trains_on_the_device(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    source = rig.notebook(
+    runs = NotebookRuns(tmp_path)
+    source = runs.notebook(
         "train",
         LOAD_MAGICS,
         TRAIN,
@@ -151,9 +151,9 @@ def test_a_headless_notebook_trains_on_the_device(tmp_path: Path) -> None:
         "%submarine wait train\njob.result['device'], job.result['final']",
         "print(job.metrics()[['gpu_percent', 'gpu_memory', 'loss']].to_string())",
     )
-    ran = rig.run("submarine", "run", source, "-o", "out.ipynb")
+    ran = runs.run("submarine", "run", source, "-o", "out.ipynb")
     assert ran.returncode == 0, ran.stderr
-    document = read(rig.folder / "out.ipynb")
+    document = read(runs.folder / "out.ipynb")
     [result] = [
         out for out in cell(document, "cell-3").outputs if out.output_type == "execute_result"
     ]
@@ -164,8 +164,8 @@ def test_a_headless_notebook_trains_on_the_device(tmp_path: Path) -> None:
 
 
 def test_the_doctor_knows_driver_and_frameworks(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
-    told = rig.run("submarine", "doctor", "--json")
+    runs = NotebookRuns(tmp_path)
+    told = runs.run("submarine", "doctor", "--json")
     print(told.stdout, told.stderr)
     checks = {check["name"]: check for check in json.loads(told.stdout)["checks"]}
     sentence = checks["gpu driver"]["sentence"]

@@ -11,7 +11,7 @@ import pytest
 
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, NEAR, used
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of, local_session
+from tests.kernel.remote_kernels import PATIENCE, Remote, execute, kernels_of, local_session
 from tests.waiting import until
 
 pytestmark = machine.REAL_GPU

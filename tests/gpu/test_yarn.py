@@ -9,7 +9,7 @@ import pytest
 from submarine_runtime.protocol.states import State
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, used
-from tests.kernel.remote_rig import Remote, execute
+from tests.kernel.remote_kernels import Remote, execute
 from tests.submission import Submit
 from tests.waiting import until
 

@@ -13,7 +13,17 @@ import pytest
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_workflows.headless.saving import encode_notebook
-from tests.headless.rig import ENDED, LOAD, PATIENCE, SLEEP, WAITING, Rig, cell, read, says
+from tests.headless.notebook_runs import (
+    ENDED,
+    LOAD,
+    PATIENCE,
+    SLEEP,
+    WAITING,
+    NotebookRuns,
+    cell,
+    read,
+    says,
+)
 from tests.waiting import until
 
 PARAMETERS = ("%%submarine --only --file train.py\nsteps = 1", ["parameters"])
@@ -34,8 +44,8 @@ os._exit(9)"""
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Rig:
-    return Rig(tmp_path)
+def runs(tmp_path: Path) -> NotebookRuns:
+    return NotebookRuns(tmp_path)
 
 
 def card(document: Any, cell_id: str) -> Any:
@@ -52,8 +62,8 @@ def error(document: Any, cell_id: str) -> Any:
     return found
 
 
-def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(rig: Rig) -> None:
-    source = rig.notebook(
+def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(runs: NotebookRuns) -> None:
+    source = runs.notebook(
         "good",
         LOAD,
         PARAMETERS,
@@ -66,13 +76,13 @@ def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(rig: Rig) -> Non
         "import sys\nsys.exit()",
         "1 / 0",
     )
-    outputs = rig.folder / "outputs.json"
-    rig.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
-    ran = rig.run(
+    outputs = runs.folder / "outputs.json"
+    runs.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
+    ran = runs.run(
         "submarine", "run", source, "-p", "steps", "3", "-o", "out.ipynb", "--return", "result"
     )
     assert ran.returncode == 0, ran.stderr
-    document = read(rig.folder / "out.ipynb")
+    document = read(runs.folder / "out.ipynb")
     assert json.loads(outputs.read_bytes()) == {"result": 0.75}
     assert [job for job in ("first-", "second-") if f"{job}" in ran.stderr] == ["first-", "second-"]
     for cell_id in ("cell-3", "cell-4"):
@@ -104,8 +114,8 @@ print(found["transport"], oct(stat.S_IMODE(os.stat(folder).st_mode)), folder)
 """
 
 
-def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
-    source = rig.notebook(
+def test_a_thread_that_outlives_the_cells_starts_its_jobs(runs: NotebookRuns) -> None:
+    source = runs.notebook(
         "threads",
         LOAD,
         "import threading, submarine_jobs\n"
@@ -115,9 +125,9 @@ def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
         "threading.Thread(target=work).start()",
         SOCKETS,
     )
-    ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
+    ran = runs.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 1, ran.stderr
-    document = read(rig.folder / "out.ipynb")
+    document = read(runs.folder / "out.ipynb")
     # Other users of the machine cannot connect to the kernel.
     transport, mode, folder = cell(document, "cell-2").outputs[0].text.split()
     assert (transport, mode) == ("ipc", "0o700")
@@ -138,13 +148,13 @@ def test_a_thread_that_outlives_the_cells_starts_its_jobs(rig: Rig) -> None:
     ), last
 
 
-def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(rig: Rig) -> None:
-    source = rig.notebook(
+def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(runs: NotebookRuns) -> None:
+    source = runs.notebook(
         "bad", LOAD, FAILING, "%submarine run good --worker_launch_cmd true", "1 + 1"
     )
-    ran = rig.run("papermill", "--engine", "submarine", source, "out.ipynb")
+    ran = runs.run("papermill", "--engine", "submarine", source, "out.ipynb")
     assert ran.returncode == 1, ran.stderr
-    document = read(rig.folder / "out.ipynb")
+    document = read(runs.folder / "out.ipynb")
     found = error(document, "cell-1")
     assert found.ename == "JobFailedError"
     traceback = "\n".join(found.traceback)
@@ -158,22 +168,22 @@ def test_a_failed_job_fails_papermill_with_its_traceback_below_its_cell(rig: Rig
     assert cell(document, "cell-1").metadata.papermill.status == "failed"
 
 
-def in_the_middle(rig: Rig, name: str = "slow") -> Path:
+def in_the_middle(runs: NotebookRuns, name: str = "slow") -> Path:
     """A notebook whose two jobs never end, and whose last cell but one neither."""
-    return rig.notebook(
+    return runs.notebook(
         name, LOAD, ENDLESS.format(name="one"), ENDLESS.format(name="two"), SLEEP, "print('last')"
     )
 
 
-def nothing_is_orphaned(rig: Rig) -> None:
-    until(lambda: all(state in ENDED for state in rig.jobs().values()), "all jobs have ended")
-    until(lambda: not rig.processes(), f"no process is left: {rig.processes()}")
+def nothing_is_orphaned(runs: NotebookRuns) -> None:
+    until(lambda: all(state in ENDED for state in runs.jobs().values()), "all jobs have ended")
+    until(lambda: not runs.processes(), f"no process is left: {runs.processes()}")
 
 
-def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(rig: Rig) -> None:
-    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
-    process = rig.start("submarine", "run", source, "-o", output, "--notify", "tee notice.json")
-    code, said = rig.killed(process, signal.SIGTERM, lambda: says(output, WAITING))
+def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(runs: NotebookRuns) -> None:
+    source, output = in_the_middle(runs), runs.folder / "out.ipynb"
+    process = runs.start("submarine", "run", source, "-o", output, "--notify", "tee notice.json")
+    code, said = runs.killed(process, signal.SIGTERM, lambda: says(output, WAITING))
     assert code == 143, said
     assert "The run was stopped by SIGTERM." in said
     document = read(output)
@@ -182,18 +192,20 @@ def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(rig: Rig) -> None
     names = [out.ename for out in cell(document, "cell-3").outputs if out.output_type == "error"]
     assert names == ["KeyboardInterrupt", "RunEnded"]
     assert {card(document, f"cell-{n}")[MIME_TYPE]["state"] for n in (1, 2)} == {"CANCELLED"}
-    assert rig.jobs() == {"one": "CANCELLED", "two": "CANCELLED"}
-    nothing_is_orphaned(rig)
+    assert runs.jobs() == {"one": "CANCELLED", "two": "CANCELLED"}
+    nothing_is_orphaned(runs)
 
 
-def test_sigkill_of_the_engine_leaves_no_job_and_half_a_notebook_to_nobody(rig: Rig) -> None:
-    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
-    process = rig.start("papermill", "--engine", "submarine", source, output)
-    code, said = rig.killed(process, signal.SIGKILL, lambda: says(output, WAITING))
+def test_sigkill_of_the_engine_leaves_no_job_and_half_a_notebook_to_nobody(
+    runs: NotebookRuns,
+) -> None:
+    source, output = in_the_middle(runs), runs.folder / "out.ipynb"
+    process = runs.start("papermill", "--engine", "submarine", source, output)
+    code, said = runs.killed(process, signal.SIGKILL, lambda: says(output, WAITING))
     assert code == -signal.SIGKILL, said
     read(output)
-    nothing_is_orphaned(rig)
-    assert set(rig.jobs().values()) == {"CANCELLED"}
+    nothing_is_orphaned(runs)
+    assert set(runs.jobs().values()) == {"CANCELLED"}
 
 
 COMMON = "import sys, nbformat, nbclient; d = nbformat.read(sys.argv[1], 4); nbclient.execute(d)"
@@ -210,29 +222,29 @@ CODES = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}
 @pytest.mark.full
 @pytest.mark.parametrize("number", list(CODES), ids=lambda number: number.name)
 @pytest.mark.parametrize("runner", list(RUNNERS))
-def test_no_runner_leaves_a_job(rig: Rig, runner: str, number: signal.Signals) -> None:
+def test_no_runner_leaves_a_job(runs: NotebookRuns, runner: str, number: signal.Signals) -> None:
     """Runners that are not ours wait in the cell of the first job."""
     ours = runner in ("submarine run", "engine")
-    in_the_middle(rig)
-    process = rig.start(*RUNNERS[runner])
+    in_the_middle(runs)
+    process = runs.start(*RUNNERS[runner])
     ready = (
-        (lambda: says(rig.folder / "out.ipynb", WAITING))
+        (lambda: says(runs.folder / "out.ipynb", WAITING))
         if ours
-        else (lambda: "RUNNING" in rig.jobs().values())
+        else (lambda: "RUNNING" in runs.jobs().values())
     )
-    code, said = rig.killed(process, number, ready)
+    code, said = runs.killed(process, number, ready)
     if ours:
         assert code == CODES[number], said
-        read(rig.folder / "out.ipynb")
+        read(runs.folder / "out.ipynb")
     assert code != 0
-    nothing_is_orphaned(rig)
+    nothing_is_orphaned(runs)
 
 
 @pytest.mark.full
-def test_sigterm_to_every_process_of_a_run_leaves_no_job(rig: Rig) -> None:
+def test_sigterm_to_every_process_of_a_run_leaves_no_job(runs: NotebookRuns) -> None:
     """As a service manager ends a service: runner, kernel and guard at once."""
-    source, output = in_the_middle(rig), rig.folder / "out.ipynb"
-    process = rig.start("submarine", "run", source, "-o", output)
+    source, output = in_the_middle(runs), runs.folder / "out.ipynb"
+    process = runs.start("submarine", "run", source, "-o", output)
 
     def there() -> bool:
         assert process.poll() is None, process.communicate()
@@ -241,7 +253,7 @@ def test_sigterm_to_every_process_of_a_run_leaves_no_job(rig: Rig) -> None:
     try:
         until(there, "the run is in its middle")
         of_the_run = ("submarine", "ipykernel_launcher", "guard_process.py")
-        ours = [p for p, line in rig.living() if any(word.endswith(of_the_run) for word in line)]
+        ours = [p for p, line in runs.living() if any(word.endswith(of_the_run) for word in line)]
         assert len(ours) == len(of_the_run)
         for one in ours:
             one.terminate()
@@ -250,60 +262,60 @@ def test_sigterm_to_every_process_of_a_run_leaves_no_job(rig: Rig) -> None:
         process.kill()
     assert process.returncode == 143, said
     assert "The run was stopped by SIGTERM." in json.dumps(read(output).cells)
-    nothing_is_orphaned(rig)
+    nothing_is_orphaned(runs)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("runner", [name for name in RUNNERS if name != "submarine run"])
-def test_every_runner_fails_with_a_failed_job(rig: Rig, runner: str) -> None:
-    rig.notebook("slow", LOAD, FAILING, "print('later')")
-    ran = rig.run(*RUNNERS[runner])
+def test_every_runner_fails_with_a_failed_job(runs: NotebookRuns, runner: str) -> None:
+    runs.notebook("slow", LOAD, FAILING, "print('later')")
+    ran = runs.run(*RUNNERS[runner])
     assert ran.returncode == 1
     assert "JSONDecodeError" in ran.stderr
-    nothing_is_orphaned(rig)
+    nothing_is_orphaned(runs)
 
 
 @pytest.mark.full
-def test_a_limit_ends_a_run_and_detached_jobs_go_on(rig: Rig) -> None:
-    source = in_the_middle(rig)
-    ran = rig.run(
+def test_a_limit_ends_a_run_and_detached_jobs_go_on(runs: NotebookRuns) -> None:
+    source = in_the_middle(runs)
+    ran = runs.run(
         *("submarine", "run", source, "-o", "out.ipynb", "--timeout", "25s"),
         *("--on-interrupt", "detach"),
     )
     assert ran.returncode == 124
     assert "longer than 25s" in ran.stderr
-    assert rig.jobs() == {"one": "RUNNING", "two": "RUNNING"}
+    assert runs.jobs() == {"one": "RUNNING", "two": "RUNNING"}
     assert "These jobs continue: one-" in ran.stderr
     for name in ("one", "two"):
-        assert rig.run("submarine", "cancel", name).returncode == 0
-    nothing_is_orphaned(rig)
+        assert runs.run("submarine", "cancel", name).returncode == 0
+    nothing_is_orphaned(runs)
 
 
 @pytest.mark.full
-def test_options_of_jobs_submit_what_is_collected_at_the_end(rig: Rig) -> None:
-    source = rig.notebook("fit", LOAD, "%%submarine --only\naccuracy = 0.5", "rest = 1")
-    outputs = rig.folder / "outputs.json"
-    rig.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
-    ran = rig.run(
+def test_options_of_jobs_submit_what_is_collected_at_the_end(runs: NotebookRuns) -> None:
+    source = runs.notebook("fit", LOAD, "%%submarine --only\naccuracy = 0.5", "rest = 1")
+    outputs = runs.folder / "outputs.json"
+    runs.environment["JOB_OUTPUT_PROP_FILE"] = str(outputs)
+    ran = runs.run(
         *("submarine", "run", source, "-o", "out.ipynb", "--job", "memory=1G"),
         *("--return", "accuracy,rest", "--json"),
     )
     assert ran.returncode == 0, ran.stderr
     assert json.loads(outputs.read_bytes()) == {"accuracy": 0.5, "rest": 1}
     assert json.loads(ran.stdout)["returned"] == {"accuracy": 0.5, "rest": 1}
-    shown = card(read(rig.folder / "out.ipynb"), "submarine-run")
+    shown = card(read(runs.folder / "out.ipynb"), "submarine-run")
     assert shown[MIME_TYPE]["state"] == "SUCCEEDED"
-    assert rig.jobs() == {"fit": "SUCCEEDED"}
+    assert runs.jobs() == {"fit": "SUCCEEDED"}
 
 
 @pytest.mark.full
-def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(rig: Rig) -> None:
-    source = rig.notebook("dies", DIES, "1")
-    ran = rig.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
+def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(runs: NotebookRuns) -> None:
+    source = runs.notebook("dies", DIES, "1")
+    ran = runs.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 138
     assert "The kernel died" in ran.stderr
-    document = read(rig.folder / "out.ipynb")
+    document = read(runs.folder / "out.ipynb")
     assert "before" in cell(document, "cell-0").outputs[0].text
     assert error(document, "cell-0").ename == "DeadKernelError"
     assert encode_notebook(document)
-    nothing_is_orphaned(rig)
+    nothing_is_orphaned(runs)

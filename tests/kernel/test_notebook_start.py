@@ -23,7 +23,7 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol.states import State
 from tests.frontends import RecordingFrontend
-from tests.kernel.notebook_rig import HttpClient
+from tests.kernel.notebook_client import HttpClient
 from tests.notebook.conftest import clean_environment
 from tests.reading import content, files_below
 from tests.waiting import until

@@ -24,7 +24,7 @@ from submarine_kernel.remote import KernelRequest
 from submarine_kernel.remote.submission import submit_kernel
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.kernel.remote_rig import (
+from tests.kernel.remote_kernels import (
     NAME,
     PATIENCE,
     Remote,

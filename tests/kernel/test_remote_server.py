@@ -13,8 +13,8 @@ import pytest
 from submarine_kernel.kernelspecs.container import PROVISIONER, provisioning
 from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_runtime.protocol.states import State
-from tests.kernel.remote_rig import PATIENCE, local_session
-from tests.kernel.server_rig import Page, ask, server
+from tests.kernel.kernel_server import Page, ask, server
+from tests.kernel.remote_kernels import PATIENCE, local_session
 from tests.waiting import until
 
 NOTEBOOK = {"path": "deep/a.ipynb", "name": "a.ipynb", "type": "notebook"}

@@ -26,7 +26,7 @@ from submarine_jobs.access import TunnelPorts
 from submarine_jobs.backends.yarn.driver.process import _wait_for_port
 from submarine_kernel.kernelspecs.installation import install_kernel
 from submarine_kernel.remote import SocketDirectory
-from tests.kernel.remote_rig import Remote, execute, kernels_of, local_session
+from tests.kernel.remote_kernels import Remote, execute, kernels_of, local_session
 
 SECRET = "a word that nobody else may read"
 OTHER = 65534

@@ -11,14 +11,14 @@ import pytest
 
 from submarine_jobs.client import Session
 from submarine_jobs.model import Profile
-from tests.local.agent.agent_rig import Rig
-from tests.local.server.server_rig import Server, running
+from tests.local.agent.agent_processes import AgentProcesses
+from tests.local.server.jupyter_server import Server, running
 from tests.submission import Submit, submitting
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = Rig(tmp_path)
+def agents(tmp_path: Path) -> Iterator[AgentProcesses]:
+    made = AgentProcesses(tmp_path)
     yield made
     made.stop_all()
 

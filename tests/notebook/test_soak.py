@@ -28,7 +28,7 @@ from submarine_zeppelin.installation.trial_process import (
 from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.thrift import protocol
 from tests.local.server.channel_page import Page
-from tests.local.server.server_rig import Server, running
+from tests.local.server.jupyter_server import Server, running
 from tests.notebook.conftest import Notebook
 from tests.waiting import PATIENCE
 

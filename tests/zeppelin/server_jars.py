@@ -1,6 +1,6 @@
 """The jars of a Zeppelin server, fetched once by Maven and cached where Hadoop's are.
 
-Run as a program by set-up (``scripts/setup.sh zeppelin``); imported by the rig, which then finds
+Run as a program by set-up (``scripts/setup.sh zeppelin``); imported by the tests, which then find
 them there. Starts no server.
 """
 

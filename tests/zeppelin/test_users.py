@@ -15,7 +15,7 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_zeppelin.interface import Code
-from tests.local.zeppelin.zeppelin_rig import Note as NoteOfNobody
+from tests.local.zeppelin.zeppelin_note import Note as NoteOfNobody
 from tests.waiting import until
 from tests.zeppelin.conftest import session_as
 from tests.zeppelin.server import Note, Zeppelin

@@ -20,7 +20,7 @@ from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.storage import StoreError, WebHdfsStore
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
+from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -45,8 +45,8 @@ def store(place: JobStore) -> WebHdfsStore:
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[Rig]:
-    made = Rig(tmp_path)
+def agents(tmp_path: Path) -> Iterator[AgentProcesses]:
+    made = AgentProcesses(tmp_path)
     yield made
     made.stop_all()
 
@@ -127,13 +127,15 @@ def test_refusals_are_one_sentence_and_lasting(minicluster: Minicluster, place: 
 
 
 @pytest.mark.parametrize("python", OLDEST_PYTHONS)
-def test_a_whole_job(rig: Rig, store: WebHdfsStore, place: JobStore, python: str) -> None:
+def test_a_whole_job(
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore, python: str
+) -> None:
     source = (
         "import os\nprint('hello')\n"
         "open(os.environ['SUBMARINE_MODEL_DIR'] + '/m', 'wb').write(b'w' * 2000000)\n"
     )
-    scratch = rig.prepare(source, store=place, python=python)
-    assert rig.finish(rig.launch(scratch, python=python)) == 0
+    scratch = agents.prepare(source, store=place, python=python)
+    assert agents.finish(agents.launch(scratch, python=python)) == 0
     record = record_of(store)
     assert record.state is State.SUCCEEDED
     assert store.read("logs/worker-0/e1-a1/stdout.000000000000") == b"hello\n"
@@ -146,31 +148,31 @@ def test_a_whole_job(rig: Rig, store: WebHdfsStore, place: JobStore, python: str
 
 
 def test_a_killed_agent_has_shipped_all_but_the_last_moments(
-    rig: Rig, store: WebHdfsStore, place: JobStore
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore
 ) -> None:
     """No segment is due: the interval is an hour."""
     source = (
         "import time\n"
         "for i in range(10000):\n    print('line', i, flush=True)\n    time.sleep(0.02)\n"
     )
-    agent = rig.start(source, store=place, ship_interval=3600.0)
+    agent = agents.start(source, store=place, ship_interval=3600.0)
     growing = "logs/worker-0/e1-a1/stdout.000000000000.growing"
     until(lambda: store.exists(growing))
-    rig.wait_for_log(b"line 60\n")
-    lines = len(rig.log("stdout").splitlines())
+    agents.wait_for_log(b"line 60\n")
+    lines = len(agents.log("stdout").splitlines())
     # The agent looks once a second; what was there before must have been sent by then.
-    rig.wait_for_log(b"line %d\n" % (lines + 60))
+    agents.wait_for_log(b"line %d\n" % (lines + 60))
     operations = store.operations
     agent.kill()
     until(lambda: length_of(store, place, growing) > 0)
     shipped = store.read(growing) or b""
-    assert rig.log("stdout").startswith(shipped)
+    assert agents.log("stdout").startswith(shipped)
     assert len(shipped.splitlines()) >= lines
     assert operations < 100
 
 
 def test_the_namenode_may_be_away_while_the_program_runs(
-    rig: Rig, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:
     source = (
         "import os, time\n"
@@ -179,7 +181,7 @@ def test_the_namenode_may_be_away_while_the_program_runs(
         "    print(i, flush=True)\n    i += 1\n    time.sleep(0.05)\n"
     )
     # Its owner cannot be heard either meanwhile, for longer than the lease, which ends nothing.
-    agent = rig.start(source, store=place, ship_interval=0.5, lease=5.0)
+    agent = agents.start(source, store=place, ship_interval=0.5, lease=5.0)
 
     def shipped() -> bool:
         store.publish("lease.json", b"{}")
@@ -187,72 +189,74 @@ def test_the_namenode_may_be_away_while_the_program_runs(
 
     until(shipped)
     until(lambda: store.exists("live.json"))
-    (rig.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
-    client = rig.client(host="127.0.0.1")
+    (agents.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
+    client = agents.client(host="127.0.0.1")
     minicluster.kill("namenode")
     try:
-        before = len(rig.log("stdout"))
+        before = len(agents.log("stdout"))
         time.sleep(6)
-        until(lambda: len(rig.log("stdout")) > before + 100)
+        until(lambda: len(agents.log("stdout")) > before + 100)
         assert agent.poll() is None
         assert client.status().pending == ""  # the program does not wait
-        (rig.scratch() / "program/go").touch()
+        (agents.scratch() / "program/go").touch()
         until(lambda: client.status().pending.startswith("waiting for HDFS ("))
         assert client.status().state is State.FINISHING
         assert agent.poll() is None  # it waits to save what there is
     finally:
         minicluster.restart("namenode")
-    rig.finish(agent, 120)
+    agents.finish(agent, 120)
     record = record_of(store)
     assert record.state is State.SUCCEEDED, record.detail
     assert record.missing == []
     assert record.pending == ""
-    assert "submarine agent: waiting for HDFS (" in rig.errors
+    assert "submarine agent: waiting for HDFS (" in agents.errors
     whole, number = b"", 0
     while data := store.read(f"logs/worker-0/e1-a1/stdout.{len(whole):012d}"):
         whole, number = whole + data, number + 1
-    assert whole == rig.log("stdout")
+    assert whole == agents.log("stdout")
     assert number >= 2
     assert any("Shipping waits" in event.detail for event in record.events)
 
 
 def test_a_namenode_that_stays_away_ends_in_a_clear_sentence(
-    rig: Rig, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:
     source = "import os, time\nprint(1)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
-    agent = rig.start(source, store=place, save_grace=3.0)
+    agent = agents.start(source, store=place, save_grace=3.0)
     until(lambda: store.exists("live.json"))
     minicluster.kill("namenode")
     try:
-        (rig.scratch() / "program/go").touch()
-        assert rig.finish(agent, 120) == STORE_UNAVAILABLE_CODE
+        (agents.scratch() / "program/go").touch()
+        assert agents.finish(agent, 120) == STORE_UNAVAILABLE_CODE
     finally:
         minicluster.restart("namenode")
-    assert "could not be published" in rig.errors
+    assert "could not be published" in agents.errors
     assert not store.exists("record.json")
 
 
 def test_a_cancel_while_saving_cuts_the_patience_short(
-    rig: Rig, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore, minicluster: Minicluster
 ) -> None:
     source = "import os, time\nprint(1)\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
-    agent = rig.start(source, store=place, save_grace=300.0)
+    agent = agents.start(source, store=place, save_grace=300.0)
     until(lambda: store.exists("live.json"))
-    (rig.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
+    (agents.job_dir / "live.json").write_bytes(store.read("live.json") or b"")
     minicluster.kill("namenode")
     try:
-        (rig.scratch() / "program/go").touch()
-        client = rig.client(host="127.0.0.1")
+        (agents.scratch() / "program/go").touch()
+        client = agents.client(host="127.0.0.1")
         until(lambda: client.status().state is State.FINISHING)
         client.cancel("ada", "no more patience")
-        assert rig.finish(agent, 120) == STORE_UNAVAILABLE_CODE
+        assert agents.finish(agent, 120) == STORE_UNAVAILABLE_CODE
     finally:
         minicluster.restart("namenode")
 
 
-def test_segments_of_a_large_log(rig: Rig, store: WebHdfsStore, place: JobStore) -> None:
+def test_segments_of_a_large_log(
+    agents: AgentProcesses, store: WebHdfsStore, place: JobStore
+) -> None:
     source = "for _ in range(300): print('x' * 99999)\n"
-    rig.finish(rig.start(source, store=place))
+    agents.finish(agents.start(source, store=place))
     record = record_of(store)
     assert record.reason is EndReason.SUCCEEDED
     assert record.logs["worker:0/e1-a1/stdout"] == 30_000_000

@@ -24,7 +24,7 @@ from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
-from tests.local.data.data_rig import at_path, contents, make_config, make_scratch, newest, write
+from tests.local.data.data_files import at_path, contents, make_config, make_scratch, newest, write
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster

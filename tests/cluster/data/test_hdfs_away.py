@@ -16,7 +16,7 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.model import Profile
 from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.states import State
-from tests.cluster.data.hdfs_gang import HdfsGangRig
+from tests.cluster.data.hdfs_gang_processes import HdfsGangProcesses
 from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter, program_of
 from tests.waiting import until
 
@@ -24,9 +24,9 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.fixture
-def rig(tmp_path: Path, yarn_profile: Profile) -> Iterator[HdfsGangRig]:
+def gang(tmp_path: Path, yarn_profile: Profile) -> Iterator[HdfsGangProcesses]:
     storage, root = YarnBackend(yarn_profile).job_root()
-    made = HdfsGangRig(tmp_path, storage, f"{root}/202611/gang-{secrets.token_hex(4)}")
+    made = HdfsGangProcesses(tmp_path, storage, f"{root}/202611/gang-{secrets.token_hex(4)}")
     storage.publish(f"{made.place}/intent.json", b"{}")
     yield made
     made.stop_all()
@@ -38,97 +38,97 @@ def go(tmp_path: Path) -> Path:
 
 
 def test_a_restarted_coordinator_answers_its_agents_while_hdfs_is_away(
-    rig: HdfsGangRig, go: Path
+    gang: HdfsGangProcesses, go: Path
 ) -> None:
     """HDFS is away for longer than an agent waits for its coordinator."""
-    rig.prepare(counter(40, go), WORKERS, lost_after=3.0, lost_margin=1.0)
-    rig.start()
-    rig.wait_for_state("RUNNING")
-    programs = {program_of(rig, task) for task in ("worker:0", "worker:1")}
-    rig.proxy.close()
-    coordinator = rig.processes("coordinator")[0]
+    gang.prepare(counter(40, go), WORKERS, lost_after=3.0, lost_margin=1.0)
+    gang.start()
+    gang.wait_for_state("RUNNING")
+    programs = {program_of(gang, task) for task in ("worker:0", "worker:1")}
+    gang.proxy.close()
+    coordinator = gang.processes("coordinator")[0]
     coordinator.kill()
     coordinator.wait(60)
-    rig.wait_for_event("coordinator", "restarted")
+    gang.wait_for_event("coordinator", "restarted")
     time.sleep(5.0)
-    assert {program_of(rig, task) for task in ("worker:0", "worker:1")} == programs
-    rig.proxy.open()
-    rig.wait_for_event("storage", "for HDFS")
+    assert {program_of(gang, task) for task in ("worker:0", "worker:1")} == programs
+    gang.proxy.open()
+    gang.wait_for_event("storage", "for HDFS")
     go.touch()
-    record = rig.wait()
-    assert (record.state, record.epoch) == (State.SUCCEEDED, 1), rig.story()
+    record = gang.wait()
+    assert (record.state, record.epoch) == (State.SUCCEEDED, 1), gang.story()
     assert all((task.restarts, task.attempt) == (0, 1) for task in record.tasks)
-    assert rig.log("worker:1").splitlines()[-1] == "step 40"
+    assert gang.log("worker:1").splitlines()[-1] == "step 40"
 
 
 @pytest.mark.full
 def test_nothing_starts_before_a_restarted_coordinator_has_checked_its_claim(
-    rig: HdfsGangRig, go: Path
+    gang: HdfsGangProcesses, go: Path
 ) -> None:
-    rig.prepare(counter(40, go), WORKERS, restart_in_place=True)
-    rig.start()
-    rig.wait_for_state("RUNNING")
-    rig.proxy.close()
-    coordinator = rig.processes("coordinator")[0]
+    gang.prepare(counter(40, go), WORKERS, restart_in_place=True)
+    gang.start()
+    gang.wait_for_state("RUNNING")
+    gang.proxy.close()
+    coordinator = gang.processes("coordinator")[0]
     coordinator.kill()
-    rig.wait_for_event("coordinator", "restarted")
-    os.kill(program_of(rig, "worker:1"), 9)
-    rig.wait_for_event("restart", "worker:1")
-    journal = rig.scratch / "journal.jsonl"
+    gang.wait_for_event("coordinator", "restarted")
+    os.kill(program_of(gang, "worker:1"), 9)
+    gang.wait_for_event("restart", "worker:1")
+    journal = gang.scratch / "journal.jsonl"
 
     def checked() -> bool:
         return b'"type": "checked"' in journal.read_bytes()
 
     def attempts() -> set[int]:
-        told = [e for e in rig.events() if (e["kind"], e["task"]) == ("task", "worker:1")]
+        told = [e for e in gang.events() if (e["kind"], e["task"]) == ("task", "worker:1")]
         return {event["data"]["task"]["attempt"] for event in told}
 
     time.sleep(3.0)
     assert not checked()
     assert attempts() == {1}
-    rig.proxy.open()
+    gang.proxy.open()
     until(checked)
     go.touch()
-    record = rig.wait()
-    assert record.state is State.SUCCEEDED, rig.story()
+    record = gang.wait()
+    assert record.state is State.SUCCEEDED, gang.story()
     assert record.tasks[1].attempt == 2
 
 
 @pytest.mark.parametrize("ended", [pytest.param(False, marks=pytest.mark.full), True])
 def test_a_coordinator_that_starts_while_hdfs_is_away_waits(
-    rig: HdfsGangRig, go: Path, ended: bool
+    gang: HdfsGangProcesses, go: Path, ended: bool
 ) -> None:
     """``ended``: the programs have ended before, and what they made is in their containers."""
-    rig.prepare(counter(10, go if ended else ""), WORKERS, save_grace=120.0)
+    gang.prepare(counter(10, go if ended else ""), WORKERS, save_grace=120.0)
     if not ended:
-        rig.proxy.close()
-    rig.start()
+        gang.proxy.close()
+    gang.start()
     if ended:
-        rig.wait_for_state("RUNNING")
-        programs = [program_of(rig, task) for task in ("worker:0", "worker:1")]
-        live = json.loads(rig.storage.read(f"{rig.place}/live.json"))
-        job = AgentClient(AgentAddress("127.0.0.1", live["port"], rig.secret))
-        rig.proxy.close()
+        gang.wait_for_state("RUNNING")
+        programs = [program_of(gang, task) for task in ("worker:0", "worker:1")]
+        live = json.loads(gang.storage.read(f"{gang.place}/live.json"))
+        job = AgentClient(AgentAddress("127.0.0.1", live["port"], gang.secret))
+        gang.proxy.close()
         go.touch()
         until(lambda: not any(Path(f"/proc/{pid}/cwd").exists() for pid in programs))
         until(lambda: "worker:0 and 1 more: waiting for HDFS (" in job.status().pending)
-        rig.processes("coordinator")[0].kill()
-        rig.wait_for_event("coordinator", "restarted")
-    until(lambda: "waiting for HDFS" in (rig.root / "coordinator.log").read_text())
+        gang.processes("coordinator")[0].kill()
+        gang.wait_for_event("coordinator", "restarted")
+    until(lambda: "waiting for HDFS" in (gang.root / "coordinator.log").read_text())
     time.sleep(3.0)
-    rig.proxy.open()
-    record = rig.wait()
-    assert record.state is State.SUCCEEDED, rig.story()
-    assert (rig.job_dir / "model/model").read_text() == "10"
+    gang.proxy.open()
+    record = gang.wait()
+    assert record.state is State.SUCCEEDED, gang.story()
+    assert (gang.job_dir / "model/model").read_text() == "10"
     assert any("waited" in e.detail for e in record.events if e.kind == "storage")
     assert record.pending == ""
 
 
-def test_a_wait_for_hdfs_that_is_too_long_is_named(rig: HdfsGangRig) -> None:
-    rig.prepare(counter(10), WORKERS, save_grace=3.0)
-    rig.proxy.close()
-    rig.start()
-    assert rig.supervisor is not None
-    assert rig.supervisor.wait(60) == STORE_UNAVAILABLE_CODE
-    assert "HDFS did not answer for 3 s" in (rig.root / "coordinator.log").read_text()
-    assert not rig.processes("agent")
+def test_a_wait_for_hdfs_that_is_too_long_is_named(gang: HdfsGangProcesses) -> None:
+    gang.prepare(counter(10), WORKERS, save_grace=3.0)
+    gang.proxy.close()
+    gang.start()
+    assert gang.supervisor is not None
+    assert gang.supervisor.wait(60) == STORE_UNAVAILABLE_CODE
+    assert "HDFS did not answer for 3 s" in (gang.root / "coordinator.log").read_text()
+    assert not gang.processes("agent")

@@ -14,7 +14,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage
 from submarine_minicluster import Minicluster
-from tests.headless.rig import Rig, cell
+from tests.headless.notebook_runs import NotebookRuns, cell
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -38,11 +38,11 @@ def holds(storage: Storage, text: bytes) -> bool:
 def test_the_output_is_saved_when_hdfs_is_back(
     three: Minicluster, own: Session, tmp_path: Path
 ) -> None:
-    rig = Rig(tmp_path, **three.environ(), SUBMARINE_BACKEND="yarn")
-    unsaved = Path(rig.environment["XDG_STATE_HOME"])
-    source = rig.notebook("in", CELL)
+    runs = NotebookRuns(tmp_path, **three.environ(), SUBMARINE_BACKEND="yarn")
+    unsaved = Path(runs.environment["XDG_STATE_HOME"])
+    source = runs.notebook("in", CELL)
     storage = own.backend().job_root()[0]
-    process = rig.start("submarine", "run", source, "-o", f"hdfs://{OUTPUT}")
+    process = runs.start("submarine", "run", source, "-o", f"hdfs://{OUTPUT}")
     try:
         until(lambda: holds(storage, b"it began"), "the run is in its middle")
         three.kill("namenode")

@@ -9,7 +9,7 @@ import pytest
 
 from submarine_jobs.client import Session
 from submarine_minicluster import Minicluster
-from tests.kernel.remote_rig import PATIENCE, Remote, execute, kernels_of
+from tests.kernel.remote_kernels import PATIENCE, Remote, execute, kernels_of
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

@@ -18,7 +18,7 @@ from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol.states import State
 from tests.cluster.conftest import Shell
-from tests.kernel.notebook_rig import HttpClient
+from tests.kernel.notebook_client import HttpClient
 from tests.kernel.zeppelin_home import zeppelin_at
 from tests.waiting import until
 

@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.commands import execute
 from tests.cluster.conftest import Shell
-from tests.local.workflows.airflow_rig import Airflow
+from tests.local.workflows.airflow_home import Airflow
 
 pytestmark = pytest.mark.cluster
 EXAMPLE = Path(__file__).parents[3] / "examples/nightly"

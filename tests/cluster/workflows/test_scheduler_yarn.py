@@ -14,8 +14,8 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.states import State
-from tests.local.server.server_rig import BASE
-from tests.local.workflows.scheduler_rig import OURS, Scheduler
+from tests.local.server.jupyter_server import BASE
+from tests.local.workflows.scheduler_server import OURS, Scheduler
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

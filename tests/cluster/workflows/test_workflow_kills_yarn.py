@@ -11,8 +11,8 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_workflows.runs import is_held
 from tests.cluster.conftest import Shell
-from tests.local.workflows.airflow_rig import Airflow, check_killed
-from tests.local.workflows.workflow_rig import Training
+from tests.local.workflows.airflow_home import Airflow, check_killed
+from tests.local.workflows.workflow_runs import Training
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

@@ -22,9 +22,9 @@ from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig
+from tests.local.agent.agent_processes import AgentProcesses
 from tests.local.agent.test_live import WAITER, release
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.waiting import until
 
 IDLE = 40
@@ -78,52 +78,51 @@ def is_open(connection: socket.socket) -> bool:
     return False
 
 
-def test_the_owner_reaches_the_agent(rig: Rig) -> None:
-    agent = rig.start(WAITER)
-    rig.wait_for_log(b"up\n")
-    client = rig.client()
-    port = json.loads((rig.job_dir / "live.json").read_text())["port"]
+def test_the_owner_reaches_the_agent(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
+    agents.wait_for_log(b"up\n")
+    client = agents.client()
+    port = json.loads((agents.job_dir / "live.json").read_text())["port"]
     stream = client.stream(0)
     assert next(iter(stream))["type"] == "status"
     for source in ("127.0.0.2", OWNER):
         for stage in STAGES:
-            with idle_connections(port, source, stage, rig.secret) as idle:
+            with idle_connections(port, source, stage, agents.secret) as idle:
                 began = time.monotonic()
                 assert client.status().state is State.RUNNING
                 assert time.monotonic() - began < 5.0, (source, stage)
                 # New ones have replaced the oldest, and none was refused.
                 assert not is_open(idle[0])
                 assert is_open(idle[-1])
-    release(rig)
+    release(agents)
     # What had shown the token was not replaced.
     assert [line["type"] for line in stream][-1] == "end"
-    rig.finish(agent)
+    agents.finish(agent)
 
 
 @pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangRig]:
-    made = GangRig(tmp_path)
+def gang(tmp_path: Path) -> Iterator[GangProcesses]:
+    made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
 
 
-def test_the_owner_reaches_the_coordinator(gang: GangRig) -> None:
-    rig = gang
-    go = rig.root / "go"
-    rig.prepare(
+def test_the_owner_reaches_the_coordinator(gang: GangProcesses) -> None:
+    go = gang.root / "go"
+    gang.prepare(
         f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.05)", WORKERS
     )
-    rig.start()
-    rig.wait_for_state("RUNNING")
-    live = json.loads((rig.job_dir / "live.json").read_text())
-    client = AgentClient(AgentAddress(live["host"], live["port"], rig.secret))
+    gang.start()
+    gang.wait_for_state("RUNNING")
+    live = json.loads((gang.job_dir / "live.json").read_text())
+    client = AgentClient(AgentAddress(live["host"], live["port"], gang.secret))
     for stage in ("connected", "TLS without a token"):
-        with idle_connections(live["port"], OWNER, stage, rig.secret, MIN_UNAUTHENTICATED) as idle:
+        with idle_connections(live["port"], OWNER, stage, gang.secret, MIN_UNAUTHENTICATED) as idle:
             assert client.status().state is State.RUNNING
             assert not is_open(idle[0])
             assert is_open(idle[-1])
     go.touch()
-    assert rig.wait().state is State.SUCCEEDED
+    assert gang.wait().state is State.SUCCEEDED
 
 
 class _Application(http.server.BaseHTTPRequestHandler):

@@ -21,8 +21,8 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.agent.agent_processes import AgentProcesses
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.waiting import until
 
 LEASE = 4.0
@@ -94,21 +94,21 @@ def _ended_by_itself(job: Job) -> None:
     assert {task.state for task in record.tasks} == {State.CANCELLED}
 
 
-def test_a_job_that_waited_while_its_owner_died_starts_nothing(rig: Rig) -> None:
-    _asked_for_long_ago(rig.job_dir)
-    record = rig.run("import pathlib; pathlib.Path('../started').touch()", lease=1.0)
+def test_a_job_that_waited_while_its_owner_died_starts_nothing(agents: AgentProcesses) -> None:
+    _asked_for_long_ago(agents.job_dir)
+    record = agents.run("import pathlib; pathlib.Path('../started').touch()", lease=1.0)
     assert (record.state, record.reason) == (State.CANCELLED, EndReason.LEASE_EXPIRED)
-    assert not (rig.scratch() / "started").exists()
+    assert not (agents.scratch() / "started").exists()
 
 
-def test_a_job_that_waited_long_starts_when_its_owner_lives(rig: Rig) -> None:
-    _asked_for_long_ago(rig.job_dir)
-    (rig.job_dir / layout.LEASE).write_text("{}")
-    assert rig.run("print('runs')", lease=60.0).state is State.SUCCEEDED
+def test_a_job_that_waited_long_starts_when_its_owner_lives(agents: AgentProcesses) -> None:
+    _asked_for_long_ago(agents.job_dir)
+    (agents.job_dir / layout.LEASE).write_text("{}")
+    assert agents.run("print('runs')", lease=60.0).state is State.SUCCEEDED
 
 
 def test_a_gang_that_waited_while_its_owner_died_asks_for_nothing(tmp_path: Path) -> None:
-    gang = GangRig(tmp_path)
+    gang = GangProcesses(tmp_path)
     _asked_for_long_ago(gang.job_dir)
     gang.prepare("print('runs')", [make_role("worker", 2)], lease=1.0)
     try:

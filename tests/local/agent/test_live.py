@@ -17,7 +17,7 @@ import pytest
 from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig
+from tests.local.agent.agent_processes import AgentProcesses
 from tests.waiting import until
 
 WAITER = (
@@ -25,20 +25,20 @@ WAITER = (
 )
 
 
-def release(rig: Rig) -> None:
-    (rig.scratch() / "program/go").touch()
+def release(agents: AgentProcesses) -> None:
+    (agents.scratch() / "program/go").touch()
 
 
-def connect(rig: Rig) -> ssl.SSLSocket:
-    rig.client()
-    live = json.loads((rig.job_dir / "live.json").read_text())
+def connect(agents: AgentProcesses) -> ssl.SSLSocket:
+    agents.client()
+    live = json.loads((agents.job_dir / "live.json").read_text())
     plain = socket.create_connection((live["host"], live["port"]), 10)
-    return tls_context(rig.secret).wrap_socket(plain)
+    return tls_context(agents.secret).wrap_socket(plain)
 
 
-def ask(rig: Rig, request: bytes) -> bytes:
+def ask(agents: AgentProcesses, request: bytes) -> bytes:
     answer = b""
-    with connect(rig) as connection:
+    with connect(agents) as connection:
         try:
             connection.sendall(request)
             while data := connection.recv(1 << 16):
@@ -48,10 +48,10 @@ def ask(rig: Rig, request: bytes) -> bytes:
     return answer
 
 
-def test_status_log_and_stream(rig: Rig) -> None:
-    agent = rig.start(WAITER + "print('done')\nraise SystemExit(3)\n")
-    rig.wait_for_log(b"up")
-    client = rig.client()
+def test_status_log_and_stream(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER + "print('done')\nraise SystemExit(3)\n")
+    agents.wait_for_log(b"up")
+    client = agents.client()
     record = client.status()
     assert record.state is State.RUNNING
     assert record.tasks[0].pid == agent.pid
@@ -63,8 +63,8 @@ def test_status_log_and_stream(rig: Rig) -> None:
     follower = threading.Thread(target=lambda: lines.extend(client.stream(0, 0, 0)))
     follower.start()
     until(lambda: any(line["type"] == "log" for line in lines))
-    release(rig)
-    rig.finish(agent)
+    release(agents)
+    agents.finish(agent)
     follower.join(60)
     assert lines[0]["type"] == "status"
     assert "events" not in lines[0]["record"] or lines[0]["record"]["events"] == []
@@ -73,47 +73,47 @@ def test_status_log_and_stream(rig: Rig) -> None:
     log = [line for line in lines if line["type"] == "log" and line["stream"] == "stdout"]
     assert b"".join(base64.b64decode(line["data"]) for line in log) == b"up\ndone\n"
     assert lines[-1]["type"] == "end"
-    assert lines[-1]["record"] == json.loads((rig.job_dir / "record.json").read_text())
+    assert lines[-1]["record"] == json.loads((agents.job_dir / "record.json").read_text())
     assert len(lines[-1]["record"]["events"]) == len(events)
 
 
-def test_new_output_is_there_at_once(rig: Rig) -> None:
+def test_new_output_is_there_at_once(agents: AgentProcesses) -> None:
     source = (
         "import time\n"
         "for _ in range(20):\n    time.sleep(0.2)\n    print(time.time(), flush=True)\n"
     )
-    agent = rig.start(source)
+    agent = agents.start(source)
     delays = []
-    for line in rig.client().stream(0, 0, 0):
+    for line in agents.client().stream(0, 0, 0):
         if line["type"] == "log":
             text = base64.b64decode(line["data"]).split()
             delays.append(time.time() - float(text[-1]))
-    rig.finish(agent)
+    agents.finish(agent)
     delays.sort()
     # Far less than the second that lies between two rounds of shipping, on a busy machine too.
     assert delays[len(delays) // 2] < 0.5, delays
 
 
-def test_a_follower_can_come_in_the_middle(rig: Rig) -> None:
-    agent = rig.start(WAITER)
-    rig.wait_for_log(b"up\n")
-    stream = rig.client().stream(99, 2, 0)
+def test_a_follower_can_come_in_the_middle(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
+    agents.wait_for_log(b"up\n")
+    stream = agents.client().stream(99, 2, 0)
     first = next(line for line in stream if line["type"] == "log")
     assert (first["offset"], base64.b64decode(first["data"])) == (2, b"\n")
-    release(rig)
+    release(agents)
     assert [line["type"] for line in stream][-1] == "end"
-    rig.finish(agent)
+    agents.finish(agent)
 
 
-def test_a_follower_can_begin_near_the_end(rig: Rig) -> None:
-    agent = rig.start("print('a' * 5000, flush=True)\n" + WAITER)
-    rig.wait_for_log(b"up\n")
-    stream = rig.client().stream(99, -5, -5)
+def test_a_follower_can_begin_near_the_end(agents: AgentProcesses) -> None:
+    agent = agents.start("print('a' * 5000, flush=True)\n" + WAITER)
+    agents.wait_for_log(b"up\n")
+    stream = agents.client().stream(99, -5, -5)
     first = next(line for line in stream if line["type"] == "log")
     assert (first["offset"], base64.b64decode(first["data"])) == (4999, b"a\nup\n")
-    release(rig)
+    release(agents)
     assert [line["type"] for line in stream][-1] == "end"
-    rig.finish(agent)
+    agents.finish(agent)
 
 
 REQUESTS = [
@@ -131,17 +131,17 @@ REQUESTS = [
 ]
 
 
-def test_strangers_get_401_and_nothing_else(rig: Rig) -> None:
-    agent = rig.start(WAITER)
+def test_strangers_get_401_and_nothing_else(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
     for request in REQUESTS:
-        answer = ask(rig, request.replace(b"TOKENx", rig.secret.token.encode() + b"x"))
+        answer = ask(agents, request.replace(b"TOKENx", agents.secret.token.encode() + b"x"))
         head, _, body = answer.partition(b"\r\n\r\n")
         assert re.match(rb"HTTP/1\.0 401 ", head), (request, answer)
         assert body == b""
-        assert b"rig" not in head
-    assert rig.client().status().state is State.RUNNING
-    release(rig)
-    rig.finish(agent)
+        assert b"hidden-name" not in head
+    assert agents.client().status().state is State.RUNNING
+    release(agents)
+    agents.finish(agent)
 
 
 MALFORMED = [
@@ -168,41 +168,41 @@ MALFORMED = [
 ]
 
 
-def test_malformed_requests(rig: Rig) -> None:
-    agent = rig.start(WAITER)
-    rig.client()
-    authorisation = f"Authorization: Bearer {rig.secret.token}".encode()
+def test_malformed_requests(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
+    agents.client()
+    authorisation = f"Authorization: Bearer {agents.secret.token}".encode()
     for request, code in MALFORMED:
-        answer = ask(rig, request.replace(b"AUTH", authorisation))
+        answer = ask(agents, request.replace(b"AUTH", authorisation))
         if code:
             assert answer.startswith(b"HTTP/1.0 %d " % code), (request[:60], answer[:60])
         assert answer.partition(b"\r\n\r\n")[2] == b""
-    assert rig.client().status().state is State.RUNNING
-    release(rig)
-    rig.finish(agent)
-    assert rig.record().state is State.SUCCEEDED
+    assert agents.client().status().state is State.RUNNING
+    release(agents)
+    agents.finish(agent)
+    assert agents.record().state is State.SUCCEEDED
 
 
-def test_old_tls_and_plain_text_are_refused(rig: Rig) -> None:
-    agent = rig.start(WAITER)
-    rig.client()
-    live = json.loads((rig.job_dir / "live.json").read_text())
+def test_old_tls_and_plain_text_are_refused(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
+    agents.client()
+    live = json.loads((agents.job_dir / "live.json").read_text())
     with socket.create_connection((live["host"], live["port"]), 10) as plain:
         plain.sendall(b"GET /v1/status HTTP/1.1\r\n\r\n")
         assert b"HTTP" not in plain.recv(100)
-    with connect(rig) as connection:
+    with connect(agents) as connection:
         assert connection.version() in ("TLSv1.2", "TLSv1.3")
-    release(rig)
-    rig.finish(agent)
+    release(agents)
+    agents.finish(agent)
 
 
-def test_a_silent_stranger_is_shown_out(rig: Rig) -> None:
-    agent = rig.start(WAITER)
-    with connect(rig) as connection:
+def test_a_silent_stranger_is_shown_out(agents: AgentProcesses) -> None:
+    agent = agents.start(WAITER)
+    with connect(agents) as connection:
         connection.settimeout(1)
         assert until(lambda: shown_out(connection))
-    release(rig)
-    rig.finish(agent)
+    release(agents)
+    agents.finish(agent)
 
 
 def shown_out(connection: ssl.SSLSocket) -> bool:
@@ -216,14 +216,14 @@ def shown_out(connection: ssl.SSLSocket) -> bool:
         return True
 
 
-def test_a_slow_reader_is_sent_on_and_costs_no_memory(rig: Rig) -> None:
+def test_a_slow_reader_is_sent_on_and_costs_no_memory(agents: AgentProcesses) -> None:
     source = WAITER + "for _ in range(400): print('x' * 250000)\nwhile True: time.sleep(0.1)"
-    agent = rig.start(source)
-    rig.wait_for_log(b"up\n")
-    stream = rig.client().stream(0, 0, 0)
+    agent = agents.start(source)
+    agents.wait_for_log(b"up\n")
+    stream = agents.client().stream(0, 0, 0)
     assert next(stream)["type"] == "status"
-    release(rig)
-    log = rig.scratch() / "worker-0.stdout.log"
+    release(agents)
+    log = agents.scratch() / "worker-0.stdout.log"
     until(lambda: log.stat().st_size > 100_000_000)
     time.sleep(5)  # we do not read meanwhile
     with open(f"/proc/{agent.pid}/status") as file:
@@ -242,22 +242,22 @@ def test_a_slow_reader_is_sent_on_and_costs_no_memory(rig: Rig) -> None:
         if position > 100_000_000:
             break
     assert skipped > 50_000_000
-    rig.client().cancel("", "")
-    rig.finish(agent)
+    agents.client().cancel("", "")
+    agents.finish(agent)
 
 
 @pytest.mark.parametrize("followers", [20])
-def test_followers_are_bounded(rig: Rig, followers: int) -> None:
-    agent = rig.start(WAITER)
-    rig.wait_for_log(b"up\n")
-    client = rig.client()
+def test_followers_are_bounded(agents: AgentProcesses, followers: int) -> None:
+    agent = agents.start(WAITER)
+    agents.wait_for_log(b"up\n")
+    client = agents.client()
     streams = [cast("Generator[dict[str, Any]]", client.stream(0, 0, 0)) for _ in range(followers)]
     for stream in streams[:16]:
         assert next(stream)["type"] == "status"
     for stream in streams[16:]:
         with pytest.raises(ClusterError, match="503"):
             next(stream)
-    release(rig)
-    rig.finish(agent)
+    release(agents)
+    agents.finish(agent)
     for stream in streams:
         stream.close()

@@ -22,7 +22,7 @@ from submarine_runtime.gpus import device_numbers
 from submarine_runtime.gpus.device_locks import LockDirectories
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig
+from tests.local.agent.agent_processes import AgentProcesses
 from tests.unit.gpus.gpu_node import build_driver, device_line
 from tests.waiting import until
 
@@ -44,17 +44,17 @@ print("report:progress:0.87", file=sys.stderr, flush=True)
 """
 
 
-def rows_of(rig: Rig) -> list[Row]:
-    return read_metrics(JobDirectory(LocalStorage(), str(rig.job_dir)))
+def rows_of(agents: AgentProcesses) -> list[Row]:
+    return read_metrics(JobDirectory(LocalStorage(), str(agents.job_dir)))
 
 
-def test_what_a_program_uses_is_there_while_it_runs_and_after(rig: Rig) -> None:
-    agent = rig.start(BUSY, ship_interval=1.0, memory=1024)
-    early = until(lambda: [row for row in rows_of(rig) if row.cpu_percent is not None])
+def test_what_a_program_uses_is_there_while_it_runs_and_after(agents: AgentProcesses) -> None:
+    agent = agents.start(BUSY, ship_interval=1.0, memory=1024)
+    early = until(lambda: [row for row in rows_of(agents) if row.cpu_percent is not None])
     assert agent.poll() is None
-    (rig.scratch() / "program/go").touch()
-    rig.finish(agent)
-    rows, record = rows_of(rig), rig.record()
+    (agents.scratch() / "program/go").touch()
+    agents.finish(agent)
+    rows, record = rows_of(agents), agents.record()
     assert [row for row in rows if row.cpu_percent is not None][: len(early)] == early
     assert len(rows) >= 4
     gaps = [b.seconds - a.seconds for a, b in itertools.pairwise(rows[:-1])]
@@ -74,13 +74,13 @@ def test_what_a_program_uses_is_there_while_it_runs_and_after(rig: Rig) -> None:
     assert f"{task.task}/e1-a1/samples" not in record.logs
 
 
-def test_a_short_program_has_its_numbers_too(rig: Rig) -> None:
-    record = rig.run(
+def test_a_short_program_has_its_numbers_too(agents: AgentProcesses) -> None:
+    record = agents.run(
         "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     )
     assert record.tasks[0].cpu_seconds is not None
     assert record.tasks[0].cpu_seconds >= 0.5
-    rows = rows_of(rig)
+    rows = rows_of(agents)
     assert rows[0].seconds == 0
     assert rows[-1].seconds >= 0.4
     assert rows[-1].cpu_percent is not None
@@ -98,12 +98,12 @@ time.sleep(600)
 
 
 @pytest.mark.parametrize("pause", [0.3, 3.1])
-def test_memory_taken_at_a_stroke_is_found_at_once(rig: Rig, pause: float) -> None:
-    agent = rig.start(STROKE.format(pause=pause), memory=300)
-    rig.wait_for_log(b"ready")
+def test_memory_taken_at_a_stroke_is_found_at_once(agents: AgentProcesses, pause: float) -> None:
+    agent = agents.start(STROKE.format(pause=pause), memory=300)
+    agents.wait_for_log(b"ready")
     began = time.monotonic()
-    rig.finish(agent)
-    record = rig.record()
+    agents.finish(agent)
+    record = agents.record()
     assert record.reason is EndReason.OUT_OF_MEMORY
     assert "of 300 MiB: ask for" in record.detail
     # It was found, and nobody waited for the program to end by itself.
@@ -135,14 +135,14 @@ time.sleep({seconds})
 
 
 def test_two_tasks_of_a_node_have_devices_of_their_own(
-    rig: Rig, node: Path, tmp_path: Path
+    agents: AgentProcesses, node: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "other").mkdir()
-    other = Rig(tmp_path / "other")
+    other = AgentProcesses(tmp_path / "other")
     try:
-        first = rig.start(ASK.format(seconds=600), gpus=2)
-        rig.wait_for_log(b"driver\n")
-        shown = rig.log("stdout").decode().splitlines()[0]
+        first = agents.start(ASK.format(seconds=600), gpus=2)
+        agents.wait_for_log(b"driver\n")
+        shown = agents.log("stdout").decode().splitlines()[0]
         second = other.start(ASK.format(seconds=3), gpus=1)
         other.finish(second)
         record = other.record()
@@ -158,7 +158,7 @@ def test_two_tasks_of_a_node_have_devices_of_their_own(
         # A container that is shot gives its devices back: now one task may have all three.
         first.kill()
         (tmp_path / "third").mkdir()
-        third = Rig(tmp_path / "third")
+        third = AgentProcesses(tmp_path / "third")
         assert len(third.run(ASK.format(seconds=0), gpus=3).tasks[0].gpus) == 3
     finally:
         other.stop_all()
@@ -191,20 +191,20 @@ def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path:
         first.wait(60)
 
 
-def test_more_than_the_node_has_is_said_clearly(rig: Rig, node: Path) -> None:
-    record = rig.run("print(1)", gpus=4)
+def test_more_than_the_node_has_is_said_clearly(agents: AgentProcesses, node: Path) -> None:
+    record = agents.run("print(1)", gpus=4)
     assert record.reason is EndReason.LAUNCH_FAILED
     assert "asks for 4 GPUs and this node shows 3" in record.detail
-    assert not (rig.scratch() / "worker-0.stdout.log").exists()
+    assert not (agents.scratch() / "worker-0.stdout.log").exists()
 
 
 @pytest.mark.skipif(bool(device_numbers()), reason="this machine has GPUs")
-def test_counted_devices_where_there_is_no_driver(rig: Rig) -> None:
-    record = rig.run(ASK.format(seconds=0), gpus=2)
+def test_counted_devices_where_there_is_no_driver(agents: AgentProcesses) -> None:
+    record = agents.run(ASK.format(seconds=0), gpus=2)
     task = record.tasks[0]
     assert len(set(task.gpus)) == 2
     assert all(name.isdigit() for name in task.gpus)
-    assert rig.log("stdout").decode().splitlines()[0] == ",".join(task.gpus)
+    assert agents.log("stdout").decode().splitlines()[0] == ",".join(task.gpus)
     assert any("No driver" in event.detail for event in record.events)
     assert task.gpu_percent is None
 

@@ -21,8 +21,8 @@ import pytest
 from submarine_runtime.protocol.states import State
 from submarine_runtime.suspend import TEST_VARIABLE
 from tests.configurations import make_role
-from tests.local.agent.agent_rig import Rig
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.agent.agent_processes import AgentProcesses
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.waiting import until
 
 LOST_AFTER = 4.0
@@ -72,8 +72,8 @@ def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 @pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangRig]:
-    made = GangRig(tmp_path)
+def gang(tmp_path: Path) -> Iterator[GangProcesses]:
+    made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
 
@@ -89,7 +89,7 @@ def files_of(directory: Path) -> dict[str, float]:
 
 
 def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
-    gang: GangRig, clocks: Clocks, tmp_path: Path
+    gang: GangProcesses, clocks: Clocks, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     gang.prepare(
@@ -122,7 +122,7 @@ def test_a_resumed_agent_writes_nothing_until_the_coordinator_confirms_it(
 
 
 def test_a_suspend_of_the_whole_machine_is_no_fault(
-    gang: GangRig, clocks: Clocks, tmp_path: Path
+    gang: GangProcesses, clocks: Clocks, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
     gang.prepare(
@@ -149,34 +149,34 @@ def test_a_suspend_of_the_whole_machine_is_no_fault(
     assert "started again" not in (tmp_path / "coordinator.log").read_text()
 
 
-def single(rig: Rig, clocks: Clocks, go: Path) -> subprocess.Popen[bytes]:
-    agent = rig.start(WRITER.format(go=str(go)), sync_interval=0.3, ship_interval=0.3)
-    until(lambda: list((rig.job_dir / "snapshots").rglob("*.json")))
+def single(agents: AgentProcesses, clocks: Clocks, go: Path) -> subprocess.Popen[bytes]:
+    agent = agents.start(WRITER.format(go=str(go)), sync_interval=0.3, ship_interval=0.3)
+    until(lambda: list((agents.job_dir / "snapshots").rglob("*.json")))
     clocks.suspend(with_children(psutil.Process(agent.pid)))
     return agent
 
 
 def test_a_resumed_single_task_goes_on_where_nothing_replaced_it(
-    rig: Rig, clocks: Clocks, tmp_path: Path
+    agents: AgentProcesses, clocks: Clocks, tmp_path: Path
 ) -> None:
-    agent = single(rig, clocks, tmp_path / "go")
+    agent = single(agents, clocks, tmp_path / "go")
     time.sleep(1.0)
-    before = files_of(rig.job_dir)
+    before = files_of(agents.job_dir)
     clocks.resume()
-    until(lambda: files_of(rig.job_dir).keys() - before.keys())
+    until(lambda: files_of(agents.job_dir).keys() - before.keys())
     (tmp_path / "go").touch()
-    assert rig.finish(agent) == 0
-    assert rig.record().state is State.SUCCEEDED
+    assert agents.finish(agent) == 0
+    assert agents.record().state is State.SUCCEEDED
 
 
 def test_a_resumed_single_task_writes_nothing_beside_a_later_claim(
-    rig: Rig, clocks: Clocks, tmp_path: Path
+    agents: AgentProcesses, clocks: Clocks, tmp_path: Path
 ) -> None:
-    agent = single(rig, clocks, tmp_path / "go")
-    (rig.job_dir / "claim-3.json").write_text(json.dumps({"nonce": "other"}))
+    agent = single(agents, clocks, tmp_path / "go")
+    (agents.job_dir / "claim-3.json").write_text(json.dumps({"nonce": "other"}))
     time.sleep(1.0)
-    before = files_of(rig.job_dir)
+    before = files_of(agents.job_dir)
     clocks.resume()
-    assert rig.finish(agent) == 1
-    assert files_of(rig.job_dir) == before
-    assert "has been replaced" in rig.errors
+    assert agents.finish(agent) == 1
+    assert files_of(agents.job_dir) == before
+    assert "has been replaced" in agents.errors

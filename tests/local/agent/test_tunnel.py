@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, TunnelError, TunnelPorts, open_tunnel
 from submarine_runtime.protocol.tunnels import Target, declared_target
-from tests.local.agent.agent_rig import OLDEST_PYTHONS, Rig
+from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
 from tests.waiting import until
 
 #: Echoes, and ends where it is told to; on a Unix socket and on a port.
@@ -47,14 +47,14 @@ asyncio.run(main())
 
 
 @pytest.fixture(params=OLDEST_PYTHONS)
-def address(rig: Rig, request: pytest.FixtureRequest) -> Iterator[AgentAddress]:
-    agent = rig.launch(rig.prepare(PROGRAM), python=request.param)
-    rig.wait_for_log(b"up")
-    rig.client()
-    live = json.loads((rig.job_dir / "live.json").read_text())
-    yield AgentAddress(live["host"], live["port"], rig.secret)
-    (rig.scratch() / "program/go").touch()
-    assert rig.finish(agent) == 0
+def address(agents: AgentProcesses, request: pytest.FixtureRequest) -> Iterator[AgentAddress]:
+    agent = agents.launch(agents.prepare(PROGRAM), python=request.param)
+    agents.wait_for_log(b"up")
+    agents.client()
+    live = json.loads((agents.job_dir / "live.json").read_text())
+    yield AgentAddress(live["host"], live["port"], agents.secret)
+    (agents.scratch() / "program/go").touch()
+    assert agents.finish(agent) == 0
 
 
 class Talk:
@@ -183,22 +183,22 @@ def test_a_connection_accepted_while_its_port_is_closed_ends(steps: int) -> None
         " " * 70000,
     ],
 )
-def test_what_a_program_declares_is_not_believed(rig: Rig, content: str) -> None:
-    (rig.root / "tunnels.json").write_text(content)
+def test_what_a_program_declares_is_not_believed(agents: AgentProcesses, content: str) -> None:
+    (agents.root / "tunnels.json").write_text(content)
     with pytest.raises(ValueError):
-        declared_target(str(rig.root), "a")
+        declared_target(str(agents.root), "a")
 
 
-def test_a_declaration_that_is_a_link_is_not_followed(rig: Rig) -> None:
-    (rig.root / "real").write_text('{"a": {"port": 80}}')
-    (rig.root / "tunnels.json").symlink_to("real")
+def test_a_declaration_that_is_a_link_is_not_followed(agents: AgentProcesses) -> None:
+    (agents.root / "real").write_text('{"a": {"port": 80}}')
+    (agents.root / "tunnels.json").symlink_to("real")
     with pytest.raises(ValueError, match="cannot be read"):
-        declared_target(str(rig.root), "a")
-    (rig.root / "tunnels.json").unlink()
-    assert declared_target(str(rig.root), "a") is None
-    (rig.root / "tunnels.json").write_text('{"a": {"port": 80}}')
-    assert declared_target(str(rig.root), "a") == Target(port=80)
-    assert until(lambda: declared_target(str(rig.root), "b") is None)
+        declared_target(str(agents.root), "a")
+    (agents.root / "tunnels.json").unlink()
+    assert declared_target(str(agents.root), "a") is None
+    (agents.root / "tunnels.json").write_text('{"a": {"port": 80}}')
+    assert declared_target(str(agents.root), "a") == Target(port=80)
+    assert until(lambda: declared_target(str(agents.root), "b") is None)
 
 
 def test_accepted_connections_send_small_messages_at_once() -> None:

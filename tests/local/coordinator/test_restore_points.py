@@ -22,7 +22,7 @@ from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.configurations import make_role
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.waiting import until
 
 WORKERS = [make_role("worker", 2)]
@@ -244,16 +244,16 @@ meet("end", "")
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[GangRig]:
-    made = GangRig(tmp_path)
+def gang(tmp_path: Path) -> Iterator[GangProcesses]:
+    made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
 
 
-def program_of(rig: GangRig, task: str) -> int:
+def program_of(gang: GangProcesses, task: str) -> int:
     def find() -> int | None:
         with suppress(psutil.NoSuchProcess):
-            for process in rig.agent(task).children(recursive=True):
+            for process in gang.agent(task).children(recursive=True):
                 if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
                     return process.pid
         return None
@@ -261,8 +261,8 @@ def program_of(rig: GangRig, task: str) -> int:
     return int(until(find))
 
 
-def points(rig: GangRig) -> list[dict[str, Any]]:
-    return [event for event in rig.events() if event["kind"] == "restore_point"]
+def points(gang: GangProcesses) -> list[dict[str, Any]]:
+    return [event for event in gang.events() if event["kind"] == "restore_point"]
 
 
 #: Kind of program -> its source.
@@ -282,15 +282,15 @@ OWN_NAMES = ("ranks", "keras-own", "orbax")
 class Run:
     """A job that is killed again and again, and ends when it is told to."""
 
-    def __init__(self, rig: GangRig, kind: str, seed: int, **config: Any) -> None:
-        self.rig, self.dice = rig, random.Random(seed)
-        self.barrier = rig.root / "barrier"
+    def __init__(self, gang: GangProcesses, kind: str, seed: int, **config: Any) -> None:
+        self.gang, self.dice = gang, random.Random(seed)
+        self.barrier = gang.root / "barrier"
         self.barrier.mkdir()
         source = MEETING + SOURCES.get(kind, PROGRAM)
         source = source.replace("BARRIER", repr(str(self.barrier))).replace("KIND", repr(kind))
         config = {"max_restarts": 100, "sync_interval": 0.5, **config}
-        rig.prepare(source, WORKERS, **config)
-        rig.start()
+        gang.prepare(source, WORKERS, **config)
+        gang.start()
 
     def begun(self, epoch: int) -> list[str]:
         """What both workers started with: ``STEP DIGEST`` each."""
@@ -298,17 +298,17 @@ class Run:
         try:
             until(lambda: all(file.exists() for file in files))
         except AssertionError:
-            raise AssertionError(self.rig.story()) from None
+            raise AssertionError(self.gang.story()) from None
         return [file.read_text() for file in files]
 
     def wait_for_snapshots(self, tasks: tuple[str, ...], more_than: int) -> None:
         """Until the journal has more than so many snapshots of each of these tasks."""
-        until(lambda: all(self.reported(task) > more_than for task in tasks), self.rig.story)
+        until(lambda: all(self.reported(task) > more_than for task in tasks), self.gang.story)
 
     def reported(self, task: str) -> int:
         count = 0
         seat = task.replace(":", "-") + "."
-        for line in (self.rig.scratch / "journal.jsonl").read_text().splitlines():
+        for line in (self.gang.scratch / "journal.jsonl").read_text().splitlines():
             with suppress(ValueError):
                 entry = json.loads(line)
                 own = str(entry.get("seat")).startswith(seat)
@@ -320,34 +320,34 @@ class Run:
         time.sleep(self.dice.random() * 2)
         what = what or self.dice.choice(["program", "agent"])
         task = self.dice.choice(["worker:0", "worker:1"])
-        pid = program_of(self.rig, task) if what == "program" else self.rig.agent(task).pid
+        pid = program_of(self.gang, task) if what == "program" else self.gang.agent(task).pid
         os.kill(pid, signal.SIGKILL)
         return f"{what} of {task}"
 
     def end(self, epoch: int) -> JobRecord:
         (self.barrier / f"stop-{epoch}").touch()
-        return self.rig.wait()
+        return self.gang.wait()
 
 
 def killed_again_and_again(
-    rig: GangRig, kind: str, kills: int, seed: int, **config: Any
+    gang: GangProcesses, kind: str, kills: int, seed: int, **config: Any
 ) -> JobRecord:
-    run = Run(rig, kind, seed, **config)
+    run = Run(gang, kind, seed, **config)
     writers = ("worker:0",) if kind in ONE_WRITER else ("worker:0", "worker:1")
     steps = []
     for epoch in range(1, kills + 1):
         begun = run.begun(epoch)
-        assert begun[0] == begun[1], f"epoch {epoch}: {begun}\n{rig.story()}"
+        assert begun[0] == begun[1], f"epoch {epoch}: {begun}\n{gang.story()}"
         steps.append(int(begun[0].split()[0]))
         # The bare numbers of Orbax are steps once they differ between two snapshots.
         more = kind == "orbax" and epoch == 1
         run.wait_for_snapshots(writers, max(run.reported(task) for task in writers) + more)
         run.kill()
     begun = run.begun(kills + 1)
-    assert begun[0] == begun[1], f"{begun}\n{rig.story()}"
+    assert begun[0] == begun[1], f"{begun}\n{gang.story()}"
     steps.append(int(begun[0].split()[0]))
     record = run.end(kills + 1)
-    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.state is State.SUCCEEDED, gang.story()
     assert steps == sorted(steps), steps
     assert steps[-1] > 0, steps
     assert not [e for e in record.events if e.kind == "warning" and "beginning" in e.detail], steps
@@ -358,30 +358,32 @@ def killed_again_and_again(
     assert record.warnings == []
     for task in ("worker:0", "worker:1"):
         for epoch in range(1, kills + 2):
-            assert "DIFFERENT" not in rig.log(task, f"e{epoch}-a1")
-    assert not (rig.job_dir / "snapshots").exists()
+            assert "DIFFERENT" not in gang.log(task, f"e{epoch}-a1")
+    assert not (gang.job_dir / "snapshots").exists()
     return record
 
 
-def test_tasks_with_a_directory_each_continue_with_equal_weights(rig: GangRig) -> None:
-    killed_again_and_again(rig, "steps", 1, 3)
+def test_tasks_with_a_directory_each_continue_with_equal_weights(gang: GangProcesses) -> None:
+    killed_again_and_again(gang, "steps", 1, 3)
 
 
-def test_tasks_with_names_of_their_own_continue_at_a_common_step(rig: GangRig) -> None:
-    record = killed_again_and_again(rig, "ranks", 2, 5)
+def test_tasks_with_names_of_their_own_continue_at_a_common_step(gang: GangProcesses) -> None:
+    record = killed_again_and_again(gang, "ranks", 2, 5)
     point = next(event for event in record.events if event.kind == "restore_point")
     assert re.match(r"Each task restores its own files at step \d+ \(rule own\)\.", point.detail)
 
 
 @pytest.mark.full
-def test_tasks_without_steps_continue_from_a_round_and_the_job_has_a_warning(rig: GangRig) -> None:
-    run = Run(rig, "rounds", 7)
+def test_tasks_without_steps_continue_from_a_round_and_the_job_has_a_warning(
+    gang: GangProcesses,
+) -> None:
+    run = Run(gang, "rounds", 7)
     run.begun(1)
     run.wait_for_snapshots(("worker:0", "worker:1"), 2)
     run.kill()
     steps = [int(words.split()[0]) for words in run.begun(2)]
     record = run.end(2)
-    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.state is State.SUCCEEDED, gang.story()
     (point,) = [event for event in record.events if event.kind == "restore_point"]
     warnings = [event.detail for event in record.events if event.kind == "warning"]
     assert point.data["rule"] == "round"
@@ -391,9 +393,9 @@ def test_tasks_without_steps_continue_from_a_round_and_the_job_has_a_warning(rig
     assert warnings[0] in record.warnings
 
 
-def newest_manifest(rig: GangRig, task: str, name: str) -> dict[str, Any] | None:
+def newest_manifest(gang: GangProcesses, task: str, name: str) -> dict[str, Any] | None:
     """The newest snapshot of a task's first attempt, if it has a file of this name."""
-    place = rig.job_dir / "snapshots" / task.replace(":", "-") / "e1-a1"
+    place = gang.job_dir / "snapshots" / task.replace(":", "-") / "e1-a1"
     for path in sorted(place.glob("checkpoints-*.json"))[-1:]:
         manifest: dict[str, Any] = json.loads(path.read_text())
         for file in manifest["files"]:
@@ -403,38 +405,40 @@ def newest_manifest(rig: GangRig, task: str, name: str) -> dict[str, Any] | None
 
 
 @pytest.mark.full
-def test_a_damaged_snapshot_is_replaced_by_another_restore_point(rig: GangRig) -> None:
-    run = Run(rig, "held", 17)
+def test_a_damaged_snapshot_is_replaced_by_another_restore_point(gang: GangProcesses) -> None:
+    run = Run(gang, "held", 17)
     run.begun(1)
-    file = until(lambda: newest_manifest(rig, "worker:0", "ckpt-24.bin"))
-    until(lambda: newest_manifest(rig, "worker:1", "ckpt-24.bin"))
+    file = until(lambda: newest_manifest(gang, "worker:0", "ckpt-24.bin"))
+    until(lambda: newest_manifest(gang, "worker:1", "ckpt-24.bin"))
     with open(file["data"], "r+b") as data:
         data.seek(file["offset"])
         data.write(b"?" * file["size"])
     run.kill("program")
-    rig.wait_for_event("warning", f"Snapshot {file['number']} of worker:0 e1-a1 is damaged")
+    gang.wait_for_event("warning", f"Snapshot {file['number']} of worker:0 e1-a1 is damaged")
     places = [run.barrier / f"e{epoch}-begin-1" for epoch in range(2, 6)]
     epoch = int(until(lambda: [path.name for path in places if path.exists()])[0][1])
     begun = run.begun(epoch)
-    assert begun[0] == begun[1], rig.story()
+    assert begun[0] == begun[1], gang.story()
     assert int(begun[0].split()[0]) > 0
     record = run.end(epoch)
-    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.state is State.SUCCEEDED, gang.story()
     assert len({event.detail for event in record.events if event.kind == "restore_point"}) == 2
 
 
 @pytest.mark.full
-def test_a_coordinator_that_is_killed_during_a_survey_makes_the_choice_again(rig: GangRig) -> None:
-    run = Run(rig, "steps", 19)
+def test_a_coordinator_that_is_killed_during_a_survey_makes_the_choice_again(
+    gang: GangProcesses,
+) -> None:
+    run = Run(gang, "steps", 19)
     run.begun(1)
     run.wait_for_snapshots(("worker:0", "worker:1"), 1)
     # The survey waits for a writer of this pipe.
-    pipe = rig.job_dir / "snapshots/point-000002.json"
+    pipe = gang.job_dir / "snapshots/point-000002.json"
     os.mkfifo(pipe)
     run.kill("program")
 
     def waits_for_pipe() -> psutil.Process | None:
-        for process in rig.processes("coordinator"):
+        for process in gang.processes("coordinator"):
             threads = Path(f"/proc/{process.pid}/task").glob("*/wchan")
             with suppress(OSError):
                 if any(path.read_text() == "wait_for_partner" for path in threads):
@@ -445,10 +449,10 @@ def test_a_coordinator_that_is_killed_during_a_survey_makes_the_choice_again(rig
     pipe.unlink()
     coordinator.kill()
     begun = run.begun(2)
-    assert begun[0] == begun[1], rig.story()
+    assert begun[0] == begun[1], gang.story()
     assert int(begun[0].split()[0]) > 0
     record = run.end(2)
-    assert record.state is State.SUCCEEDED, rig.story()
+    assert record.state is State.SUCCEEDED, gang.story()
     (point,) = [event for event in record.events if event.kind == "restore_point"]
     assert point.data["rule"] == "chief"
     assert point.detail in record.notes
@@ -460,8 +464,8 @@ KILLS = int(os.environ.get("SUBMARINE_TEST_KILLS", "20"))
 
 @pytest.mark.full
 @pytest.mark.parametrize("kind", ["steps", "one", "plain", "slow", "ranks"])
-def test_twenty_random_kills(rig: GangRig, kind: str) -> None:
-    killed_again_and_again(rig, kind, KILLS, 11)
+def test_twenty_random_kills(gang: GangProcesses, kind: str) -> None:
+    killed_again_and_again(gang, kind, KILLS, 11)
 
 
 #: Restarts with TensorFlow take 10 s each on an idle machine.
@@ -478,13 +482,13 @@ def test_twenty_random_kills(rig: GangRig, kind: str) -> None:
     ],
 )
 def test_random_kills_of_a_library(
-    rig: GangRig, kind: str, framework: str, modules: str, kills: int
+    gang: GangProcesses, kind: str, framework: str, modules: str, kills: int
 ) -> None:
     python = python_with(modules)
     if python is None:
         pytest.skip(f"no Python environment of the tests has {modules}")
     agent = {"framework": framework, "python": python}
-    killed_again_and_again(rig, kind, kills, 13, framework=framework, agent=agent)
+    killed_again_and_again(gang, kind, kills, 13, framework=framework, agent=agent)
 
 
 def python_with(modules: str) -> str | None:

@@ -17,7 +17,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.snapshots import assemble, delete_snapshots, restore
 from submarine_runtime.storage import Scratch, StoreError
 from submarine_runtime.storage.local import LocalStore
-from tests.local.data.data_rig import (
+from tests.local.data.data_files import (
     JOB_ID,
     at_path,
     contents,

@@ -19,7 +19,7 @@ from submarine_jobs.options.option_values import format_input, parse_input
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.frontends import RecordingFrontend
-from tests.local.data.data_rig import contents, write
+from tests.local.data.data_files import contents, write
 from tests.submission import Submit, submitting
 from tests.waiting import until
 

@@ -28,7 +28,7 @@ from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
-from tests.local.agent.agent_rig import Rig, zip_of
+from tests.local.agent.agent_processes import AgentProcesses, zip_of
 from tests.waiting import until
 
 FOREVER = "import time\nprint('up', flush=True)\nwhile True: time.sleep(0.1)\n"
@@ -166,19 +166,21 @@ def test_scratch_goes_when_the_record_is_there(session: Session) -> None:
     assert not scratch.exists()
 
 
-def _submission(session: Session, rig: Rig) -> Submission:
+def _submission(session: Session, agents: AgentProcesses) -> Submission:
     backend = session.backend()
-    scratch = rig.prepare("import time\ntime.sleep(1)\n")
+    scratch = agents.prepare("import time\ntime.sleep(1)\n")
     agent = from_json(AgentConfig, json.loads((scratch / "agent.json").read_text()))
     for name in ("secret.json", "bundle.zip"):
-        (rig.job_dir / name).write_bytes((scratch / name).read_bytes())
-    spec = JobSpec("rig", "local", python=sys.executable)
+        (agents.job_dir / name).write_bytes((scratch / name).read_bytes())
+    spec = JobSpec("name", "local", python=sys.executable)
     storage, _ = backend.job_root()
-    return Submission(spec, backend.plan(spec), storage, str(rig.job_dir), agent, str(rig.zip))
+    return Submission(
+        spec, backend.plan(spec), storage, str(agents.job_dir), agent, str(agents.zip)
+    )
 
 
-def test_a_repeated_submit_finds_the_first(session: Session, rig: Rig) -> None:
-    submission = _submission(session, rig)
+def test_a_repeated_submit_finds_the_first(session: Session, agents: AgentProcesses) -> None:
+    submission = _submission(session, agents)
     backend = LocalBackend(session.profile)
     first = backend.submit(submission)
     assert backend.submit(submission) == first
@@ -186,8 +188,8 @@ def test_a_repeated_submit_finds_the_first(session: Session, rig: Rig) -> None:
     (session.profile.state_dir / "local" / submission.agent.record.job_id / "handle.json").unlink()
     found = backend.submit(submission)
     assert (found["pid"], found["start_time"]) == (first["pid"], first["start_time"])
-    until((rig.job_dir / "record.json").exists)
-    assert rig.record().state is State.SUCCEEDED
+    until((agents.job_dir / "record.json").exists)
+    assert agents.record().state is State.SUCCEEDED
 
 
 def test_plans(session: Session) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.azkaban import server as azkabans
 from tests.local.server.channel_page import Page
-from tests.local.server.server_rig import Server, running
+from tests.local.server.jupyter_server import Server, running
 from tests.waiting import PATIENCE
 
 SUBMARINE = (sys.executable, "-P", "-m", "submarine_jobs.cli")

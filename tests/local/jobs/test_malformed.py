@@ -29,7 +29,7 @@ from submarine_runtime.protocol.states import State
 from submarine_zeppelin.installation.trial_process import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from tests.configurations import make_role
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.waiting import until
 
 #: Seconds of one short run, and of a long one; there are three of each.
@@ -106,9 +106,9 @@ def malformed(rng: random.Random) -> bytes:
 class Target:
     """A port that expects TLS with the job's certificate, and the token."""
 
-    def __init__(self, rig: GangRig, port: int) -> None:
-        self._token, self.port = rig.secret.token, port
-        self._context = tls_context(rig.secret)
+    def __init__(self, gang: GangProcesses, port: int) -> None:
+        self._token, self.port = gang.secret.token, port
+        self._context = tls_context(gang.secret)
 
     def connect(self) -> ssl.SSLSocket:
         plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -170,19 +170,19 @@ def repeat(seconds: float, attack: Callable[[random.Random], None]) -> None:
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GangRig]:
-    rig = GangRig(tmp_path_factory.mktemp("malformed"))
-    rig.prepare(PROGRAM.format(go=str(rig.root / "go")), [make_role("worker", 2)])
-    rig.start()
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GangProcesses]:
+    gang = GangProcesses(tmp_path_factory.mktemp("malformed"))
+    gang.prepare(PROGRAM.format(go=str(gang.root / "go")), [make_role("worker", 2)])
+    gang.start()
     try:
-        rig.wait_for_event("task", "running", count=2)
-        yield rig
+        gang.wait_for_event("task", "running", count=2)
+        yield gang
     finally:
-        rig.stop_all()
+        gang.stop_all()
 
 
 @pytest.fixture
-def unharmed(job: GangRig) -> Iterator[None]:
+def unharmed(job: GangProcesses) -> Iterator[None]:
     """The job's processes are those of before, have not grown much, and no task was restarted."""
     # On a busy machine one look at all processes may miss one that is there.
     until(lambda: len(_processes(job)) == 3)
@@ -195,19 +195,19 @@ def unharmed(job: GangRig) -> Iterator[None]:
     assert registered(job).keys() == {"worker-0.1", "worker-1.1"}
 
 
-def _processes(rig: GangRig) -> list[psutil.Process]:
-    return [*rig.processes("coordinator"), *rig.processes("agent")]
+def _processes(gang: GangProcesses) -> list[psutil.Process]:
+    return [*gang.processes("coordinator"), *gang.processes("agent")]
 
 
-def registered(rig: GangRig) -> dict[str, dict[str, Any]]:
+def registered(gang: GangProcesses) -> dict[str, dict[str, Any]]:
     """Seat -> the first line of its agent, from the coordinator's journal."""
-    lines = [json.loads(line) for line in (rig.scratch / "journal.jsonl").read_text().splitlines()]
+    lines = [json.loads(line) for line in (gang.scratch / "journal.jsonl").read_text().splitlines()]
     agents = [line for line in lines if line.get("type") == "register"]
     return {line["seat"]: line for line in reversed(agents)}
 
 
 @pytest.mark.parametrize("seconds", LENGTHS)
-def test_malformed_lines_on_the_link(job: GangRig, unharmed: None, seconds: float) -> None:
+def test_malformed_lines_on_the_link(job: GangProcesses, unharmed: None, seconds: float) -> None:
     port = json.loads((job.job_dir / "live.json").read_text())["port"]
     target, agents = Target(job, port), list(registered(job).values())
 
@@ -234,7 +234,7 @@ def test_malformed_lines_on_the_link(job: GangRig, unharmed: None, seconds: floa
 
 
 @pytest.mark.parametrize("seconds", LENGTHS)
-def test_malformed_requests_to_an_agent(job: GangRig, unharmed: None, seconds: float) -> None:
+def test_malformed_requests_to_an_agent(job: GangProcesses, unharmed: None, seconds: float) -> None:
     agents = [Target(job, line["agent_port"]) for line in registered(job).values()]
 
     def attack(rng: random.Random) -> None:
@@ -245,7 +245,7 @@ def test_malformed_requests_to_an_agent(job: GangRig, unharmed: None, seconds: f
     until(lambda: all(b" 200 " in agent.request("GET", wire.STATUS) for agent in agents))
 
 
-def test_the_job_that_received_them_ends_well(job: GangRig) -> None:
+def test_the_job_that_received_them_ends_well(job: GangProcesses) -> None:
     (job.root / "go").touch()
     record = job.wait()
     assert (record.state, record.epoch, record.missing) == (State.SUCCEEDED, 1, [])

@@ -20,10 +20,10 @@ from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from submarine_runtime.values import pack_values, unpack_values
-from tests.local.agent.agent_rig import Rig, zip_of
+from tests.local.agent.agent_processes import AgentProcesses, zip_of
 
 
-def test_outputs_are_saved_and_links_are_not(rig: Rig) -> None:
+def test_outputs_are_saved_and_links_are_not(agents: AgentProcesses) -> None:
     source = (
         "import os\n"
         "m = os.environ['SUBMARINE_MODEL_DIR']\n"
@@ -38,7 +38,7 @@ def test_outputs_are_saved_and_links_are_not(rig: Rig) -> None:
         "open(os.environ['SUBMARINE_CHECKPOINT_DIR'] + '/1', 'w').close()\n"
         "open(os.environ['SUBMARINE_TENSORBOARD_DIR'] + '/events', 'w').write('e')\n"
     )
-    record = rig.run(source)
+    record = agents.run(source)
     assert record.state is State.SUCCEEDED
     outputs = {output.path: output.size for output in record.outputs}
     assert outputs == {
@@ -47,16 +47,16 @@ def test_outputs_are_saved_and_links_are_not(rig: Rig) -> None:
         "model/\xe4.txt": 1,
         "tensorboard/events": 1,
     }
-    assert (rig.job_dir / "model/a b/c/weights.bin").stat().st_size == 3000000
+    assert (agents.job_dir / "model/a b/c/weights.bin").stat().st_size == 3000000
     assert len(record.missing) == 5
-    assert not (rig.job_dir / "model/passwd").exists()
-    assert all(path.stat().st_mode & 0o077 == 0 for path in rig.job_dir.rglob("*"))
+    assert not (agents.job_dir / "model/passwd").exists()
+    assert all(path.stat().st_mode & 0o077 == 0 for path in agents.job_dir.rglob("*"))
 
 
-def test_values_in_and_out(rig: Rig) -> None:
-    values = rig.root / "values.zip"
+def test_values_in_and_out(agents: AgentProcesses) -> None:
+    values = agents.root / "values.zip"
     pack_values({"x": [1, 2.5], "who": "ada"}, values)
-    record = rig.run(
+    record = agents.run(
         "y = sum(x)\ngreeting = 'hi ' + who\nimport sys\n"
         "assert 'submarine_runtime' not in sys.modules\n"
         "assert not any('launch' in p for p in sys.path)",
@@ -64,18 +64,18 @@ def test_values_in_and_out(rig: Rig) -> None:
         return_names=["y", "greeting"],
     )
     assert record.state is State.SUCCEEDED, record.detail
-    assert unpack_values(rig.job_dir / "result.zip").values == {"y": 3.5, "greeting": "hi ada"}
+    assert unpack_values(agents.job_dir / "result.zip").values == {"y": 3.5, "greeting": "hi ada"}
 
 
-def test_values_that_cannot_come_back(rig: Rig) -> None:
-    record = rig.run("y = 1\nf = lambda: 0", return_names=["y", "f", "absent"])
+def test_values_that_cannot_come_back(agents: AgentProcesses) -> None:
+    record = agents.run("y = 1\nf = lambda: 0", return_names=["y", "f", "absent"])
     assert (record.state, record.missing) == (State.SUCCEEDED, [])
     assert len(record.warnings) == 2
     assert any("absent" in sentence for sentence in record.warnings)
-    assert unpack_values(rig.job_dir / "result.zip").values == {"y": 1}
+    assert unpack_values(agents.job_dir / "result.zip").values == {"y": 1}
 
 
-def test_frames_and_datetimes_come_back(rig: Rig) -> None:
+def test_frames_and_datetimes_come_back(agents: AgentProcesses) -> None:
     program = (
         "import datetime\nimport pandas as pd\n"
         "day = datetime.datetime(2026, 7, 1, 12, 30, tzinfo=datetime.timezone.utc)\n"
@@ -83,9 +83,9 @@ def test_frames_and_datetimes_come_back(rig: Rig) -> None:
         "frame = pd.DataFrame({'step': [1, 2], 'name': ['x', None],\n"
         "    'time': pd.date_range('2026-01-01', periods=2, tz='Europe/Berlin')})\n"
     )
-    record = rig.run(program, return_names=["day", "losses", "frame"])
+    record = agents.run(program, return_names=["day", "losses", "frame"])
     assert (record.state, record.warnings) == (State.SUCCEEDED, [])
-    found = unpack_values(rig.job_dir / "result.zip").values
+    found = unpack_values(agents.job_dir / "result.zip").values
     assert found["day"] == datetime.datetime(2026, 7, 1, 12, 30, tzinfo=datetime.UTC)
     losses = pandas.Series([0.5, 0.25], name="loss", index=["a", "b"])
     pandas.testing.assert_series_equal(found["losses"], losses)
@@ -102,8 +102,10 @@ WRITE_MODEL = (
 )
 
 
-def test_files_of_the_working_directory_that_are_not_saved_are_listed(rig: Rig) -> None:
-    record = rig.run(WRITE_MODEL)
+def test_files_of_the_working_directory_that_are_not_saved_are_listed(
+    agents: AgentProcesses,
+) -> None:
+    record = agents.run(WRITE_MODEL)
     assert (record.state, record.outputs) == (State.SUCCEEDED, [])
     (sentence,) = record.warnings
     assert "my_model.keras, 268 kB, was not saved." in sentence
@@ -111,16 +113,16 @@ def test_files_of_the_working_directory_that_are_not_saved_are_listed(rig: Rig) 
     assert "--keep 'my_model.keras'" in sentence
 
 
-def test_keep_saves_files_of_the_working_directory(rig: Rig) -> None:
-    record = rig.run(WRITE_MODEL, keep=["*.keras"])
+def test_keep_saves_files_of_the_working_directory(agents: AgentProcesses) -> None:
+    record = agents.run(WRITE_MODEL, keep=["*.keras"])
     assert (record.state, record.warnings) == (State.SUCCEEDED, [])
     assert [(one.path, one.size) for one in record.outputs] == [("files/my_model.keras", 268000)]
-    assert (rig.job_dir / "files/my_model.keras").stat().st_size == 268000
+    assert (agents.job_dir / "files/my_model.keras").stat().st_size == 268000
 
 
 @pytest.mark.parametrize("every", [False, True])
-def test_values_of_several_processes(rig: Rig, every: bool) -> None:
-    record = rig.run(
+def test_values_of_several_processes(agents: AgentProcesses, every: bool) -> None:
+    record = agents.run(
         "import os\nrank = int(os.environ['RANK'])\n",
         framework="pytorch",
         processes=2,
@@ -128,8 +130,8 @@ def test_values_of_several_processes(rig: Rig, every: bool) -> None:
         return_all_ranks=every,
     )
     assert record.state is State.SUCCEEDED
-    assert unpack_values(rig.job_dir / "result.zip").values == {"rank": 0}
-    ranks = sorted((rig.job_dir / layout.RANKS).glob("*.zip"))
+    assert unpack_values(agents.job_dir / "result.zip").values == {"rank": 0}
+    ranks = sorted((agents.job_dir / layout.RANKS).glob("*.zip"))
     assert [unpack_values(path).values for path in ranks] == (
         [{"rank": 0}, {"rank": 1}] if every else []
     )
@@ -155,12 +157,12 @@ HOSTILE = dict(_hostile())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_bundles(rig: Rig, name: str) -> None:
-    record = rig.run(bundle=HOSTILE[name])
+def test_hostile_bundles(agents: AgentProcesses, name: str) -> None:
+    record = agents.run(bundle=HOSTILE[name])
     assert record.reason is EndReason.LAUNCH_FAILED
-    assert not (rig.scratch() / "out").exists()
-    assert not (rig.root / "out").exists()
-    assert not (rig.scratch() / "worker-0.stdout.log").exists()
+    assert not (agents.scratch() / "out").exists()
+    assert not (agents.root / "out").exists()
+    assert not (agents.scratch() / "worker-0.stdout.log").exists()
 
 
 @pytest.fixture
@@ -175,32 +177,32 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(point)], check=True)
 
 
-def test_a_full_disk_of_the_node(rig: Rig, small_disk: Path) -> None:
+def test_a_full_disk_of_the_node(agents: AgentProcesses, small_disk: Path) -> None:
     source = "import os\nwith open('big', 'wb') as f:\n    f.write(b'x' * (4 << 20))\n"
-    scratch = rig.prepare(source, name="small/scratch")
-    assert rig.finish(rig.launch(scratch)) == 1
-    record = rig.record()
+    scratch = agents.prepare(source, name="small/scratch")
+    assert agents.finish(agents.launch(scratch)) == 1
+    record = agents.record()
     assert record.reason is EndReason.DISK_FULL
 
 
-def test_logs_that_fill_the_disk(rig: Rig, small_disk: Path) -> None:
+def test_logs_that_fill_the_disk(agents: AgentProcesses, small_disk: Path) -> None:
     source = "while True: print('x' * 10000)"
-    scratch = rig.prepare(source, name="small/scratch")
-    assert rig.finish(rig.launch(scratch)) == 1
-    record = rig.record()
+    scratch = agents.prepare(source, name="small/scratch")
+    assert agents.finish(agents.launch(scratch)) == 1
+    record = agents.record()
     assert record.reason is EndReason.DISK_FULL
-    assert rig.shipped("stdout") == rig.log("stdout", "small/scratch")
+    assert agents.shipped("stdout") == agents.log("stdout", "small/scratch")
 
 
-def test_a_full_job_directory(rig: Rig, small_disk: Path) -> None:
-    rig.job_dir = small_disk / "job"
-    rig.job_dir.mkdir()
+def test_a_full_job_directory(agents: AgentProcesses, small_disk: Path) -> None:
+    agents.job_dir = small_disk / "job"
+    agents.job_dir.mkdir()
     source = (
         "import os\n"
         "with open(os.environ['SUBMARINE_MODEL_DIR'] + '/m', 'wb') as f:\n"
         "    f.write(b'x' * (4 << 20))\n"
     )
-    record = rig.run(source)
+    record = agents.run(source)
     assert record.reason is EndReason.OUTPUT_NOT_SAVED
     assert "No space left" in record.detail
     assert record.exit_code == 0

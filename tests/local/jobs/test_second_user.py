@@ -28,7 +28,7 @@ from submarine_kernel.remote import SocketDirectory
 from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
-from tests.local.server.server_rig import API, Server
+from tests.local.server.jupyter_server import API, Server
 from tests.second_user import SECOND, as_user, needs_root
 from tests.submission import submitting
 from tests.unit.zeppelin.thrift.test_access import served

@@ -10,7 +10,7 @@ from typing import Any
 
 import websocket
 
-from tests.local.server.server_rig import API, TOKEN, Server
+from tests.local.server.jupyter_server import API, TOKEN, Server
 from tests.waiting import PATIENCE
 
 Message = dict[str, Any]

@@ -11,7 +11,7 @@ from tornado.httpclient import HTTPClientError, HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job
-from tests.local.server.server_rig import API, BASE, TOKEN, Server, running
+from tests.local.server.jupyter_server import API, BASE, TOKEN, Server, running
 from tests.submission import Submit
 
 #: ada may all, eve may read, mallory nothing here; who they are is told by another than Jupyter.

@@ -23,7 +23,7 @@ from submarine_jobs.client import Session, Watcher
 from submarine_jobs.model import JobView, Profile
 from submarine_runtime.protocol.states import State
 from tests.local.server.channel_page import Page, connect
-from tests.local.server.server_rig import API, TOKEN, Server
+from tests.local.server.jupyter_server import API, TOKEN, Server
 from tests.proxy import TcpProxy
 from tests.submission import Submit, make_job
 from tests.waiting import PATIENCE, until

@@ -16,7 +16,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.logs import LogKey, ShippedLog, parse_index, shipped_index
 from submarine_jobs.storage import LocalStorage
 from tests.configurations import make_role
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.reading import content, files_below
 from tests.waiting import until
 
@@ -36,16 +36,16 @@ WORKERS = ("worker:0", "worker:1")
 
 
 @pytest.fixture
-def rig(tmp_path: Path) -> Iterator[GangRig]:
-    made = GangRig(tmp_path)
+def gang(tmp_path: Path) -> Iterator[GangProcesses]:
+    made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
 
 
-def client_of(rig: GangRig) -> AgentClient:
-    until((rig.job_dir / "live.json").exists)
-    live = json.loads((rig.job_dir / "live.json").read_text())
-    return AgentClient(AgentAddress(live["host"], live["port"], rig.secret), 20.0)
+def client_of(gang: GangProcesses) -> AgentClient:
+    until((gang.job_dir / "live.json").exists)
+    live = json.loads((gang.job_dir / "live.json").read_text())
+    return AgentClient(AgentAddress(live["host"], live["port"], gang.secret), 20.0)
 
 
 def lines_of(client: AgentClient, task: str) -> bytes:
@@ -55,22 +55,24 @@ def lines_of(client: AgentClient, task: str) -> bytes:
         return b""  # it has not begun
 
 
-def pieces(rig: GangRig, task: str) -> int:
+def pieces(gang: GangProcesses, task: str) -> int:
     """Bytes of the task's TensorBoard file that have come to the job directory."""
-    place = rig.job_dir / "growing" / task.replace(":", "-")
+    place = gang.job_dir / "growing" / task.replace(":", "-")
     return sum(len(content(path)) for path in files_below(place))
 
 
-def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path: Path) -> None:
+def test_a_look_and_a_question_for_times_reach_every_task(
+    gang: GangProcesses, tmp_path: Path
+) -> None:
     go = tmp_path / "go"
     # Without anybody who looks nothing would be brought for an hour.
-    rig.prepare(
+    gang.prepare(
         PROGRAM.format(place=str(go)),
         [make_role("worker", 2)],
         {"sync_interval": 3600.0},
     )
-    rig.start()
-    client = client_of(rig)
+    gang.start()
+    client = client_of(gang)
     # The second piece is not what a first round of its own might have brought.
     for number, size in ((1, 100), (2, 200)):
         Path(f"{go}{number}").touch()
@@ -78,7 +80,7 @@ def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path
             until(partial(lambda task, n: lines_of(client, task).count(b"\n") == n, task, number))
         client.look()
         for task in WORKERS:
-            until(partial(lambda task, least: pieces(rig, task) >= least, task, size))
+            until(partial(lambda task, least: pieces(gang, task) >= least, task, size))
 
     marks = {}
     for task in WORKERS:
@@ -91,15 +93,15 @@ def test_a_look_and_a_question_for_times_reach_every_task(rig: GangRig, tmp_path
         client.times("worker:1", "stdout", "e9-a9")
 
     Path(f"{go}3").touch()
-    record = rig.wait()
-    directory = JobDirectory(LocalStorage(), str(rig.job_dir))
+    record = gang.wait()
+    directory = JobDirectory(LocalStorage(), str(gang.job_dir))
     for task in WORKERS:
         key = LogKey(task, "e1-a1", "stdout")
         shipped = shipped_index(directory, key)
         assert shipped is not None
         assert shipped[: len(marks[task])] == marks[task]
         assert shipped[-1].offset == record.logs[str(key)]
-        check_times(rig.log(task).encode(), shipped)
+        check_times(gang.log(task).encode(), shipped)
         segments = ShippedLog(directory, task, "e1-a1")
         segments.refresh()
         assert segments.marks("stdout")[-1].offset == record.logs[str(key)]

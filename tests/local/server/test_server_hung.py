@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.tracking import IndexEntry, JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
-from tests.local.server.server_rig import Server
+from tests.local.server.jupyter_server import Server
 
 DONE, GOING = "done-20261120-0001", "going-20261120-0002"
 #: Seconds that one call to the cluster may take, as the server is told.

@@ -17,8 +17,8 @@ from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job
 from submarine_server.service import JobService
+from tests.local.server.jupyter_server import API, TOKEN, Server
 from tests.local.server.log_followers import TALKER, Page, counted, whole
-from tests.local.server.server_rig import API, TOKEN, Server
 from tests.submission import Submit
 from tests.waiting import until
 

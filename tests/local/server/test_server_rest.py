@@ -15,7 +15,7 @@ from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job, Session
 from submarine_runtime.protocol.states import State
-from tests.local.server.server_rig import API, BASE, TOKEN, Server
+from tests.local.server.jupyter_server import API, BASE, TOKEN, Server
 from tests.submission import Submit
 
 SCRIPT = "<script>alert(1)</script>"

@@ -21,7 +21,7 @@ from submarine_runtime.protocol.states import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
 from tests.frontends import RecordingFrontend
-from tests.local.workflows.workflow_rig import WAITING_CELL
+from tests.local.workflows.workflow_runs import WAITING_CELL
 from tests.processes import is_gone
 from tests.waiting import until
 

@@ -15,7 +15,7 @@ from submarine_workflows.azkaban.api import SessionFile, Settings
 from submarine_workflows.runs import RunFolder, Runs
 from tests.azkaban import server as azkabans
 from tests.local.server.channel_page import Message, Page
-from tests.local.server.server_rig import Server
+from tests.local.server.jupyter_server import Server
 from tests.waiting import PATIENCE, until
 
 FLOW = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.local.workflows.airflow_rig import Airflow, check_killed
-from tests.local.workflows.workflow_rig import Training
+from tests.local.workflows.airflow_home import Airflow, check_killed
+from tests.local.workflows.workflow_runs import Training
 
 FLOW = """\
 config: {date: "2026-01-01", env.GREETING: "good day ${date}"}

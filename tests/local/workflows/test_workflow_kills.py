@@ -17,7 +17,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_workflows.local.process_guard import ProcessGuard
 from submarine_workflows.runs import is_held
-from tests.local.workflows.workflow_rig import Workflows
+from tests.local.workflows.workflow_runs import Workflows
 from tests.processes import is_gone
 from tests.waiting import until
 

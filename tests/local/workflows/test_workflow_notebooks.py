@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from submarine_workflows.runs import is_held
-from tests.local.workflows.workflow_rig import Training
+from tests.local.workflows.workflow_runs import Training
 from tests.waiting import until
 
 

@@ -19,7 +19,7 @@ from submarine_workflows.local import runner
 from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.model import WorkflowError
 from submarine_workflows.runs import view_of
-from tests.local.workflows.workflow_rig import Workflows
+from tests.local.workflows.workflow_runs import Workflows
 from tests.processes import is_gone
 from tests.waiting import until
 

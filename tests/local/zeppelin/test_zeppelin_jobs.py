@@ -17,7 +17,7 @@ from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine import captured_output
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
-from tests.local.zeppelin.zeppelin_rig import Note
+from tests.local.zeppelin.zeppelin_note import Note
 from tests.submission import cancel_unfinished
 from tests.waiting import until
 

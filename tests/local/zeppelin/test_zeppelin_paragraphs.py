@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from submarine_zeppelin.interface import Code, Kind
-from tests.local.zeppelin.zeppelin_rig import Note
+from tests.local.zeppelin.zeppelin_note import Note
 from tests.processes import is_gone
 from tests.waiting import until
 

@@ -16,7 +16,7 @@ from submarine_jobs.config import load_config
 from submarine_zeppelin.interface import Code, Kind
 from submarine_zeppelin.submarine.job_index import ParagraphJobIndex
 from tests.azkaban import server as servers
-from tests.local.zeppelin.zeppelin_rig import Note, ShownOutput
+from tests.local.zeppelin.zeppelin_note import Note, ShownOutput
 from tests.submission import cancel_unfinished
 from tests.waiting import until
 

@@ -20,7 +20,7 @@ from submarine_runtime.protocol.spec import NamedInput
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
 from tests.configurations import make_role
-from tests.local.data.data_rig import (
+from tests.local.data.data_files import (
     contents,
     make_config,
     make_scratch,

@@ -18,7 +18,7 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.storage import StoreError
 from submarine_runtime.storage.local import LocalStore
-from tests.local.data.data_rig import (
+from tests.local.data.data_files import (
     DyingStore,
     at_path,
     contents,

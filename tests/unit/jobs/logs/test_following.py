@@ -15,7 +15,7 @@ from submarine_jobs.errors import ClusterError, NoAccessError, NoAnswerError, Us
 from submarine_jobs.logs import LogKey, LogPosition, following, key_of
 from submarine_jobs.model import Role, format_task_ranges, select_tasks
 from submarine_jobs.storage import LocalStorage
-from tests.unit.jobs.access.port_rig import FollowedJob, Port, log_line, skip_line
+from tests.unit.jobs.access.fake_port import FollowedJob, Port, log_line, skip_line
 
 ROLES = (Role("worker", 3), Role("ps", 1, kind="untracked"))
 

@@ -16,7 +16,7 @@ from submarine_workflows.locations import (
     urls as places,
     without_password,
 )
-from tests.unit.notebook_rig import notebook
+from tests.unit.notebooks import notebook
 
 # Places
 

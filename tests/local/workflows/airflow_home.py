@@ -17,7 +17,7 @@ import nbformat
 import psutil
 import pytest
 
-from tests.local.workflows.workflow_rig import Training
+from tests.local.workflows.workflow_runs import Training
 from tests.waiting import until
 
 AIRFLOW = Path(__file__).parents[3] / ".venv-airflow/bin/airflow"

@@ -28,7 +28,7 @@ _OLDEST = Path.home() / ".pyenv/versions/3.8.18/bin/python"
 OLDEST_PYTHONS = [sys.executable] + ([str(_OLDEST)] if _OLDEST.exists() else [])
 #: The agents' interpreter; the whole directory can be run with another by the environment.
 AGENT_PYTHON = os.environ.get("SUBMARINE_TEST_AGENT_PYTHON", sys.executable)
-JOB_ID = "rig-20261121-0a1b"
+JOB_ID = "agent-20261121-0a1b"
 
 
 def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
@@ -39,7 +39,7 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
     return stream.getvalue()
 
 
-class Rig:
+class AgentProcesses:
     """One job directory; any number of agents for it."""
 
     def __init__(self, root: Path) -> None:
@@ -77,7 +77,7 @@ class Rig:
         }
         agent = make_agent_config(
             job_id=JOB_ID,
-            name="rig",
+            name="hidden-name",
             created=time.time(),
             store=store,
             job_dir=f"file://{self.job_dir}",

@@ -22,7 +22,7 @@ from tests.waiting import PATIENCE
 Line = dict[str, Any]
 
 
-class PlayedCoordinator:
+class FakeCoordinator:
     """Accepts links; remembers every line; acknowledges heartbeats while ``acknowledge`` is set."""
 
     def __init__(

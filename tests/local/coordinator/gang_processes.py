@@ -21,13 +21,13 @@ from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.protocol.spec import Role
 from tests.configurations import make_agent_config, make_coordinator_config
-from tests.local.agent.agent_rig import AGENT_PYTHON, zip_of
+from tests.local.agent.agent_processes import AGENT_PYTHON, zip_of
 from tests.waiting import until
 
 JOB_ID = "gang-20261121-0a1b"
 
 
-class GangRig:
+class GangProcesses:
     """One distributed job below ``root``, as the local backend would lay it out."""
 
     def __init__(self, root: Path) -> None:

@@ -24,7 +24,7 @@ SLEEP = "import time\nprint('now ' + 'waiting', flush=True)\ntime.sleep(1000)"
 ENDED = ("SUCCEEDED", "FAILED", "CANCELLED", "LOST")
 
 
-class Rig:
+class NotebookRuns:
     """One folder: notebooks in it, their runs, their jobs."""
 
     def __init__(self, folder: Path, **environment: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from tests.browser.lab import BASE
 
 
-class Cutter:
+class UnreliableProxy:
     """A proxy before a port of the loopback, in a thread of its own.
 
     Parameters

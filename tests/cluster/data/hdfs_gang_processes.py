@@ -1,6 +1,6 @@
 """A distributed job of this machine whose job directory is on HDFS, behind a proxy that can close.
 
-Coordinator, agents and programs are processes, as in ``tests.local.coordinator.gang_rig``; a closed
+Coordinator, agents and programs are processes, as in `GangProcesses`. A closed
 proxy is a NameNode that refuses connections.
 """
 
@@ -15,11 +15,11 @@ from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.spec import Role
-from tests.local.coordinator.gang_rig import GangRig
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.proxy import TcpProxy
 
 
-class HdfsGangRig(GangRig):
+class HdfsGangProcesses(GangProcesses):
     """Its job directory on HDFS is copied to ``job_dir`` when the job has ended."""
 
     def __init__(self, root: Path, storage: Storage, place: str) -> None:

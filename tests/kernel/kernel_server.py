@@ -26,7 +26,7 @@ import websocket
 
 from submarine_jobs.client import Job, Session
 from submarine_minicluster.machine import free_port
-from tests.kernel.remote_rig import PATIENCE
+from tests.kernel.remote_kernels import PATIENCE
 from tests.notebook.conftest import clean_environment
 from tests.waiting import until
 

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_jobs.client import Session
 from submarine_jobs.config import load_config
-from tests.local.server.server_rig import BASE, Server
+from tests.local.server.jupyter_server import BASE, Server
 from tests.waiting import until
 
 OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
