@@ -12,6 +12,7 @@ from typing import Any
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.backends import Handle, Observation, Stage, Submission
 from submarine_jobs.backends.yarn import YarnBackend
+from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.inputs import NO_STORE_PATHS, copy_sources
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit.configuration import make_submission as make_submission_of
@@ -65,6 +66,17 @@ def zipped(name: str, text: str) -> bytes:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(name, text)
     return buffer.getvalue()
+
+
+def applications(backend: YarnBackend, submission: Submission) -> list[dict[str, Any]]:
+    """The applications of a submission, as the ResourceManager returns them."""
+    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
+    return list(((answer or {}).get("apps") or {}).get("app") or [])
+
+
+def application_ids(backend: YarnBackend, submission: Submission) -> list[str]:
+    """The ids of the applications of a submission."""
+    return [str(app["id"]) for app in applications(backend, submission)]
 
 
 def look(backend: YarnBackend, handle: Handle) -> Observation:

@@ -12,6 +12,7 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_jobs.model import Profile
 from tests.local.agent.agent_processes import AgentProcesses
+from tests.local.coordinator.gang_processes import GangProcesses
 from tests.local.server.jupyter_server import Server, running
 from tests.submission import Submit, submitting
 
@@ -19,6 +20,13 @@ from tests.submission import Submit, submitting
 @pytest.fixture
 def agents(tmp_path: Path) -> Iterator[AgentProcesses]:
     made = AgentProcesses(tmp_path)
+    yield made
+    made.stop_all()
+
+
+@pytest.fixture
+def gang(tmp_path: Path) -> Iterator[GangProcesses]:
+    made = GangProcesses(tmp_path)
     yield made
     made.stop_all()
 

@@ -17,7 +17,7 @@ from submarine_jobs.model import Profile
 from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.states import State
 from tests.cluster.data.hdfs_gang_processes import HdfsGangProcesses
-from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter, program_of
+from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -44,14 +44,14 @@ def test_a_restarted_coordinator_answers_its_agents_while_hdfs_is_away(
     gang.prepare(counter(40, go), WORKERS, lost_after=3.0, lost_margin=1.0)
     gang.start()
     gang.wait_for_state("RUNNING")
-    programs = {program_of(gang, task) for task in ("worker:0", "worker:1")}
+    programs = {gang.program(task) for task in ("worker:0", "worker:1")}
     gang.proxy.close()
     coordinator = gang.processes("coordinator")[0]
     coordinator.kill()
     coordinator.wait(60)
     gang.wait_for_event("coordinator", "restarted")
     time.sleep(5.0)
-    assert {program_of(gang, task) for task in ("worker:0", "worker:1")} == programs
+    assert {gang.program(task) for task in ("worker:0", "worker:1")} == programs
     gang.proxy.open()
     gang.wait_for_event("storage", "for HDFS")
     go.touch()
@@ -72,7 +72,7 @@ def test_nothing_starts_before_a_restarted_coordinator_has_checked_its_claim(
     coordinator = gang.processes("coordinator")[0]
     coordinator.kill()
     gang.wait_for_event("coordinator", "restarted")
-    os.kill(program_of(gang, "worker:1"), 9)
+    os.kill(gang.program("worker:1"), 9)
     gang.wait_for_event("restart", "worker:1")
     journal = gang.scratch / "journal.jsonl"
 
@@ -105,7 +105,7 @@ def test_a_coordinator_that_starts_while_hdfs_is_away_waits(
     gang.start()
     if ended:
         gang.wait_for_state("RUNNING")
-        programs = [program_of(gang, task) for task in ("worker:0", "worker:1")]
+        programs = [gang.program(task) for task in ("worker:0", "worker:1")]
         live = json.loads(gang.storage.read(f"{gang.place}/live.json"))
         job = AgentClient(AgentAddress("127.0.0.1", live["port"], gang.secret))
         gang.proxy.close()

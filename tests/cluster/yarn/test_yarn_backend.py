@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import Localization, Profile, Resources
 from submarine_runtime.protocol.reasons import EndReason
-from tests.cluster.yarn_jobs import look, make_submission, until_stage
+from tests.cluster.yarn_jobs import applications, look, make_submission, until_stage
 from tests.waiting import until
 
 pytestmark = pytest.mark.cluster
@@ -41,11 +41,6 @@ def backend(yarn_profile: Profile) -> YarnBackend:
 @pytest.fixture(scope="module")
 def make(backend: YarnBackend) -> Make:
     return lambda agent, **fields: make_submission(backend, agent, **fields)
-
-
-def applications(backend: YarnBackend, submission: Submission) -> list[Any]:
-    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
-    return list(((answer or {}).get("apps") or {}).get("app") or [])
 
 
 REPORT = """\

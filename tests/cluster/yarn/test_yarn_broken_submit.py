@@ -17,12 +17,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends import Submission
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
 from submarine_jobs.model import Profile
-from tests.cluster.yarn_jobs import make_submission
+from tests.cluster.yarn_jobs import application_ids, make_submission
 from tests.proxy import TcpProxy
 
 pytestmark = pytest.mark.cluster
@@ -93,11 +91,6 @@ class BreakingProxy(TcpProxy):
         return held
 
 
-def applications(backend: YarnBackend, submission: Submission) -> list[str]:
-    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
-    return [str(app["id"]) for app in ((answer or {}).get("apps") or {}).get("app") or []]
-
-
 def lead_through(directory: Path, port: int) -> int:
     """Let ``driver.json`` name another port; the one that it named before."""
     path = directory / "driver.json"
@@ -116,7 +109,7 @@ def test_a_broken_submit_gives_one_application(
     running = backend.driver.running()
     assert running is not None
     submission = make_submission(backend, "import time; time.sleep(600)")
-    proxy = BreakingProxy(running.port, fault, lambda: bool(applications(watcher, submission)))
+    proxy = BreakingProxy(running.port, fault, lambda: bool(application_ids(watcher, submission)))
     real = DriverChannel.submit
     calls: list[float] = []
 
@@ -138,7 +131,7 @@ def test_a_broken_submit_gives_one_application(
     assert proxy.broken == 1
     # A lost request is sent again; after a lost reply the application is found instead.
     assert len(calls) == (2 if fault.startswith("request") else 1)
-    assert applications(backend, submission) == [handle["application_id"]]
+    assert application_ids(backend, submission) == [handle["application_id"]]
     assert now is not None
     assert now.pid == running.pid
     backend.stop(handle)

@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends import Stage, Submission
+from submarine_jobs.backends import Stage
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.concurrency import use_subprocesses
 from submarine_jobs.errors import NotSubmittedError, RefusedError
 from submarine_jobs.model import Profile
-from tests.cluster.yarn_jobs import make_submission
+from tests.cluster.yarn_jobs import application_ids, make_submission
 from tests.waiting import until
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]
@@ -36,11 +35,6 @@ def small() -> Iterator[None]:
     use_subprocesses()
     yield
     use_subprocesses(False)
-
-
-def applications(backend: YarnBackend, submission: Submission) -> list[str]:
-    answer = backend.rm.get("/apps", applicationTags=tag_of(submission.agent.record.job_id))
-    return [str(app["id"]) for app in ((answer or {}).get("apps") or {}).get("app") or []]
 
 
 def pid_of(backend: YarnBackend) -> int:
@@ -74,7 +68,7 @@ def test_a_small_process_submits_and_kills(own: Profile) -> None:
     handles.append(backend.submit(made[1]))
     assert pid_of(backend) != before
     for handle, submission in zip(handles, made, strict=True):
-        assert applications(backend, submission) == [handle["application_id"]]
+        assert application_ids(backend, submission) == [handle["application_id"]]
         # As where the ResourceManager lets nobody kill over REST.
         identity = str(handle["application_id"])
         backend.driver.call(lambda channel, identity=identity: channel.kill(identity, 60.0))  # type: ignore[misc]
@@ -97,4 +91,4 @@ def test_a_small_process_is_told_why_not(own: Profile, tmp_path: Path) -> None:
     idle = YarnBackend(replace(own, settings={"driver_idle_minutes": "soon"}))
     with pytest.raises(NotSubmittedError, match=r"driver_idle_minutes is 'soon'.*2 or more"):
         idle.submit(submission)
-    assert not applications(backend, submission)
+    assert not application_ids(backend, submission)

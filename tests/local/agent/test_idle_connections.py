@@ -11,7 +11,6 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -98,13 +97,6 @@ def test_the_owner_reaches_the_agent(agents: AgentProcesses) -> None:
     # What had shown the token was not replaced.
     assert [line["type"] for line in stream][-1] == "end"
     agents.finish(agent)
-
-
-@pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangProcesses]:
-    made = GangProcesses(tmp_path)
-    yield made
-    made.stop_all()
 
 
 def test_the_owner_reaches_the_coordinator(gang: GangProcesses) -> None:

@@ -11,7 +11,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -69,13 +68,6 @@ def clocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Clocks:
     directory.mkdir()
     monkeypatch.setenv(TEST_VARIABLE, str(directory))
     return Clocks(directory)
-
-
-@pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangProcesses]:
-    made = GangProcesses(tmp_path)
-    yield made
-    made.stop_all()
 
 
 def with_children(process: psutil.Process) -> list[psutil.Process]:

@@ -153,6 +153,18 @@ class GangProcesses:
         found: psutil.Process = until(find)
         return found
 
+    def program(self, task: str) -> int:
+        """The process id of a task's program."""
+
+        def find() -> int | None:
+            with suppress(psutil.NoSuchProcess):
+                for process in self.agent(task).children(recursive=True):
+                    if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
+                        return process.pid
+            return None
+
+        return until(find)
+
     def wait_for_event(
         self, kind: str, detail: str = "", count: int = 1, task: str | None = None
     ) -> None:

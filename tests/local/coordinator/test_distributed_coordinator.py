@@ -11,8 +11,6 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import suppress
 from http.client import HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -71,26 +69,6 @@ def go(tmp_path: Path) -> Path:
     return tmp_path / "go"
 
 
-@pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangProcesses]:
-    made = GangProcesses(tmp_path)
-    yield made
-    made.stop_all()
-
-
-def program_of(gang: GangProcesses, task: str) -> int:
-    """The process id of a task's program."""
-
-    def find() -> int | None:
-        with suppress(psutil.NoSuchProcess):
-            for process in gang.agent(task).children(recursive=True):
-                if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
-                    return process.pid
-        return None
-
-    return int(until(find))
-
-
 def connect(gang: GangProcesses) -> HTTPSConnection:
     live = json.loads((gang.job_dir / "live.json").read_text())
     return HTTPSConnection(live["host"], live["port"], timeout=20, context=tls_context(gang.secret))
@@ -135,7 +113,7 @@ def test_a_killed_task_restarts_the_gang_from_its_checkpoint(
     gang.start()
     gang.wait_for_state("RUNNING")
     gang.wait_for_event("snapshot", task="worker:0")
-    os.kill(program_of(gang, task) if victim == "program" else gang.agent(task).pid, signal.SIGKILL)
+    os.kill(gang.program(task) if victim == "program" else gang.agent(task).pid, signal.SIGKILL)
     go.touch()
     record = gang.wait()
     assert record.state is State.SUCCEEDED, gang.story()
@@ -164,7 +142,7 @@ def test_one_task_is_restarted_in_place_where_the_framework_allows_it(
     gang.prepare(counter(30, go), WORKERS, restart_in_place=True)
     gang.start()
     gang.wait_for_state("RUNNING")
-    os.kill(program_of(gang, "worker:1"), signal.SIGKILL)
+    os.kill(gang.program("worker:1"), signal.SIGKILL)
     go.touch()
     record = gang.wait()
     assert (record.state, record.epoch) == (State.SUCCEEDED, 1)
@@ -184,7 +162,7 @@ while not os.path.exists({str(go)!r}):
     gang.prepare(program, WORKERS, {"framework": "any"}, restart_in_place=True)
     gang.start()
     gang.wait_for_state("RUNNING")
-    other = program_of(gang, "worker:1")
+    other = gang.program("worker:1")
     gang.agent("worker:0").kill()
     os.kill(other, signal.SIGKILL)
     for task in ("worker:0", "worker:1"):
@@ -242,7 +220,7 @@ def test_a_hanging_agent_is_lost_and_its_program_has_ended_before_the_next_start
     gang.prepare(counter(30, go), WORKERS, restart_in_place=True, lost_after=5.0)
     gang.start()
     gang.wait_for_state("RUNNING")
-    program = program_of(gang, "worker:1")
+    program = gang.program("worker:1")
     os.kill(gang.agent("worker:1").pid, signal.SIGSTOP)
     gang.wait_for_event("restart", "No heartbeat")
     until(lambda: not Path(f"/proc/{program}/cwd").exists())
@@ -650,7 +628,7 @@ def test_a_kill_while_the_disk_is_full_costs_an_epoch_and_not_the_job(
     # What it writes to any file is cut off here, as by a disk without room.
     limits = (journal.stat().st_size + 20, resource.RLIM_INFINITY)
     coordinator.rlimit(psutil.RLIMIT_FSIZE, limits)
-    os.kill(program_of(gang, "worker:1"), signal.SIGKILL)
+    os.kill(gang.program("worker:1"), signal.SIGKILL)
     until(lambda: not journal.with_name("journal.jsonl.complete").exists())
     assert journal.read_bytes().endswith(b"\n")
     old = [p for agent in gang.processes("agent") for p in agent.children(recursive=True)]
@@ -675,7 +653,7 @@ def test_a_restarted_coordinator_that_was_superseded_starts_nothing(
     gang.start()
     gang.wait_for_state("RUNNING")
     (gang.job_dir / "claim-3.json").write_text("{}")
-    programs = [program_of(gang, task) for task in ("worker:0", "worker:1")]
+    programs = [gang.program(task) for task in ("worker:0", "worker:1")]
     gang.processes("coordinator")[0].kill()
     assert gang.supervisor is not None
     assert gang.supervisor.wait(60) == 1

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -243,24 +242,6 @@ meet("end", "")
 """
 
 
-@pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangProcesses]:
-    made = GangProcesses(tmp_path)
-    yield made
-    made.stop_all()
-
-
-def program_of(gang: GangProcesses, task: str) -> int:
-    def find() -> int | None:
-        with suppress(psutil.NoSuchProcess):
-            for process in gang.agent(task).children(recursive=True):
-                if any(word.endswith(("main.py", "launch.py")) for word in process.cmdline()):
-                    return process.pid
-        return None
-
-    return int(until(find))
-
-
 def points(gang: GangProcesses) -> list[dict[str, Any]]:
     return [event for event in gang.events() if event["kind"] == "restore_point"]
 
@@ -320,7 +301,7 @@ class Run:
         time.sleep(self.dice.random() * 2)
         what = what or self.dice.choice(["program", "agent"])
         task = self.dice.choice(["worker:0", "worker:1"])
-        pid = program_of(self.gang, task) if what == "program" else self.gang.agent(task).pid
+        pid = self.gang.program(task) if what == "program" else self.gang.agent(task).pid
         os.kill(pid, signal.SIGKILL)
         return f"{what} of {task}"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,6 @@ for number in range(1, 4):
     print(time.time(), flush=True)
 """
 WORKERS = ("worker:0", "worker:1")
-
-
-@pytest.fixture
-def gang(tmp_path: Path) -> Iterator[GangProcesses]:
-    made = GangProcesses(tmp_path)
-    yield made
-    made.stop_all()
 
 
 def client_of(gang: GangProcesses) -> AgentClient:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 import threading
@@ -19,7 +18,7 @@ from submarine_workflows.local import runner
 from submarine_workflows.local.log_limit import LogLimit
 from submarine_workflows.model import WorkflowError
 from submarine_workflows.runs import view_of
-from tests.local.workflows.workflow_runs import Workflows
+from tests.local.workflows.workflow_runs import FullDisk, Workflows
 from tests.processes import is_gone
 from tests.waiting import until
 
@@ -381,16 +380,6 @@ def test_history_tells_runs_and_what_was_find_missed_runs(flows):
     assert flows.run("--scheduled").exit_code == 0
     assert "scheduled runs were missed" in flows.frontend.said[0]
     assert len(flows.do("history", "--limit", "1").value["runs"]) == 1
-
-
-class FullDisk:
-    """The module ``os`` on a machine whose disk is full."""
-
-    def __getattr__(self, name):
-        return getattr(os, name)
-
-    def write(self, file, data):
-        raise OSError(28, "No space left on device")
 
 
 def test_a_run_whose_journal_cannot_be_written_goes_on_and_says_so(flows, monkeypatch):

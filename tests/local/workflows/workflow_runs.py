@@ -24,6 +24,16 @@ from tests.waiting import PATIENCE, until
 LIMIT = PATIENCE
 
 
+class FullDisk:
+    """The module ``os`` of a machine whose disk is full."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def write(self, file: int, data: bytes) -> int:
+        raise OSError(28, "No space left on device")
+
+
 @dataclass
 class Workflows:
     """A folder with one workflow, ``w.flow``, and its runs."""

@@ -30,20 +30,6 @@ from tests.local.data.data_files import (
     write,
 )
 
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    (tmp_path / "job").mkdir()
-    return LocalStore(str(tmp_path / "job"))
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    made.mkdir()
-    return made
-
-
 # --- the checkpoint path
 
 

@@ -36,19 +36,6 @@ from tests.local.data.data_files import (
 )
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    (tmp_path / "job").mkdir()
-    return LocalStore(str(tmp_path / "job"))
-
-
-@pytest.fixture
-def work(tmp_path: Path) -> Path:
-    made = tmp_path / "work"
-    made.mkdir()
-    return made
-
-
 def taking(store: LocalStore, work: Path, attempt: str = "e1-a1") -> SnapshotWriter:
     return SnapshotWriter(store, f"snapshots/worker-0/{attempt}", "checkpoints", reader(work))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import zipfile
@@ -34,6 +33,7 @@ from submarine_workflows.runs import (
     view_of,
 )
 from submarine_workflows.runs.journal import read_journal
+from tests.local.workflows.workflow_runs import FullDisk
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -110,16 +110,6 @@ def test_outputs_are_text_and_nonsense_is_none(tmp_path, text, found):
     path.write_text(text, "latin-1")
     assert read_outputs(path) == found
     assert read_outputs(tmp_path / "none") == {}
-
-
-class FullDisk:
-    """The module ``os`` on a machine whose disk is full."""
-
-    def __getattr__(self, name):
-        return getattr(os, name)
-
-    def write(self, file, data):
-        raise OSError(28, "No space left on device")
 
 
 def test_a_journal_outlives_a_line_that_was_cut(tmp_path):
