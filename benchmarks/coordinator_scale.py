@@ -40,7 +40,7 @@ class NoPlacer(Placer):
     """Placer without containers: the simulated agents register by themselves."""
 
     def request(self, task: str, role: Role, seat: str) -> None:
-        """Do nothing: the agents run already."""
+        """Do nothing: the agents already run."""
 
     def release(self, seat: str) -> None:
         """Do nothing."""

@@ -71,7 +71,7 @@ def main() -> None:
             burner.kill()
             burner.wait()
     if len(found) != chosen.lines:
-        raise SystemExit(f"{len(found)} of {chosen.lines} lines came.")
+        raise SystemExit(f"{len(found)} of {chosen.lines} lines arrived.")
     result = {
         "lines": len(found),
         "p50_ms": found[len(found) // 2] * 1000,

@@ -211,7 +211,7 @@ def listening(client: BlockingKernelClient) -> None:
         with contextlib.suppress(queue.Empty):
             client.get_iopub_msg(timeout=1.0)
             return
-    raise TimeoutError("nothing was heard on iopub")
+    raise TimeoutError("no message was received on iopub")
 
 
 def round_trips(specs: KernelSpecManager) -> dict[str, Any]:

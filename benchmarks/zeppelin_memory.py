@@ -115,11 +115,11 @@ def measure(cluster: Minicluster, number: int) -> float:
             if found is None:
                 raise SystemExit("a paragraph shows no job")
             jobs[user] = found[0]
-            held.append(report(f"after the submit of {user}"))
+            held.append(report(f"after the submission of {user}"))
         until = time.monotonic() + _PATIENCE
         while not all("it runs" in pages.shown[user].text for user in users):
             if time.monotonic() > until:
-                raise SystemExit("not all jobs have come to run: is there room for them?")
+                raise SystemExit("not all jobs run: does the cluster have enough resources?")
             time.sleep(0.1)
         held.append(report("all run"))
         context = Context(f"2NOTE{users[0]}", "program", user=users[0], text=PROGRAM)
