@@ -253,7 +253,20 @@ class Minicluster:
         return ended > 0
 
     def kill(self, name: str, number: int = signal.SIGKILL) -> None:
-        """Send a signal to a daemon, for fault tests. After SIGKILL, wait until it has ended."""
+        """Send a signal to a daemon, for fault tests. After SIGKILL, wait until it has ended.
+
+        Parameters
+        ----------
+        name
+            Name of the daemon, for example ``nodemanager-0``.
+        number
+            Number of the signal.
+
+        Raises
+        ------
+        MiniclusterError
+            If the daemon does not run.
+        """
         daemon = self._daemon(name)
         identity = self._runner(self.saved).identity(daemon)
         if identity is None:

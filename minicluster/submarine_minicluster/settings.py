@@ -36,7 +36,13 @@ def parse_memory(text: str) -> int:
 
 
 def check_name(name: str) -> str:
-    """Return `name` if it is valid as a cluster's name, which is also its directory's name."""
+    """Return `name` if it is valid as a cluster's name, which is also its directory's name.
+
+    Raises
+    ------
+    MiniclusterError
+        If it is not valid.
+    """
     if not _NAME.match(name):
         raise MiniclusterError(
             _(

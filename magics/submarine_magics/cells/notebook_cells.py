@@ -81,7 +81,13 @@ class NotebookCells:
     def cell_of(
         self, execution: Execution, marked: MarkedCell, filename: str, *, only: bool = False
     ) -> Cell:
-        """Return the executed cell as a part of ``filename``; reject an empty body."""
+        """Return the executed cell as a part of ``filename``; reject an empty body.
+
+        Raises
+        ------
+        UsageError
+            If the body is empty.
+        """
         if not marked.body.strip():
             raise UsageError(
                 _("There is no code below %%submarine."), _("Write the code to collect below it.")

@@ -21,6 +21,13 @@ def http_request(
 ) -> tuple[int, bytes, str]:
     """Send one request to a loopback address, without a proxy.
 
+    Parameters
+    ----------
+    body
+        Body of the request; None: no body.
+    content
+        Media type of the body.
+
     Returns
     -------
     tuple of int, bytes, str
@@ -74,7 +81,13 @@ class WebHdfs:
         return f"{self._base}/webhdfs/v1{quote(path)}?{query}"
 
     def call(self, method: str, path: str, op: str, **options: str) -> Any:
-        """Make one call without data and return the JSON answer; None if it has no body."""
+        """Make one call without data and return the JSON answer; None if it has no body.
+
+        Raises
+        ------
+        RestError
+            If there is no answer, or the status is an error.
+        """
         status, body, _ = http_request(method, self._url(path, op, options))
         if status >= 400:
             raise RestError(f"{op} {path}: {_reason(status, body)}")
@@ -92,7 +105,13 @@ class WebHdfs:
         self.call("PUT", path, "SETPERMISSION", permission=mode)
 
     def write(self, path: str, data: bytes) -> None:
-        """Write a file, or replace it."""
+        """Write a file, or replace it.
+
+        Raises
+        ------
+        RestError
+            If HDFS rejects the file or does not answer.
+        """
         status, body, location = http_request(
             "PUT", self._url(path, "CREATE", {"overwrite": "true"})
         )

@@ -122,6 +122,17 @@ def launch(
 
     A shell starts the process and exits, so it is not a child of this process and needs no reaping.
 
+    Parameters
+    ----------
+    command
+        Program and arguments.
+    log
+        File for standard output and standard error.
+    env
+        The complete environment.
+    cwd
+        Working directory.
+
     Returns
     -------
     Identity or None

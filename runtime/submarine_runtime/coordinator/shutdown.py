@@ -35,7 +35,15 @@ PUBLISH_FILES = 1
 
 
 class Shutdown:
-    """End of a coordinator, after ``EventLoop.run`` has returned."""
+    """End of a coordinator, after ``EventLoop.run`` has returned.
+
+    Parameters
+    ----------
+    attempt
+        Number of the application's attempt.
+    master
+        Process of the application master.
+    """
 
     def __init__(
         self,

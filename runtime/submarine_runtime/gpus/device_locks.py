@@ -137,7 +137,13 @@ class DeviceLocks:
         seconds: float,
         wait: Callable[[float], object] = time.sleep,
     ) -> bool:
-        """Call ``take`` repeatedly for at most ``seconds``."""
+        """Call ``take`` repeatedly for at most ``seconds``.
+
+        Parameters
+        ----------
+        wait
+            Function that waits for some seconds, or less.
+        """
         deadline = time.monotonic() + seconds
         pause = 0.1
         while not self.take(names, count):

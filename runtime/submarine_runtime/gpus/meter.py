@@ -23,7 +23,15 @@ class DeviceUtilization(NamedTuple):
 
 
 class GpuMeter:
-    """Readings of ``devices`` (UUIDs), in their order; measuring starts at once."""
+    """Readings of ``devices`` (UUIDs), in their order; measuring starts at once.
+
+    Parameters
+    ----------
+    library
+        File name of NVIDIA's management library.
+    every
+        Seconds between two measurements.
+    """
 
     def __init__(
         self, devices: Sequence[str], library: str = LIBRARY, every: float = INTERVAL

@@ -68,6 +68,17 @@ class Status:
     ) -> None:
         """Add an event; with ``state`` the job's state changes too.
 
+        Parameters
+        ----------
+        kind
+            Kind of the event.
+        detail
+            One sentence.
+        state, reason
+            New state, and end reason of a final state.
+        data
+            Further JSON values.
+
         Raises
         ------
         ValueError
@@ -178,7 +189,17 @@ class Status:
         signal: int | None,
         failure: Failure | None,
     ) -> None:
-        """Record how the program ended; the state follows by ``event``."""
+        """Record how the program ended; the state follows by ``event``.
+
+        Parameters
+        ----------
+        detail
+            One sentence; the first 2,000 characters are kept.
+        exit_code, signal
+            How the process ended; None: not in this way.
+        failure
+            Exception of the program.
+        """
         now = time.time()
         ending = {"exit_code": exit_code, "signal": signal}
         self.set_task(finished=now, **ending)

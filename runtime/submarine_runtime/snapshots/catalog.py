@@ -112,7 +112,17 @@ def _pieces(place: str, manifest: Manifest, entries: dict[str, Entry]) -> list[S
 def checkpoints_of_job(
     store: Store, job: str, tasks: list[str], skipped: list[str]
 ) -> list[StoredFiles]:
-    """Return the newest checkpoints of another job: final ones if recorded, or snapshots."""
+    """Return the newest checkpoints of another job: final ones if recorded, or snapshots.
+
+    Parameters
+    ----------
+    job
+        Path of the job directory.
+    tasks
+        Names of tasks in order of preference, the chief last.
+    skipped
+        Receives one sentence for each incomplete snapshot.
+    """
     found: list[StoredFiles] = []
     data = store.read(f"{job}/{layout.RECORD}")
     with suppress(ValueError, RecursionError):  # The record cannot be read.

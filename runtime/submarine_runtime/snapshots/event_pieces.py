@@ -165,8 +165,18 @@ def assemble(
     """Assemble the files of a task in a local directory; return path -> local length.
 
     Call it again to update the files: only what is new is read. A file that is longer than its
-    pieces is not changed. ``check_space`` is called with the number of bytes to be written next and
-    raises if there is no space for them.
+    pieces is not changed.
+
+    Parameters
+    ----------
+    directory
+        Directory of the task's pieces: ``growing/worker-0``.
+    target
+        The local directory.
+    check
+        Called between blocks; an exception ends the transfer.
+    check_space
+        Called with the number of bytes to write next; raises if there is no space.
 
     Raises
     ------

@@ -70,6 +70,13 @@ def restore(
     ``config.restore_from``, else ``config.checkpoint_path``. Other files in the checkpoint
     directory are removed; the directory is unchanged if there is nothing to restore.
 
+    Parameters
+    ----------
+    task
+        Name of this task.
+    chief
+        Name of the chief's task; None: do not restore its checkpoints.
+
     Raises
     ------
     StoreError

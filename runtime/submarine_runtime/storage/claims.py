@@ -42,6 +42,13 @@ def claim(
     record, and the record of a rejected job is written without a claim. So a container that has
     the claim and finds no record may start the program.
 
+    Parameters
+    ----------
+    environ
+        Environment of the container, with YARN's ids.
+    wait
+        Function that waits for some seconds between two attempts.
+
     Raises
     ------
     StoreError

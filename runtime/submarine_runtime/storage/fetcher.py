@@ -52,9 +52,14 @@ class _StopRequest(Exception):  # noqa: N818 - not an error: it was requested
 
 
 class Fetcher:
-    """Fetches from ``store``; ``grace``: seconds that it may be unavailable before an error.
+    """Fetches files from ``store`` with several threads.
 
-    With ``quiet`` the job does not display the wait, because no program waits for the files.
+    Parameters
+    ----------
+    grace
+        Seconds for which the store may be unavailable before an error.
+    quiet
+        Do not display a wait, because no program waits for the files.
     """
 
     def __init__(self, store: Store, grace: float, quiet: bool = False) -> None:

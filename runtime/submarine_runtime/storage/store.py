@@ -128,7 +128,15 @@ class Store(ABC):
 
     @abstractmethod
     def upload(self, path: str, source: str, offset: int = 0, length: int | None = None) -> int:
-        """Publish a range of a local file by rename, replacing any; return the bytes sent."""
+        """Publish a range of a local file by rename, replacing any; return the bytes sent.
+
+        Parameters
+        ----------
+        source
+            Path of the local file.
+        offset, length
+            Range in bytes; None: to the end.
+        """
 
     @abstractmethod
     def publish(self, path: str, data: bytes) -> None:

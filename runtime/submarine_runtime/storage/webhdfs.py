@@ -329,6 +329,15 @@ def request(
 ) -> Iterator[Response]:
     """Send one request; the connection is closed at the end of the block.
 
+    Parameters
+    ----------
+    timeout
+        Seconds for each socket operation.
+    blocks
+        Body: bytes or an iterable of bytes; None: no body.
+    length
+        Length of the body in bytes.
+
     Raises
     ------
     NotFoundError, StandbyError, StoreError

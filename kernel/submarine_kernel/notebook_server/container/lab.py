@@ -21,7 +21,13 @@ class Lab(Application):
     health = "/api"
 
     def command(self) -> list[str]:
-        """Write the configuration with the token to a private file."""
+        """Write the configuration with the token to a private file.
+
+        Raises
+        ------
+        StartError
+            If JupyterLab is not installed.
+        """
         if importlib.util.find_spec("jupyterlab") is None:
             raise StartError(
                 f"there is no JupyterLab for {sys.executable} in the container. Install it there "

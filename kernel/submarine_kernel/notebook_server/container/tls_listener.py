@@ -30,6 +30,15 @@ PAUSE = 0.2
 class TlsListener:
     """A listener in its own thread, until it is closed or the process ends.
 
+    Parameters
+    ----------
+    listen, port
+        Address and port to listen on.
+    context
+        TLS context with the job's certificate.
+    app_port
+        Port of the application on loopback.
+
     Raises
     ------
     OSError

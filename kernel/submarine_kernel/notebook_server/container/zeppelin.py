@@ -34,7 +34,13 @@ class Zeppelin(Application):
         self._before = (time.monotonic(), 0.0)
 
     def command(self) -> list[str]:
-        """Write the configuration with the password to private files."""
+        """Write the configuration with the password to private files.
+
+        Raises
+        ------
+        StartError
+            If there is no Zeppelin in the installation directory.
+        """
         start = os.path.join(self._home, "bin", "zeppelin.sh")
         if not os.path.isfile(start):
             raise StartError(

@@ -41,6 +41,13 @@ from submarine_runtime.yarn import wait_reporter, write_traceback
 class TaskAgent:
     """Runs one task; ``run`` is called once.
 
+    Parameters
+    ----------
+    secret
+        ``token``, ``certificate`` and ``key`` of the job.
+    directory
+        Working directory of the container.
+
     Raises
     ------
     ValueError

@@ -49,7 +49,15 @@ class LiveViews:
         announce: Callable[[str, int], None],
         on_renew: Callable[[], None],
     ) -> None:
-        """Open the port, call ``announce`` to publish it, and show the job on YARN."""
+        """Open the port, call ``announce`` to publish it, and show the job on YARN.
+
+        Parameters
+        ----------
+        on_cancel, on_save, on_renew
+            See ``LiveServer``.
+        announce
+            Publishes host and port of the live view.
+        """
         self._serve(logs, on_cancel, on_save, announce, on_renew)
         self._show_on_yarn()
 

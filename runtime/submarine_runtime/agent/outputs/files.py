@@ -145,6 +145,17 @@ def written_files(
     The others are counted in ``unsaved``. The time of a file is that of its last change by the
     kernel (``st_ctime``), so that an unpacked or copied file counts as written as well. Links and
     localised files are omitted; a file that was added to a localised directory counts.
+
+    Parameters
+    ----------
+    began
+        Seconds since the epoch.
+    keep
+        Patterns of files to save.
+    prefix
+        Path in the job directory; empty for the chief.
+    unsaved
+        Receives the written files that match no pattern.
     """
     count = 0
     for place, inside, names in _walk(directory):

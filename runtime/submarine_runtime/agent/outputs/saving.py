@@ -193,7 +193,13 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
 def all_outputs(
     scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: UnsavedFiles
 ) -> Iterator[OutputFile]:
-    """Yield files of the output directories, then those of the working directory in ``keep``."""
+    """Yield files of the output directories, then those of the working directory in ``keep``.
+
+    Parameters
+    ----------
+    keep, prefix, unsaved
+        See ``written_files``.
+    """
     yield from find_outputs(scratch.outputs, prefix)
     if scratch.began is not None:
         yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)

@@ -169,7 +169,13 @@ def divide(files: Sequence[SourceFile], count: int) -> list[list[SourceFile]]:
 
 
 def list_input(store: Store, one: NamedInput) -> tuple[list[SourceFile], bool]:
-    """Return the files of an input, and whether it is a single file."""
+    """Return the files of an input, and whether it is a single file.
+
+    Raises
+    ------
+    InputError
+        If there is nothing at the URI, or there are too many files.
+    """
     entry = store.stat(one.uri)
     if entry is None:
         raise InputError(

@@ -54,7 +54,17 @@ def program_environment(
     setup: Setup,
     resources: ProgramResources,
 ) -> dict[str, str]:
-    """Return the environment: the container's, the framework's, the user's, and Submarine's."""
+    """Return the environment: the container's, the framework's, the user's, and Submarine's.
+
+    Parameters
+    ----------
+    inherited
+        Environment of the container.
+    setup
+        Setup of the framework.
+    resources
+        GPUs, inputs and ports of the program.
+    """
     variables = {key: value for key, value in inherited.items() if not key.startswith(OWN)}
     variables.update(resources.variables)
     variables.update(setup.env)

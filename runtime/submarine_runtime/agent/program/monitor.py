@@ -201,7 +201,19 @@ def collect_facts(
     watch: ProgramMonitor,
     port_messages: tuple[str, ...] = (),
 ) -> ProgramFacts:
-    """Return the facts of a program that ended with the status ``code``."""
+    """Return the facts of a program that ended with the status ``code``.
+
+    Parameters
+    ----------
+    stderr
+        Path of the log.
+    shell
+        Whether the program is a shell command.
+    watch
+        The monitor of the program.
+    port_messages
+        Texts in stderr that mean a taken port.
+    """
     facts = ProgramFacts(
         code,
         shell,

@@ -41,6 +41,17 @@ class LogShipper:
     call.
 
     May be called from several threads.
+
+    Parameters
+    ----------
+    directory
+        Directory of the segments in the job directory.
+    path
+        Local file of the log.
+    interval
+        Seconds between two segments of a young job.
+    size
+        Bytes after which a segment is finished.
     """
 
     #: Whether new data is sent before the segment is finished.

@@ -39,9 +39,20 @@ PUBLISH_FILES = 1
 
 
 class Finalization:
-    """Save until ``deadline()``, which may change in the meantime.
+    """Save outputs, logs and record of a job with one task, until a deadline.
 
-    ``others`` are shipped like the logs, and not counted in the record.
+    Parameters
+    ----------
+    logs
+        Stream -> shipper.
+    log_key
+        Key of the attempt's logs in the record.
+    deadline
+        Returns the ``time.monotonic()`` after which nothing is saved; it may change.
+    wait
+        Function that waits for some seconds.
+    others
+        Further shippers; they are not counted in the record.
     """
 
     def __init__(

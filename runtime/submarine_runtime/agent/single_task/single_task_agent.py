@@ -54,7 +54,15 @@ _RM_SECONDS = 3.0
 
 
 class SingleTaskAgent:
-    """Runs one task; ``run`` is called once."""
+    """Runs one task; ``run`` is called once.
+
+    Parameters
+    ----------
+    secret
+        ``token``, ``certificate`` and ``key`` of the job.
+    directory
+        Working directory of the container.
+    """
 
     def __init__(self, config: AgentConfig, secret: Mapping[str, str], directory: str) -> None:
         self._config = config

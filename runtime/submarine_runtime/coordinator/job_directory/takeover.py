@@ -55,6 +55,13 @@ def claim_job(store: Store, config: CoordinatorConfig, directory: str, attempt: 
     A restarted coordinator finds its own claim in its working directory. This function does not
     repeat failed calls.
 
+    Parameters
+    ----------
+    directory
+        Working directory of the coordinator.
+    attempt
+        Number of the application's attempt.
+
     Raises
     ------
     StoreError

@@ -29,7 +29,15 @@ _EPSILON = 1e-9
 
 
 def end_job(job: JobState, now: float, outcome: Outcome, task: str | None = None) -> None:
-    """Set the verdict and begin the shutdown; later calls have no effect."""
+    """Set the verdict and begin the shutdown; later calls have no effect.
+
+    Parameters
+    ----------
+    now
+        Time in seconds.
+    task
+        The task that caused the outcome; None: no single task.
+    """
     if job.verdict is not None:
         return
     if outcome.succeeded:

@@ -64,7 +64,17 @@ MAX_SIDECAR_RESTARTS = 3
 def handle_fault(
     job: JobState, task: Task, now: float, outcome: Outcome, retry: bool = True
 ) -> None:
-    """Handle the failure or the loss of a task."""
+    """Handle the failure or the loss of a task.
+
+    Parameters
+    ----------
+    now
+        Time in seconds.
+    outcome
+        Why the program or the container ended.
+    retry
+        Whether a restart may help.
+    """
     if job.verdict is not None:
         return
     task.outcome, reason = outcome, outcome.reason

@@ -37,7 +37,15 @@ MAX_BACKOFF = 120.0
 
 
 def request_container(job: JobState, task: Task, now: float, delayed: bool = False) -> None:
-    """Request a new container for ``task``."""
+    """Request a new container for ``task``.
+
+    Parameters
+    ----------
+    now
+        Time in seconds.
+    delayed
+        See ``RequestContainer``.
+    """
     task.request_count += 1
     role, index = task.role.name, task.index
     task.seat, task.nonce, task.node = f"{role}-{index}.{task.request_count}", "", ""

@@ -129,7 +129,15 @@ class JobStatus(Status):
         reason: EndReason | None = None,
         data: Mapping[str, Any] | None = None,
     ) -> None:
-        """Add an event; with ``state`` the job's state changes too."""
+        """Add an event; with ``state`` the job's state changes too.
+
+        Parameters
+        ----------
+        task
+            Name of the task; None: the job.
+        data
+            Further JSON values.
+        """
         with self._lock:
             record = self._record
             if state is not None:
@@ -223,7 +231,15 @@ class JobStatus(Status):
         signal: int | None,
         failure: Mapping[str, Any] | None,
     ) -> None:
-        """Set how the job ended; ``add_event`` changes the state."""
+        """Set how the job ended; ``add_event`` changes the state.
+
+        Parameters
+        ----------
+        exit_code, signal
+            How the program that decides ended; None: not in this way.
+        failure
+            Exception of that program, as JSON values.
+        """
         parsed = None
         if failure:
             try:

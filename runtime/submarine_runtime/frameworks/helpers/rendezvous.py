@@ -125,6 +125,11 @@ class Server(ThreadingHTTPServer):
 
     While a request waits, connections without a complete request are closed after
     ``IDLE_SECONDS``: idle connections do not block the processes of the job.
+
+    Parameters
+    ----------
+    sizes
+        See ``Store``.
     """
 
     daemon_threads = True
