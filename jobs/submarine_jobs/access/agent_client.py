@@ -17,6 +17,7 @@ from http.client import HTTPResponse, IncompleteRead
 from typing import Any
 from urllib.parse import urlencode
 
+from submarine_jobs import model
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_runtime.protocol import layout, wire
@@ -87,12 +88,8 @@ class AgentClient:
         self._timeout = timeout
 
     def status(self) -> JobRecord:
-        """Return the current job record."""
-        _status, body = self._request("GET", wire.STATUS)
-        try:
-            return JobRecord.from_json(json.loads(body))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as exc:
-            raise ClusterError(_("The agent of the job sent an invalid record.")) from exc
+        """Return the current job record; raise ``InvalidRecordError`` if it is invalid."""
+        return model.read_record(self._request("GET", wire.STATUS)[1])
 
     def log(
         self,

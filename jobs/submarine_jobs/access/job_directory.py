@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from submarine_jobs import model
 from submarine_jobs.access.agent_client import AgentAddress
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import StorageError
@@ -16,7 +17,7 @@ from submarine_jobs.model import JobSpec
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.translation import _
 
 #: Limits for reading a job directory, whose files the job can write, in bytes; listed in
@@ -108,9 +109,17 @@ class JobDirectory:
         return None if found is None else self.clock() - found.modified
 
     def record(self) -> JobRecord | None:
-        """Return the final record, or None if there is none yet."""
+        """Return the final record, or None if there is none yet.
+
+        Raises
+        ------
+        InvalidRecordError
+            If it does not have the declared form.
+        """
         raw = self.read_json(layout.RECORD)
-        return JobRecord.from_json(raw) if isinstance(raw, dict) else None
+        return (
+            model.read_record(raw, self.url.rpartition("/")[2]) if isinstance(raw, dict) else None
+        )
 
     def spec(self) -> JobSpec:
         """Read the spec; raise FileNotFoundError or ValueError without a valid one."""
@@ -168,8 +177,8 @@ def _event(line: bytes) -> Event | None:
     if not line or len(line) > MAX_EVENT:
         return None
     try:
-        return from_json(Event, json.loads(line))
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+        return model.read_part(Event, line)
+    except ValueError:
         return None
 
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import JobFailedError, with_job
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
@@ -69,7 +68,7 @@ def ending_words(record: JobRecord) -> str:
         kind, message = one_line(record.failure.type, 200), one_line(record.failure.message, 500)
         return one_line(f"{words}: {kind}: {message}", 1000)
     detail = record.detail
-    if isinstance(record.reason, EndReason):
+    if record.reason is not None:
         words += f" ({record.reason.value})"
         detail = detail or record.reason.meaning.sentence
     return one_line(f"{words}: {detail}", 1000)

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import model
 from submarine_jobs.access import LogChunk, StreamBrokenError, attempt_of, chunk_of, open_stream
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.job_ownership import noted_owner
@@ -41,7 +42,6 @@ from submarine_jobs.tracking import (
     with_owner,
 )
 from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
@@ -226,7 +226,7 @@ class Watcher:
             if not item.handle_line(line):
                 return
         elif kind in ("status", "end"):
-            record = merge_live(item.record, JobRecord.from_json(line["record"]))
+            record = merge_live(item.record, model.read_record(line["record"], item.job.id))
             if record.state.ended and kind == "status":
                 if not record.pending:
                     return
@@ -355,7 +355,7 @@ class WatchedJob:
     def handle_line(self, line: Mapping[str, Any]) -> bool:
         """Handle a line of type log, skip or event; return whether the view has changed."""
         if line["type"] == "event":
-            return self.events.add(from_json(Event, line["event"]))
+            return self.events.add(model.read_part(Event, line["event"]))
         key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
         if line["type"] == "skip":
             self.position.move(key, max(int(line["to"]), self.position.of(key)))

@@ -1,29 +1,19 @@
-"""Sanitize a record for display: drop values of a wrong type.
+"""Sanitize a record for display: numbers of a plausible size, and limited numbers of items.
 
-``JobRecord.from_json`` does not check the type of each value, and containers are untrusted. Texts
-are not escaped here.
+The types of the fields are those of the declaration. Texts are not escaped here.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
-    Event,
-    Failure,
-    JobRecord,
-    Output,
-    Phase,
-    TaskRecord,
-    TracebackFrame,
-)
+from submarine_runtime.protocol.record import Event, JobRecord
 
 T = TypeVar("T")
-_MAX_ITEMS = 4096
+_MAX_ITEMS, _MAX_LINKS = 4096, 50
 _MAX_NUMBER = 1e15
 
 
@@ -33,57 +23,13 @@ def sanitize_view(view: JobView) -> JobView:
 
 
 def sanitize(record: JobRecord) -> JobRecord:
-    """Return a copy of ``record`` with fields of the declared types and only the newest events."""
-    reason = record.reason
-    return replace(
+    """Return a copy of ``record`` without implausible numbers and with only the newest events."""
+    bounded = replace(
         record,
-        job_id=text(record.job_id),
-        name=text(record.name),
-        user=text(record.user),
-        backend=text(record.backend),
-        job_dir=text(record.job_dir),
-        queue=text(record.queue) or None,
-        application_id=text(record.application_id) or None,
-        workflow=text(record.workflow),
-        workflow_run=text(record.workflow_run),
-        workflow_node=text(record.workflow_node),
-        created=number(record.created),
-        finished=number(record.finished),
-        # An unknown reason of a newer agent is a string.
-        reason=reason if isinstance(reason, EndReason) else (text(reason) or None),  # type: ignore[arg-type]
-        detail=text(record.detail),
-        exit_code=whole(record.exit_code),
-        signal=whole(record.signal),
-        progress=number(record.progress),
-        phases=[_phase(item) for item in _items(record.phases, Phase) if _is_phase(item)],
-        tasks=[_task(item) for item in _items(record.tasks, TaskRecord)],
-        events=[_event(item) for item in _newest(record.events) if number(item.time) is not None],
-        failure=_failure(record.failure) if isinstance(record.failure, Failure) else None,
-        resources=record.resources if isinstance(record.resources, dict) else {},
-        outputs=[
-            Output(item.path, whole(item.size) or 0)
-            for item in _items(record.outputs, Output)
-            if isinstance(item.path, str)
-        ],
-        logs=record.logs if isinstance(record.logs, dict) else {},
-        links=_links(record.links),
-        warnings=[text(item) for item in _items(record.warnings, str)],
-        missing=[text(item) for item in _items(record.missing, str)],
-        behind=number(record.behind),
-        last_known=record.last_known is True,
-        written_by=text(record.written_by),
-        epoch=whole(record.epoch) or 1,
-        pending=text(record.pending),
-        hints=[text(item) for item in _items(record.hints, str)],
-        notes=[text(item) for item in _items(record.notes, str)],
+        events=[_without_data(event) for event in record.events[-_MAX_ITEMS:]],
+        links=dict(list(record.links.items())[:_MAX_LINKS]),
     )
-
-
-def text(value: object) -> str:
-    """Return ``value`` if it is text, a number as text, or else an empty text."""
-    if isinstance(value, str):
-        return value
-    return str(number(value)) if number(value) is not None else ""
+    return _sanitized(bounded) or bounded  # No number of a record is required.
 
 
 def number(value: object) -> float | None:
@@ -93,92 +39,27 @@ def number(value: object) -> float | None:
     return value if math.isfinite(value) and abs(value) < _MAX_NUMBER else None
 
 
-def whole(value: object) -> int | None:
-    """Return ``value`` if it is an integer of a plausible size."""
-    fit = number(value)
-    return fit if isinstance(fit, int) else None
+def _sanitized(item: T) -> T | None:
+    """Return a copy with defaults for implausible numbers; None if such a number is required."""
+    changed: dict[str, Any] = {}
+    for field in fields(item):  # type: ignore[arg-type]
+        value = getattr(item, field.name)
+        if isinstance(value, list):
+            changed[field.name] = _items(value[:_MAX_ITEMS])
+        elif is_dataclass(value):
+            changed[field.name] = _sanitized(value)
+        elif isinstance(value, (int, float)) and type(value) is not bool and number(value) is None:
+            if field.default is MISSING:
+                return None
+            changed[field.name] = field.default
+    return replace(item, **changed)  # type: ignore[type-var]
 
 
-def _items(value: object, kind: type[T]) -> list[T]:
-    found = value if isinstance(value, list) else []
-    return [item for item in found[:_MAX_ITEMS] if isinstance(item, kind)]
+def _items(values: list[T]) -> list[T]:
+    found = [_sanitized(value) if is_dataclass(value) else value for value in values]
+    return [value for value in found if value is not None]
 
 
-def _is_phase(phase: Phase) -> bool:
-    return number(phase.start) is not None
-
-
-def _phase(phase: Phase) -> Phase:
-    return Phase(text(phase.name), number(phase.start) or 0.0, number(phase.end))
-
-
-def _task(task: TaskRecord) -> TaskRecord:
-    reason = task.reason
-    return replace(
-        task,
-        task=text(task.task),
-        role=text(task.role),
-        index=whole(task.index) or 0,
-        epoch=whole(task.epoch) or 1,
-        attempt=whole(task.attempt) or 1,
-        container_id=text(task.container_id) or None,
-        host=text(task.host) or None,
-        started=number(task.started),
-        finished=number(task.finished),
-        exit_code=whole(task.exit_code),
-        signal=whole(task.signal),
-        progress=number(task.progress),
-        gpus=[text(item) for item in _items(task.gpus, str)],
-        memory_now=number(task.memory_now),
-        memory_peak=number(task.memory_peak),
-        cpu_seconds=number(task.cpu_seconds),
-        gpu_percent=number(task.gpu_percent),
-        gpu_memory=number(task.gpu_memory),
-        restarts=whole(task.restarts) or 0,
-        reason=reason if isinstance(reason, EndReason) else None,
-        detail=text(task.detail),
-        network=text(task.network) or None,
-        log_url=text(task.log_url) or None,
-    )
-
-
-def _newest(value: object) -> list[Event]:
-    found = value if isinstance(value, list) else []
-    return [item for item in found[-_MAX_ITEMS:] if isinstance(item, Event)]
-
-
-def _event(event: Event) -> Event:
-    return Event(
-        whole(event.seq) or 0,
-        number(event.time) or 0.0,
-        text(event.kind),
-        text(event.writer),
-        event.state,
-        event.reason,
-        text(event.detail),
-        text(event.task) or None,
-        {"epoch": whole(event.data.get("epoch"))} if isinstance(event.data, dict) else {},
-    )
-
-
-def _failure(failure: Failure) -> Failure:
-    frames = [
-        TracebackFrame(
-            text(frame.file),
-            whole(frame.line) or 0,
-            text(frame.function),
-            text(frame.code),
-            text(frame.cell) or None,
-            text(frame.cell_id) or None,
-            whole(frame.cell_line),
-        )
-        for frame in _items(failure.frames, TracebackFrame)
-    ]
-    return Failure(text(failure.type), text(failure.message), frames, text(failure.text))
-
-
-def _links(value: Any) -> dict[str, str]:
-    found = value if isinstance(value, dict) else {}
-    return {
-        text(label): text(url) for label, url in list(found.items())[:50] if isinstance(url, str)
-    }
+def _without_data(event: Event) -> Event:
+    epoch = number(event.data.get("epoch"))
+    return replace(event, data={"epoch": epoch if isinstance(epoch, int) else None})

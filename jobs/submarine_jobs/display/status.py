@@ -9,7 +9,6 @@ from collections import Counter
 
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView
 from submarine_jobs.text import size
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _, ngettext
@@ -25,12 +24,10 @@ def sentence(view: JobView) -> str:
 
 
 def _ended(record: JobRecord) -> str:
-    if isinstance(record.reason, EndReason):
+    if record.reason is not None:
         words = f"{record.reason.meaning.sentence} {_saved(record)}".strip()
     else:
-        words = _("The job ended: {reason}.").format(
-            reason=record.reason or _("no reason is known")
-        )
+        words = _("The job ended: no reason is known.")
     return f"{words} {_ending_detail(record, words)}".strip()
 
 
@@ -135,7 +132,7 @@ def _ending_detail(record: JobRecord, sentence: str) -> str:
 def next_step(view: JobView) -> str:
     """Return the advice for the end reason; empty for other states."""
     record = view.record
-    if record.state.ended and isinstance(record.reason, EndReason):
+    if record.state.ended and record.reason is not None:
         if record.state is State.SUCCEEDED:
             return ""
         return record.reason.meaning.next_step

@@ -43,6 +43,11 @@ from .quantities import (
     parse_resources as parse_resources,
     parse_timeout as parse_timeout,
 )
+from .record_reader import (
+    InvalidRecordError as InvalidRecordError,
+    read_part as read_part,
+    read_record as read_record,
+)
 from .tasks import (
     MAX_MERGED_TASKS as MAX_MERGED_TASKS,
     ONLY_TASK as ONLY_TASK,

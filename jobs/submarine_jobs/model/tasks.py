@@ -62,9 +62,9 @@ def failed_task(record: JobRecord) -> TaskRecord | None:
 
 
 def _is_failure(reason: EndReason | None) -> bool:
-    """Whether a task with this end reason failed by itself; unknown reasons are failures."""
+    """Whether a task with this end reason failed by itself; without a reason it is a failure."""
     ended_well = (State.SUCCEEDED, State.CANCELLED)
-    return not isinstance(reason, EndReason) or reason.meaning.state not in ended_well
+    return reason is None or reason.meaning.state not in ended_well
 
 
 def most_relevant_task(record: JobRecord) -> str:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from submarine_jobs import model
 from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.serialization import from_json
 from submarine_runtime.protocol.states import State, may_follow
 
 
@@ -32,7 +32,7 @@ def fold(record: JobRecord, events: Iterable[Event]) -> JobRecord:
 def _merge_phases(record: JobRecord, raw: Any) -> None:
     for item in raw if isinstance(raw, list) else ():
         try:
-            phase = from_json(Phase, item)
+            phase = model.read_part(Phase, item)
         except ValueError:
             continue
         record.phases = [old for old in record.phases if old.name != phase.name]
@@ -44,7 +44,7 @@ def _merge_task(record: JobRecord, event: Event) -> None:
     if not isinstance(raw, Mapping) or not isinstance(raw.get("task"), str):
         return
     try:
-        task = from_json(TaskRecord, raw)
+        task = model.read_part(TaskRecord, raw)
     except ValueError:
         return
     record.tasks = [old for old in record.tasks if old.task != task.task]

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from submarine_jobs import model
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
 from submarine_runtime.protocol import layout
@@ -340,8 +341,15 @@ def _entry(row: tuple[Any, ...]) -> IndexEntry:
         created,
         State(state),
         json.loads(handle) if handle else None,
-        with_owner(JobRecord.from_json(json.loads(record)), noted) if record else None,
+        _indexed_record(record, job_id, noted) if record else None,
     )
+
+
+def _indexed_record(record: str, job_id: str, noted: Owner | None) -> JobRecord | None:
+    try:
+        return with_owner(model.read_record(record, job_id), noted)
+    except ValueError:
+        return None  # Written by another version.
 
 
 _ENDED = ",".join(f"'{state.value}'" for state in State if state.ended)

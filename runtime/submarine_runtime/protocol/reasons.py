@@ -1,16 +1,19 @@
 """The closed list of reasons why a job ended: state, sentence, whether a retry helps, next step.
 
 Agent, coordinator, backends and the client that closes an orphaned job determine the reason. A new
-reason changes the protocol: a reader displays an unknown one as it is.
+reason changes the protocol: an older reader displays it as it is.
 """
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 from typing import Any, NamedTuple
 
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
+
+_WORD = re.compile(r"[a-z][a-z_]{0,40}\Z")
 
 
 class Meaning(NamedTuple):
@@ -33,6 +36,17 @@ class EndReason(str, Enum):
         value = str(fields[0])
         member = str.__new__(cls, value)
         member._value_, member.meaning = value, Meaning(*fields)
+        return member
+
+    @classmethod
+    def _missing_(cls, value: object) -> EndReason | None:
+        """Return the reason of a newer version, which is displayed as it is."""
+        if not isinstance(value, str) or not _WORD.match(value):
+            return None
+        member = str.__new__(cls, value)
+        member._name_ = member._value_ = value
+        sentence = _("The job ended: {reason}.").format(reason=value)
+        member.meaning = Meaning(value, State.FAILED, sentence, "", retry_helps=False)
         return member
 
     SUCCEEDED = Meaning(

@@ -7,11 +7,11 @@ The same form is used by ``GET /v1/status`` of a running agent, ``record.json`` 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Mapping
+from typing import Any
 
 from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.protocol.states import State
 
 #: Names of phases. ``queue`` ends when the container of the application master is on its node;
@@ -186,23 +186,6 @@ class JobRecord:
         """Return plain JSON values; enum members become their values."""
         plain: dict[str, Any] = to_json(self)
         return plain
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> JobRecord:
-        """Read what ``to_json`` wrote; unknown fields are ignored.
-
-        Raises
-        ------
-        ValueError
-            If the version is newer than this reader knows, or a field has the wrong form.
-        """
-        version = int(data.get("version", 1))
-        if version > PROTOCOL_VERSION:
-            raise ValueError(
-                f"job record version {version} is newer than this Submarine reads "
-                f"({PROTOCOL_VERSION}); upgrade jupyter-submarine"
-            )
-        return from_json(cls, data)
 
 
 @dataclass

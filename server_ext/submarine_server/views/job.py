@@ -19,7 +19,6 @@ from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord
 from submarine_server.views.record import (
     MAX_ITEMS,
@@ -138,6 +137,6 @@ def _gpus(record: JobRecord) -> int:
 def _detail(record: JobRecord) -> str:
     if not record.state.ended:
         return record.pending or record.detail
-    if record.detail or not isinstance(record.reason, EndReason):
+    if record.detail or record.reason is None:
         return record.detail
     return record.reason.meaning.sentence

@@ -6,11 +6,11 @@ proxy is a NameNode that refuses connections.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from submarine_jobs.model import read_record
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
@@ -49,7 +49,7 @@ class HdfsGangProcesses(GangProcesses):
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(self.storage.read(f"{self.place}/{path}"))
         assert (self.job_dir / "record.json").exists(), self.story()
-        return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
+        return read_record((self.job_dir / "record.json").read_text())
 
     def stop_all(self) -> None:
         super().stop_all()

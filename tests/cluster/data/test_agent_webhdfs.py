@@ -13,6 +13,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from submarine_jobs.model import read_record
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE, JobStore
@@ -62,7 +63,7 @@ def length_of(store: WebHdfsStore, place: JobStore, path: str) -> int:
 
 
 def record_of(store: WebHdfsStore) -> JobRecord:
-    return JobRecord.from_json(json.loads(store.read("record.json") or b"null"))
+    return read_record(store.read("record.json") or b"null")
 
 
 def test_publish_read_and_replace(store: WebHdfsStore) -> None:

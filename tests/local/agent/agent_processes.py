@@ -16,6 +16,7 @@ from typing import Any
 
 from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.model import read_record
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
@@ -123,7 +124,7 @@ class AgentProcesses:
         return agent.returncode
 
     def record(self) -> JobRecord:
-        return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
+        return read_record((self.job_dir / "record.json").read_text())
 
     def log(self, stream: str, name: str = "scratch") -> bytes:
         return (self.scratch(name) / f"worker-0.{stream}.log").read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from submarine_jobs.model import read_record
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 
@@ -28,7 +28,7 @@ def run_with_cut(directory: Path, seconds: float) -> JobRecord:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return JobRecord.from_json(json.loads(done.stdout))
+    return read_record(done.stdout)
 
 
 def diary(directory: Path, name: str) -> list[tuple[float, int, int]]:

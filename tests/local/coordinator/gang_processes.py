@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 
 from submarine_jobs.access import create_secret
+from submarine_jobs.model import read_record
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
@@ -97,7 +98,7 @@ class GangProcesses:
             raise AssertionError(self.story()) from None
         if not (self.job_dir / "record.json").exists():
             raise AssertionError(self.story())
-        return JobRecord.from_json(json.loads((self.job_dir / "record.json").read_text()))
+        return read_record((self.job_dir / "record.json").read_text())
 
     def run(self, program: str, roles: list[Role], **config: Any) -> JobRecord:
         self.prepare(program, roles, **config)

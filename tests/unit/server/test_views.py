@@ -14,7 +14,7 @@ import pytest
 
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import UsageError
-from submarine_jobs.model import JobView, Profile
+from submarine_jobs.model import JobView, Profile, read_record
 from submarine_jobs.options import command_of_spec, spec_from_options
 from submarine_jobs.options.command_line import options_of
 from submarine_jobs.outputs import Row
@@ -45,7 +45,7 @@ NONSENSE: Mapping[str, Any] = {
 
 
 def test_nonsense_becomes_json_that_a_browser_can_show() -> None:
-    record = JobRecord.from_json(NONSENSE)
+    record = read_record(NONSENSE)
     view = view_json(JobView(record, pending="p\n" * 5000), JobDetails(command="submarine run"))
     text = json.dumps(view, allow_nan=False)
     assert len(text) < 20_000

@@ -42,10 +42,8 @@ def is_current(task: Task, event: Event) -> bool:
 
 def outcome_of(event: Event) -> Outcome:
     """Return how a program ended; an unknown reason counts as ``program_error``."""
-    try:
-        reason = EndReason(event.get("reason"))
-    except ValueError:
-        reason = EndReason.PROGRAM_ERROR
+    word = event.get("reason")
+    reason = next((known for known in EndReason if known == word), EndReason.PROGRAM_ERROR)
     failure = event.get("failure")
     return Outcome(
         reason,

@@ -57,9 +57,9 @@ class Plain(AgentClient):
     [
         (b"", 100, "cannot be reached"),
         (b'{"job_id"', 100, "cannot be reached"),
-        (b"", 0, "invalid record"),
-        (b"[1]", 3, "invalid record"),
-        (b"<html>", 6, "invalid record"),
+        (b"", 0, "record of a job is invalid"),
+        (b"[1]", 3, "record of a job is invalid"),
+        (b"<html>", 6, "record of a job is invalid"),
     ],
 )
 def test_an_agent_that_dies_in_the_middle_of_an_answer(

@@ -17,6 +17,7 @@ from submarine_jobs.commands.grammar import cache_queues, plugins
 from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES, VERBS
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
+from submarine_jobs.model import read_record
 from submarine_jobs.program import Cell, CellCollection
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
@@ -123,7 +124,7 @@ def test_a_script_from_submit_to_log(frontend: Notebook) -> None:
     facts = value(outcome)
     assert facts["record"]["state"] == "SUCCEEDED"
     shown = execute(["show", "last", "--json"], frontend)
-    assert JobRecord.from_json(json.loads(shown.rendered())).state is State.SUCCEEDED
+    assert read_record(json.loads(shown.rendered())).state is State.SUCCEEDED
     logs = execute(["logs", "train", "--json"], frontend)
     assert value(logs)["stdout"]["text"] == "args ['--epochs', '3']\n"
     assert value(logs)["stderr"]["text"] == "oops\n"

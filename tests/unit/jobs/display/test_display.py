@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs import display
-from submarine_jobs.model import JobView
+from submarine_jobs.model import JobView, read_record
 from submarine_jobs.text import escape_html, one_line, printable, web_link
 from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.reasons import EndReason
@@ -133,9 +133,9 @@ RECORDS = _any(
     RECORDS, st.dictionaries(st.sampled_from([*JobRecord.__dataclass_fields__]), JSON, max_size=2)
 )
 def test_any_record_is_shown_or_refused(sent: dict[str, object], wrong: dict[str, object]) -> None:
-    check_all(JobView(JobRecord.from_json(sent)))
+    check_all(JobView(read_record(sent)))
     try:
-        record = JobRecord.from_json({**sent, **wrong})
+        record = read_record({**sent, **wrong})
     except ValueError:
         return
     check_all(JobView(record))

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from submarine_jobs import display
-from submarine_jobs.model import JobView
+from submarine_jobs.model import InvalidRecordError, JobView, read_record
 from submarine_jobs.text import formatting as durations
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import Failure, JobRecord, Output, Phase, TracebackFrame
@@ -126,8 +126,10 @@ def test_succeeded_shows_model_and_result() -> None:
 
 
 def test_an_unknown_reason_of_a_newer_agent_is_shown_as_it_stands() -> None:
-    view = JobView(record(State.FAILED, reason="eaten_by_whale"))
-    assert "eaten_by_whale" in display.text(view, now=NOW)
+    newer = {**record(State.FAILED).to_json(), "reason": "eaten_by_whale"}
+    assert "eaten_by_whale" in display.text(JobView(read_record(newer)), now=NOW)
+    with pytest.raises(InvalidRecordError):
+        read_record({**newer, "reason": "eaten by <whale>"})
 
 
 def test_mime_bundle_has_what_others_rely_on() -> None:
@@ -141,7 +143,7 @@ def test_mime_bundle_has_what_others_rely_on() -> None:
     assert data["advice"] == ""
     assert data["status"] == "The program is running on node1."
     assert data["record"]["events"] == []
-    assert JobRecord.from_json(data["record"]).queue == "gpu"
+    assert read_record(data["record"]).queue == "gpu"
 
 
 def test_mime_bundle_says_why_it_ended_and_what_it_returned() -> None:
