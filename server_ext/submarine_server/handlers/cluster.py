@@ -84,7 +84,19 @@ def cluster_json(
     user: str = "",
     problem: str = "",
 ) -> Json:
-    """Return ``ICluster``; GPU totals include only running nodes."""
+    """Return ``ICluster``; GPU totals include only running nodes.
+
+    Parameters
+    ----------
+    backend
+        Name of the backend.
+    own_jobs
+        Jobs of this machine's index, to find the nodes of their GPUs.
+    user
+        Hadoop user of the server; identifies own holders of GPUs.
+    problem
+        Why there is no overview; empty if there is one.
+    """
     known = {job.application_id: job.gpus for job in own_jobs if job.application_id and job.gpus}
     names = {holder.application_id: holder.job_id for holder in overview.holders}
     held: dict[str, list[str]] = {}

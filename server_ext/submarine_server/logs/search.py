@@ -45,7 +45,19 @@ def search_limiter(service: JobService) -> CallLimiter:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """A search. ``begin`` None starts at the beginning, or at the end if ``backward``."""
+    """A search. ``begin`` None starts at the beginning, or at the end if ``backward``.
+
+    Attributes
+    ----------
+    pattern
+        Result of ``compile_pattern``.
+    begin
+        Offset in bytes; None: the beginning of the log, or its end if ``backward``.
+    backward
+        Whether to search towards the beginning.
+    most
+        Maximum number of hits.
+    """
 
     pattern: Any
     begin: int | None
@@ -171,9 +183,16 @@ MAX_SHOWN, SHOWN_BEFORE = 2000, 200
 
 @dataclass(frozen=True)
 class Hit:
-    """A match; all offsets in bytes of the log.
+    """A match.
 
-    ``line_offset`` may be inexact for lines longer than ``LONGEST_LINE``.
+    Attributes
+    ----------
+    line_offset
+        Offset of the line in bytes; may be inexact for lines longer than ``LONGEST_LINE``.
+    offset, length
+        Offset and length of the match in bytes.
+    text
+        Part of the line around the match.
     """
 
     line_offset: int
@@ -191,7 +210,13 @@ class SearchStep(NamedTuple):
 
 
 def forward(read: Read, pattern: Any, begin: int, end: int, most: int) -> Iterator[SearchStep]:
-    """Yield at most ``most`` matches that start between ``begin`` and ``end``."""
+    """Yield at most ``most`` matches that start between ``begin`` and ``end``.
+
+    Parameters
+    ----------
+    begin, end
+        Offsets in bytes.
+    """
     window, line = _line_before(read, begin)
     base, at, size = begin - len(window), begin, FIRST_PIECE
     place = begin
@@ -259,7 +284,13 @@ def _line_behind(read: Read, begin: int) -> bytes:
 
 
 def backward(read: Read, pattern: Any, begin: int, most: int) -> Iterator[SearchStep]:
-    """Yield at most ``most`` matches that start before ``begin``, the last one first."""
+    """Yield at most ``most`` matches that start before ``begin``, the last one first.
+
+    Parameters
+    ----------
+    begin
+        Offset in bytes.
+    """
     window, base, limit, size = _line_behind(read, begin), begin, begin, FIRST_PIECE
     while base > 0 and most > 0:
         low = max(0, base - size)

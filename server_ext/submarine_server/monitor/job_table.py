@@ -20,7 +20,17 @@ _MAX_EXTRA = 200
 
 @dataclass(frozen=True)
 class JobTableUpdate:
-    """Rows for a connection: all relevant rows if ``whole``, otherwise changed ones."""
+    """Rows for a connection: all relevant rows if ``whole``, otherwise changed ones.
+
+    Attributes
+    ----------
+    total
+        Number of all jobs, including those without a row.
+    problem
+        Why the rows may be outdated; empty if they are current.
+    revision
+        Revision of the table; the argument of the next ``changes_since``.
+    """
 
     rows: list[Row]
     total: int

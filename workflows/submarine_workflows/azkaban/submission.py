@@ -156,7 +156,22 @@ def start(
     parameters: Mapping[str, str] | None = None,
     options: Mapping[str, str] | None = None,
 ) -> StartResult:
-    """Start a flow once; without an answer, report running executions instead of repeating it."""
+    """Start a flow once; without an answer, report running executions instead of repeating it.
+
+    Parameters
+    ----------
+    parameters
+        Flow parameters by name.
+    options
+        Result of ``options_of``.
+
+    Raises
+    ------
+    UnconfirmedError
+        If no answer was received; the message contains the running executions of the flow.
+    AzkabanError
+        If Azkaban refuses the request.
+    """
     try:
         return azkaban.execute(project, flow, parameters, **(options or {}))
     except UnconfirmedError as exc:

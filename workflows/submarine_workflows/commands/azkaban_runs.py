@@ -50,7 +50,15 @@ def submit(
     url: str | None = None,
     extra: tuple[str, ...] = (),
 ) -> Outcome:
-    """Upload the workflow in ``file``; run and schedule it as requested."""
+    """Upload the workflow in ``file``; run and schedule it as requested.
+
+    Parameters
+    ----------
+    url
+        URL of the Azkaban server; None: that of the configuration.
+    extra
+        Patterns of further files to include.
+    """
     settings = _settings(frontend, url)
     executor = executor_settings(settings.outputs, settings.program)
     workflow, project = project_of(file, executor, extra=extra)
@@ -121,7 +129,17 @@ def history(
     project: str = "",
     url: str | None = None,
 ) -> Outcome:
-    """Return the last runs of a workflow by name or file; ``azkaban:PROJECT/NAME`` in a project."""
+    """Return the last runs of a workflow by name or file; ``azkaban:PROJECT/NAME`` in a project.
+
+    Parameters
+    ----------
+    count
+        Maximum number of runs.
+    project
+        Name of the project; empty: that of the name, of the configuration, or of the workflow.
+    url
+        URL of the Azkaban server; None: that of the configuration.
+    """
     settings = _settings(frontend, url)
     azkaban = connect(settings, frontend)
     within, _, rest = name.removeprefix(RUN_PREFIX).rpartition("/")
@@ -136,7 +154,20 @@ def history(
 def unschedule(
     frontend: Frontend, name: str, *, project: str = "", url: str | None = None
 ) -> Outcome:
-    """Remove the schedule of a workflow, by name or file."""
+    """Remove the schedule of a workflow, by name or file.
+
+    Parameters
+    ----------
+    project
+        Name of the project; empty: that of the configuration, or of the workflow.
+    url
+        URL of the Azkaban server; None: that of the configuration.
+
+    Raises
+    ------
+    UsageError
+        If the project does not exist.
+    """
     settings = _settings(frontend, url)
     azkaban = connect(settings, frontend)
     flow = flow_name(name)

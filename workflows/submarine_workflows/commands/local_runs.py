@@ -60,7 +60,17 @@ def cancel_run(run: RunFolder, frontend: Frontend) -> Outcome:
 
 
 def history_of(runs: Runs, name: str | None, limit: int, now: float) -> Outcome:
-    """Return the newest runs of a workflow, or of all workflows, and the missed runs."""
+    """Return the newest runs of a workflow, or of all workflows, and the missed runs.
+
+    Parameters
+    ----------
+    name
+        Name of the workflow, or id of one of its runs; None: all workflows.
+    limit
+        Maximum number of runs.
+    now
+        Current time in seconds since 1970.
+    """
     found = runs.of(name) if name else runs.all()
     if name and not found:
         found = runs.of(view_of(runs.find(name)).workflow.name)

@@ -40,7 +40,15 @@ def of_run(
     *,
     now: float | None = None,
 ) -> dict[str, Any]:
-    """Return the current state of a run."""
+    """Return the current state of a run.
+
+    Parameters
+    ----------
+    steps
+        Next commands, shown below the graph.
+    now
+        Time of the display in seconds since 1970; None: the current time.
+    """
     now = time.time() if now is None else now
     return {
         MIME_TYPE: {**_plain(workflow, run), "time": now},

@@ -275,7 +275,16 @@ def _assigned_names(cells: Iterable[NotebookNode]) -> set[str]:
 def add_error(
     notebook: NotebookNode, cell: NotebookNode, ename: str, evalue: str, traceback: Sequence[str]
 ) -> None:
-    """Add an error below ``cell`` and mark the cell as failed, as papermill does."""
+    """Add an error below ``cell`` and mark the cell as failed, as papermill does.
+
+    Parameters
+    ----------
+    ename, evalue
+        Type and message of the exception.
+    traceback
+        Lines of the traceback; only the last 400 are stored. If it is empty, one line with type and
+        message is stored.
+    """
     lines = [str(line) for line in traceback][-_MAX_TRACEBACK:] or [f"{ename}: {evalue}"]
     error = {"output_type": "error", "ename": ename, "evalue": evalue, "traceback": lines}
     cell.outputs.append(from_dict(error))
@@ -362,7 +371,22 @@ def inject(
     language: str,
     warn: Callable[[str], None],
 ) -> NotebookNode:
-    """Return the document with a cell that sets ``parameters``, after the one with that tag."""
+    """Return the document with a cell that sets ``parameters``, after the one with that tag.
+
+    Parameters
+    ----------
+    parameters
+        Value by name; if empty, the document is returned unchanged.
+    kernel, language
+        Name of the kernel and language of the notebook; they determine the syntax.
+    warn
+        Called with a sentence for each parameter that the notebook does not declare.
+
+    Raises
+    ------
+    UsageError
+        If papermill cannot write parameters for the kernel.
+    """
     # cost: papermill (0.5 s); the notebook and its parameters are checked without it.
     from papermill.exceptions import PapermillException
     from papermill.inspection import _infer_parameters

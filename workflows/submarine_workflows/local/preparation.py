@@ -37,7 +37,19 @@ PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
 
 @dataclass(frozen=True)
 class PreparedNode:
-    """Work of a node, and its properties for failures."""
+    """Work of a node, and its properties for failures.
+
+    Attributes
+    ----------
+    retries
+        Number of further attempts after a failure.
+    backoff
+        Seconds before the next attempt.
+    exponential
+        Whether the delay doubles with each attempt.
+    succeed_on_failure
+        Whether a failure counts as a success for dependent nodes (``job.succeed.on.failure``).
+    """
 
     work: NodeWork
     retries: int = 0

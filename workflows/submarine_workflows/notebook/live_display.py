@@ -47,7 +47,21 @@ class Source(Protocol):
 
 @dataclass
 class WatchedRun:
-    """A displayed run. Calling it updates the display from the calling thread."""
+    """A displayed run. Calling it updates the display from the calling thread.
+
+    Attributes
+    ----------
+    last_stamp
+        Stamp of the displayed state; see ``Source.stamp``.
+    drawn
+        Time of the last update (``time.monotonic``).
+    pause
+        Minimum seconds until the next update; depends on the size of the last one.
+    over
+        Whether the final state is displayed.
+    stopped
+        Whether ``stop`` was called.
+    """
 
     source: Source
     update: Update

@@ -30,7 +30,24 @@ def log_outcome(
     *,
     as_json: bool,
 ) -> Outcome:
-    """Return the current content of logs as an outcome."""
+    """Return the current content of logs as an outcome.
+
+    Parameters
+    ----------
+    node
+        Path of the node or flow; None: all started nodes.
+    attempt
+        Attempt of the node, counted from 1; None: the newest.
+    tail
+        Number of last lines of each log; None: all.
+    as_json
+        Whether the outcome is printed as JSON; then no text is written here.
+
+    Raises
+    ------
+    UsageError
+        If the run has no such node or attempt, or a log cannot be read.
+    """
     view = view_of(run)
     found = _chosen(view, node)
     if node and not found:
@@ -59,7 +76,15 @@ def log_outcome(
 
 
 def follow_logs(run: RunFolder, node: str | None, frontend: Frontend, tail: int | None) -> Outcome:
-    """Write the logs of nodes as they grow, until the run (or the node) has ended."""
+    """Write the logs of nodes as they grow, until the run (or the node) has ended.
+
+    Parameters
+    ----------
+    node
+        Path of the node or flow; None: all nodes.
+    tail
+        Number of last lines of each log at the start; None: all.
+    """
     reading: dict[tuple[str, int], int] = {}
     latest = ""
     while True:

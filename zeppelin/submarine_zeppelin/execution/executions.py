@@ -53,7 +53,19 @@ _ENDING = Result(
 
 @dataclass(eq=False)
 class Execution:
-    """One run of a paragraph."""
+    """One run of a paragraph.
+
+    Attributes
+    ----------
+    predecessors
+        Runs that must end before this one starts.
+    state
+        ``PENDING``, then ``RUNNING``.
+    cancelled_at, ended_at
+        Times of ``time.monotonic``; None if it was not cancelled.
+    delivered
+        Whether the result has probably reached the server.
+    """
 
     interpreter: Interpreter
     text: str

@@ -13,7 +13,19 @@ from submarine_zeppelin.interface.interpreter import Interpreter, Server
 
 
 class Entry(NamedTuple):
-    """One interpreter of the group: name, Zeppelin's key, Python module, language of the editor."""
+    """One interpreter of the group: name, Zeppelin's key, Python module, language of the editor.
+
+    Attributes
+    ----------
+    name
+        Name after ``%`` or ``%submarine.``: ``submarine``, ``python`` or ``sh``.
+    class_name
+        Key of the interpreter for Zeppelin's server.
+    module
+        Python module with the class.
+    language
+        Language of the paragraph editor.
+    """
 
     name: str
     class_name: str

@@ -40,7 +40,19 @@ _MAX_NOTES = 500
 
 @dataclass(frozen=True)
 class Header:
-    """Interpreter name, options and body of a paragraph; ``name`` may be empty."""
+    """Interpreter name, options and body of a paragraph; ``name`` may be empty.
+
+    Attributes
+    ----------
+    name
+        Interpreter name; empty if the paragraph has none.
+    body
+        Text after the interpreter's name and its options.
+    first_line
+        Line number of the first line of ``body`` in the editor, from 1.
+    options
+        Words in parentheses after the interpreter's name.
+    """
 
     name: str = ""
     body: str = ""

@@ -45,7 +45,19 @@ class StartResult:
 
 @dataclass(frozen=True)
 class FlowSchedule:
-    """A schedule; ``next_run`` in the server's time zone, as the server writes it."""
+    """A schedule; ``next_run`` in the server's time zone, as the server writes it.
+
+    Attributes
+    ----------
+    schedule_id
+        Azkaban's id of the schedule.
+    cron
+        Quartz expression.
+    next_run
+        Next time in the server's time zone, as the server formats it.
+    user
+        Azkaban user that created it.
+    """
 
     schedule_id: int
     cron: str
@@ -93,7 +105,19 @@ class NodeExecution:
 
 @dataclass(frozen=True)
 class Execution:
-    """A flow that runs or has run."""
+    """A flow that runs or has run.
+
+    Attributes
+    ----------
+    execid
+        Azkaban's id of the execution.
+    status
+        Azkaban's name of the status.
+    submitted, started, ended
+        Seconds since 1970, or None.
+    nodes
+        Nodes in an order in which they may run; those of embedded flows are inside their flow.
+    """
 
     execid: int
     project: str
@@ -121,7 +145,17 @@ class Execution:
 
 @dataclass(frozen=True)
 class ExecutionSummary:
-    """An execution as listed in a history."""
+    """An execution as listed in a history.
+
+    Attributes
+    ----------
+    execid
+        Azkaban's id of the execution.
+    status
+        Azkaban's name of the status.
+    submitted, started, ended
+        Seconds since 1970, or None.
+    """
 
     execid: int
     status: str
