@@ -773,7 +773,7 @@ row(
 
 @effect("workflow logs", "--follow")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("submarine_workflows.runs.logs.followed", lambda *_: Outcome("until the end"))
+    patch.setattr("submarine_workflows.runs.logs.follow_logs", lambda *_: Outcome("until the end"))
     assert "until the end" in see("workflow", "logs", "nightly", "-f")
     assert "until the end" not in see("workflow", "logs", "nightly")
 
