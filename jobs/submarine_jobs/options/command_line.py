@@ -1,7 +1,7 @@
 """Format options and specs as command lines.
 
-The command line of a spec is not complete if options cannot express it: values of ``--with``, or
-cells of an unsaved notebook. ``rerun`` repeats a job exactly.
+Options do not express all of a spec: values of ``--with``, and cells of an unsaved notebook, are
+missing. ``rerun`` repeats a job exactly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPTIONS = declared(RunOptions)
 def to_argv(options: RunOptions) -> list[str]:
     """Return the words after ``run`` that mean ``options``, in the order of the help.
 
-    A value stands in one word with its option, because it may begin with a dash.
+    A value is in one word with its option, because it may begin with a dash.
     """
     words: list[str] = []
     for item in fields(options):
@@ -42,7 +42,7 @@ def _words(option: Option, value: Any) -> list[str]:
 
 
 def _role_words(role: RoleOptions) -> tuple[str, str]:
-    """``--worker 4`` where that says all, else ``--role``."""
+    """Return ``--worker`` if the role has only a number, else ``--role``; and the value."""
     plain = role.instances is not None and role == RoleOptions(role.name, role.instances)
     if plain and role.name in ("worker", "ps", "chief", "evaluator"):
         return f"--{role.name}", str(role.instances)
@@ -50,12 +50,12 @@ def _role_words(role: RoleOptions) -> tuple[str, str]:
 
 
 def command_of_spec(spec: JobSpec) -> str:
-    """``submarine run --name=digits ...``, ready for a shell."""
+    """Return the command line of a spec, quoted for a shell."""
     return shlex.join(["submarine", "run", *to_argv(options_of(spec))])
 
 
 def options_of(spec: JobSpec) -> RunOptions:
-    """The options that ask for ``spec``; defaults of a role's size are spelled out."""
+    """Return the options of ``spec``; the sizes of roles are explicit."""
     links = {name: url for name, url in spec.quicklinks.items() if (name, url) != TENSORBOARD_LINK}
     image = spec.docker_image if spec.python_env != f"docker:{spec.docker_image}" else None
     return RunOptions(
@@ -76,7 +76,7 @@ def options_of(spec: JobSpec) -> RunOptions:
 
 
 def _sizes(spec: JobSpec) -> dict[str, Any]:
-    """Size and place of an only worker as options of their own, else a ``--role`` each."""
+    """Return the size of a single worker as separate options, else a ``--role`` for each role."""
     if len(spec.roles) > 1 or spec.roles[0].name != "worker" or spec.roles[0].instances > 1:
         return {"roles": tuple(_role(role) for role in spec.roles)}
     role, size = spec.roles[0], spec.roles[0].resources

@@ -1,4 +1,4 @@
-"""Parse and format option values with parts: K=V, LABEL=URL, SRC:TARGET[:rw], NAME=URI[:shard].
+"""Types of option values: K=V, LABEL=URL, SRC:TARGET[:rw], NAME=URI[:shard], sizes and others.
 
 Each ``parse_*`` has an inverse ``format_*``; a ``ValueType`` has both.
 """
@@ -29,6 +29,7 @@ from submarine_jobs.model import (
 )
 from submarine_jobs.options.declaration import ValueType
 from submarine_jobs.outputs import parse_names
+from submarine_runtime.translation import _
 
 MAX_VALUE = 32 * 1024
 _ENV_NAME = re.compile(r"^[A-Za-z_][A-Za-z0-9_]{0,254}\Z")
@@ -48,82 +49,88 @@ _PORT_PATH = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://[^/]*(?:/|$)")
 
 
 def parse_env(text: str) -> tuple[str, str]:
-    """NAME and value of ``NAME=VALUE``; the value may be empty and may hold further ``=``.
+    """Parse ``NAME=VALUE``; the value may be empty and may contain ``=``.
 
     Raises
     ------
     UsageError
-        For a name that no shell takes, one of Submarine's own, or a value that is too long.
+        If the name is invalid in a shell or reserved, or the value is too long.
     """
     name, equals, value = text.partition("=")
     if not equals or not _ENV_NAME.match(name):
         raise UsageError(
-            f"--env {text[:60]!r} is not NAME=VALUE.", "Write for example --env EPOCHS=3."
+            _("--env {text!r} is not NAME=VALUE.").format(text=text[:60]),
+            _("Write for example --env EPOCHS=3."),
         )
     if name.startswith(_RESERVED_ENV):
-        raise UsageError(f"--env cannot set {name}:", "names with SUBMARINE_ are set by Submarine.")
+        raise UsageError(
+            _("--env cannot set {name}:").format(name=name),
+            _("names with SUBMARINE_ are set by Submarine."),
+        )
     if "\0" in value or len(value) > MAX_VALUE:
-        raise UsageError(f"The value of --env {name} holds a NUL or is longer than 32 KiB.")
+        raise UsageError(
+            _("The value of --env {name} holds a NUL or is longer than 32 KiB.").format(name=name)
+        )
     return name, value
 
 
 def format_pair(name: str, value: str) -> str:
-    """``NAME=VALUE``."""
+    """Return ``NAME=VALUE``."""
     return f"{name}={value}"
 
 
 def parse_conf(text: str) -> tuple[str, str]:
-    """KEY and value of ``--conf KEY=VALUE``.
+    """Parse ``KEY=VALUE`` of ``--conf``.
 
     Raises
     ------
     UsageError
-        If it is no such pair.
+        If ``text`` is not such a pair.
     """
     key, equals, value = text.partition("=")
     if not equals or not _CONF_KEY.match(key) or _CONTROL.search(value) or not value.strip():
-        raise UsageError(f"--conf {text[:60]!r} is not KEY=VALUE.")
+        raise UsageError(_("--conf {text!r} is not KEY=VALUE.").format(text=text[:60]))
     return key, value
 
 
 def parse_quicklink(text: str) -> tuple[str, str]:
-    """LABEL and URL of ``Zeppelin_Notebook=http://master-0:8080``.
+    """Parse ``LABEL=URL``: ``Zeppelin_Notebook=http://master-0:8080``.
 
     Raises
     ------
     UsageError
-        If the label is empty or the URL is not http or https (nothing else may become a link).
+        If the label is empty, or the scheme of the URL is not http or https.
     """
     label, equals, url = text.partition("=")
     if not equals or not _LABEL.match(label) or _CONTROL.search(url) or " " in url:
         raise UsageError(
-            f"--quicklink {text[:60]!r} is not LABEL=URL.",
-            "Write for example --quicklink Notes=http://host:8080.",
+            _("--quicklink {text!r} is not LABEL=URL.").format(text=text[:60]),
+            _("Write for example --quicklink Notes=http://host:8080."),
         )
     try:
         parts = urlsplit(url)
         good = parts.scheme in ("http", "https") and bool(parts.hostname)
-        _ = parts.port
+        _port = parts.port
     except ValueError:
         good = False
     if not good:
         raise UsageError(
-            f"The URL of --quicklink {label} is {url[:80]!r}.",
-            "Give a whole http:// or https:// address.",
+            _("The URL of --quicklink {label} is {url!r}.").format(label=label, url=url[:80]),
+            _("Give a whole http:// or https:// address."),
         )
     return label, url
 
 
 def parse_localization(text: str) -> Localization:
-    """``SRC:TARGET[:rw|:ro]`` as in Apache Submarine; SRC is a path or a URI with its own colons.
+    """Parse ``SRC:TARGET[:rw|:ro]`` of Apache Submarine; SRC is a path or a URI, with colons.
 
-    TARGET ``.`` means the last part of SRC. Absolute targets exist in Submarine for Docker
-    containers only, so they are refused here.
+    TARGET ``.`` is the last part of SRC. Absolute targets are rejected: Submarine supports them in
+    Docker containers only.
 
     Raises
     ------
     UsageError
-        If a part is missing, or TARGET is not a name below the program's working directory.
+        If a part is missing, or TARGET is outside the working directory of the program.
     """
     rest, mode = text, "ro"
     head, colon, last = text.rpartition(":")
@@ -135,14 +142,20 @@ def parse_localization(text: str) -> Localization:
 
 def _source_and_target(pair: str, text: str) -> tuple[str, str]:
     """Split ``SRC:TARGET`` of the option value ``text``."""
-    example = "Write SRC:TARGET[:rw], for example hdfs://nn:8020/data/words.txt:words.txt."
+    example = _("Write SRC:TARGET[:rw], for example hdfs://nn:8020/data/words.txt:words.txt.")
     source, colon, target = pair.rpartition(":")
     if _CONTROL.search(text) or not colon or not source or not target:
-        raise UsageError(f"--localization {text[:80]!r} has no SRC or no TARGET.", example)
+        raise UsageError(
+            _("--localization {text!r} has no SRC or no TARGET.").format(text=text[:80]), example
+        )
     if _AUTHORITY_ONLY.match(source + ":") and target.startswith("//"):
-        raise UsageError(f"--localization {text[:80]!r} has no TARGET.", example)
+        raise UsageError(
+            _("--localization {text!r} has no TARGET.").format(text=text[:80]), example
+        )
     if "://" in source and _AUTHORITY_ONLY.match(source):
-        raise UsageError(f"--localization {text[:80]!r} has no TARGET.", example)
+        raise UsageError(
+            _("--localization {text!r} has no TARGET.").format(text=text[:80]), example
+        )
     if target == ".":
         target = source.rstrip("/").rpartition("/")[2]
     _check_target(text, target)
@@ -150,33 +163,36 @@ def _source_and_target(pair: str, text: str) -> tuple[str, str]:
 
 
 def format_localization(item: Localization) -> str:
-    """``SRC:TARGET:MODE``, always with its mode."""
+    """Return ``SRC:TARGET:MODE``."""
     return f"{item.source}:{item.target}:{item.mode}"
 
 
 def _check_target(text: str, target: str) -> None:
     if target.startswith("/"):
         raise UsageError(
-            f"The target of --localization {text[:80]!r} is absolute.",
-            "Name a file below the working directory; in Docker the setting docker_mounts mounts "
-            "directories of the nodes.",
+            _("The target of --localization {text!r} is absolute.").format(text=text[:80]),
+            _(
+                "Name a file below the working directory; in Docker the setting "
+                "docker_mounts mounts directories of the nodes."
+            ),
         )
     parts = target.split("/")
     if any(part in ("", ".", "..") for part in parts) or ":" in target:
         raise UsageError(
-            f"The target {target[:60]!r} of --localization is not a name below the working "
-            "directory.",
-            "Write for example words.txt or data/words.txt.",
+            _(
+                "The target {target!r} of --localization is not a name below the working directory."
+            ).format(target=target[:60]),
+            _("Write for example words.txt or data/words.txt."),
         )
 
 
 def parse_input(text: str) -> NamedInput:
-    """``NAME=URI[:shard[=ROLE,...]]``.
+    """Parse ``NAME=URI[:shard[=ROLE,...]]``.
 
     Raises
     ------
     UsageError
-        If it is no such pair.
+        If ``text`` has another form.
     """
     name, equals, uri = text.partition("=")
     sharded = _SHARDED.search(uri)
@@ -185,40 +201,45 @@ def parse_input(text: str) -> NamedInput:
     roles = tuple(dict.fromkeys(words.split(","))) if words is not None else ()
     if not equals or not _NAME.match(name) or not uri.strip() or not uri.isprintable():
         raise UsageError(
-            f"--input {text[:60]!r} is not NAME=URI[:shard].",
-            "Write for example --input train=hdfs:///data/train:shard.",
+            _("--input {text!r} is not NAME=URI[:shard].").format(text=text[:60]),
+            _("Write for example --input train=hdfs:///data/train:shard."),
         )
     for role in roles:
         if not _ROLE.match(role):
             raise UsageError(
-                f"--input {name}: {role[:40]!r} behind :shard= is not the name of a role.",
-                "Write for example --input train=hdfs:///data/train:shard=chief,worker.",
+                _("--input {name}: {role!r} behind :shard= is not the name of a role.").format(
+                    name=name, role=role[:40]
+                ),
+                _("Write for example --input train=hdfs:///data/train:shard=chief,worker."),
             )
     return NamedInput(name, uri, sharded is not None, roles)
 
 
 def format_input(item: NamedInput) -> str:
-    """``NAME=URI[:shard[=ROLE,...]]``."""
+    """Return ``NAME=URI[:shard[=ROLE,...]]``."""
     shard = _SHARD if item.shard else ""
     roles = "=" + ",".join(item.shard_roles) if item.shard_roles else ""
     return f"{item.name}={item.uri}{shard}{roles}"
 
 
 def parse_param(text: str) -> tuple[str, Any]:
-    """NAME and value of ``lr=0.1``: JSON where it is JSON, else text.
+    """Parse ``NAME=VALUE``; the value is JSON (``lr=0.1``), or a text if it is not valid JSON.
 
     Raises
     ------
     UsageError
-        If it is no such pair, or too long.
+        If ``text`` is not such a pair, or too long.
     """
     name, equals, value = text.partition("=")
     if not equals or not _NAME.match(name):
         raise UsageError(
-            f"--param {text[:60]!r} is not NAME=VALUE.", "Write for example --param lr=0.1."
+            _("--param {text!r} is not NAME=VALUE.").format(text=text[:60]),
+            _("Write for example --param lr=0.1."),
         )
     if len(value) > MAX_VALUE or "\0" in value:
-        raise UsageError(f"The value of --param {name} holds a NUL or is longer than 32 KiB.")
+        raise UsageError(
+            _("The value of --param {name} holds a NUL or is longer than 32 KiB.").format(name=name)
+        )
     try:
         return name, json.loads(value, parse_constant=_no_number)
     except (ValueError, RecursionError):
@@ -226,16 +247,16 @@ def parse_param(text: str) -> tuple[str, Any]:
 
 
 def _no_number(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not JSON")
 
 
 def format_param(name: str, value: Any) -> str:
-    """``NAME=VALUE``; text stays as it is where it would not be read as something else.
+    """Return ``NAME=VALUE``; a text is quoted only if ``parse_param`` would change it.
 
     Raises
     ------
     UsageError
-        For a value that JSON cannot hold.
+        If JSON cannot represent the value.
     """
     if isinstance(value, str) and parse_param(plain := f"{name}={value}")[1] == value:
         return plain
@@ -243,23 +264,25 @@ def format_param(name: str, value: Any) -> str:
         return f"{name}={json.dumps(value, allow_nan=False)}"
     except (TypeError, ValueError) as error:
         raise UsageError(
-            f"The value of --param {name} cannot be written as JSON: {error}.",
-            "Give numbers, text, true, false, null, lists or objects.",
+            _("The value of --param {name} cannot be written as JSON: {error}.").format(
+                name=name, error=error
+            ),
+            _("Give numbers, text, true, false, null, lists or objects."),
         ) from None
 
 
 def parse_file(text: str) -> Localization:
-    """``SRC[:TARGET]``: a file or directory, found beside the program under its own name."""
+    """Parse ``SRC[:TARGET]`` of ``--file``; TARGET defaults to the last part of SRC."""
     return _with_target(text, "--file", _last_part(text))
 
 
 def parse_archive(text: str) -> Localization:
-    """``SRC[:DIR]``: an archive that is unpacked into DIR, by default its name without the suffix.
+    """Parse ``SRC[:DIR]`` of ``--archive``; DIR defaults to the name without the suffix.
 
     Raises
     ------
     UsageError
-        If its name does not end as an archive's does.
+        If the suffix is not that of an archive.
     """
     own = _last_part(text)
     for suffix in ARCHIVE_SUFFIXES:
@@ -267,8 +290,8 @@ def parse_archive(text: str) -> Localization:
     item = _with_target(text, "--archive", own)
     if not item.source.endswith(ARCHIVE_SUFFIXES):
         raise UsageError(
-            f"--archive {text[:80]!r} does not end as an archive does.",
-            f"Give a file that ends in {', '.join(ARCHIVE_SUFFIXES)}.",
+            _("--archive {text!r} does not end as an archive does.").format(text=text[:80]),
+            _("Give a file that ends in {suffixes}.").format(suffixes=", ".join(ARCHIVE_SUFFIXES)),
         )
     return item
 
@@ -276,14 +299,14 @@ def parse_archive(text: str) -> Localization:
 def _with_target(text: str, option: str, default: str) -> Localization:
     whole = text if _names_target(text) else f"{text}:{default}"
     try:
-        # Without a mode: a target may be named rw.
+        # No mode is parsed here, because a target may be named rw.
         return Localization(*_source_and_target(whole, whole))
     except UsageError as error:
         raise UsageError(error.message.replace("--localization", option), error.fix) from None
 
 
 def _names_target(text: str) -> bool:
-    """Whether a colon stands behind scheme, host and port."""
+    """Return whether a colon follows scheme, host and port."""
     match = _PORT_PATH.match(text)
     return ":" in (text[match.end() :] if match else text)
 
@@ -293,17 +316,17 @@ def _last_part(text: str) -> str:
 
 
 def format_target(item: Localization) -> str:
-    """``SRC:TARGET``, as ``--file`` and ``--archive`` take it."""
+    """Return ``SRC:TARGET``, the form of ``--file`` and ``--archive``."""
     return f"{item.source}:{item.target}"
 
 
 def parse_fraction(text: str) -> float:
-    """0 to 1 of ``0.2`` or ``20%``.
+    """Parse ``0.2`` or ``20%`` as a number from 0 to 1.
 
     Raises
     ------
     UsageError
-        If it is neither, or outside.
+        If ``text`` is not such a number.
     """
     plain = text.strip()
     try:
@@ -311,7 +334,9 @@ def parse_fraction(text: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number <= 1:
-        raise UsageError(f"{text[:40]!r} is no fraction.", "Write for example 0.2 or 20%.")
+        raise UsageError(
+            _("{text!r} is no fraction.").format(text=text[:40]), _("Write for example 0.2 or 20%.")
+        )
     return number
 
 
@@ -328,13 +353,16 @@ def _complete_python_env(start: str) -> list[str]:
 
 def _check_command(text: str) -> str:
     if not text.strip() or "\0" in text:
-        raise UsageError("the command is empty.", "Give one, or leave it out.")
+        raise UsageError(_("the command is empty."), _("Give one, or leave it out."))
     return text
 
 
 def _check_interface(text: str) -> str:
     if not _INTERFACE.match(text):
-        raise UsageError(f"{text[:40]!r} is not a network interface.", "Write for example eth0.")
+        raise UsageError(
+            _("{text!r} is not a network interface.").format(text=text[:40]),
+            _("Write for example eth0."),
+        )
     return text
 
 
@@ -343,14 +371,16 @@ def _parse_keep(text: str) -> str:
     outside = pattern.startswith(("/", "~")) or ".." in pattern.split("/") or "://" in pattern
     if not pattern or not pattern.isprintable() or len(pattern) > 500 or outside:
         raise UsageError(
-            f"{text[:60]!r} is not a pattern of files in the program's working directory.",
-            "Write it relative to that directory, for example 'runs/*' or my_model.keras.",
+            _("{text!r} is not a pattern of files in the program's working directory.").format(
+                text=text[:60]
+            ),
+            _("Write it relative to that directory, for example 'runs/*' or my_model.keras."),
         )
     return pattern
 
 
 def split_args(text: str) -> tuple[str, ...]:
-    """The words of ``--args "--epochs 3"``.
+    """Split ``--args "--epochs 3"`` into words.
 
     Raises
     ------
@@ -360,12 +390,16 @@ def split_args(text: str) -> tuple[str, ...]:
     try:
         return tuple(shlex.split(text))
     except ValueError as exc:
-        raise UsageError(f"--args {text[:60]!r} cannot be split into words: {exc}.") from exc
+        raise UsageError(
+            _("--args {text!r} cannot be split into words: {error}.").format(
+                text=text[:60], error=exc
+            )
+        ) from exc
 
 
 def count(what: str, minimum: int = 0) -> ValueType:
     """Return the type of a whole number; ``what`` names it in errors."""
-    return ValueType("number", lambda text: parse_count(text, what, minimum), prefix=True)
+    return ValueType("number", lambda text: parse_count(text, _(what), minimum), prefix=True)
 
 
 def place(what: str) -> ValueType:
@@ -373,7 +407,7 @@ def place(what: str) -> ValueType:
 
     def parse(text: str) -> str:
         if not _PLACE.match(text):
-            raise UsageError(f"{text[:40]!r} is not {what}.")
+            raise UsageError(_("{text!r} is not {what}.").format(text=text[:40], what=_(what)))
         return text
 
     return ValueType("name", parse, prefix=True)

@@ -26,6 +26,7 @@ from submarine_jobs.options.declaration import (
     option_pairs,
 )
 from submarine_jobs.options.option_values import COMMAND, ENV, MEMORY, PYTHON_ENV, choice, count
+from submarine_runtime.translation import _, gettext_noop
 
 #: Roles with options of their own, in the order in which a job lists its roles.
 STANDARD_ROLES = ("chief", "master", "worker", "ps", "evaluator", "tensorboard")
@@ -33,7 +34,7 @@ NAME = re.compile(r"^[a-z][a-z0-9_]{0,31}\Z")
 _PLAIN = re.compile(r"^[^\s,'\"]{1,255}\Z")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
 _ENV = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=(?=[\"'])")
-_EXAMPLE = "Write for example --role reader=2,memory=4G,cmd=python read.py."
+_EXAMPLE = gettext_noop("Write for example --role reader=2,memory=4G,cmd=python read.py.")
 
 
 def _plain(word: str) -> ValueType:
@@ -41,7 +42,10 @@ def _plain(word: str) -> ValueType:
 
     def parse(text: str) -> str:
         if not _PLAIN.match(text) or not text.isprintable():
-            raise UsageError(f"{word}={text[:40]!r} cannot be right.", _EXAMPLE)
+            raise UsageError(
+                _("{word}={text!r} cannot be right.").format(word=word, text=text[:40]),
+                _(_EXAMPLE),
+            )
         return text
 
     return ValueType("name", parse)
@@ -83,7 +87,7 @@ class RoleOptions:
 
     @property
     def count(self) -> int:
-        """Instances; a role that is named without a number has one."""
+        """Number of instances; a role without a number has one."""
         return 1 if self.instances is None else self.instances
 
 
@@ -97,24 +101,26 @@ _LAST = (_OPTIONS["command"].name, *_OPTIONS["command"].aliases)
 
 
 def parse_role(text: str) -> RoleOptions:
-    """The role of ``NAME[=N][,WORD=VALUE...]``; ``cmd=`` takes the rest unless it is quoted.
+    """Parse ``NAME[=N][,WORD=VALUE...]``; ``cmd=`` takes the rest unless it is quoted.
 
     Raises
     ------
     UsageError
-        For an impossible name or number, an unknown word, or one that is given twice.
+        If name or number are invalid, or a word is unknown or given twice.
     """
     head, parts = split_parts(text)
     name, equals, number = head.partition("=")
     if not NAME.match(name):
         raise UsageError(
-            f"--role {text[:60]!r}: {name[:40]!r} cannot be a role's name (lower-case letters, "
-            "digits and _).",
-            _EXAMPLE,
+            _(
+                "--role {text!r}: {name!r} cannot be a role's name (lower-case letters, "
+                "digits and _)."
+            ).format(text=text[:60], name=name[:40]),
+            _(_EXAMPLE),
         )
     values: dict[str, Any] = {"name": name}
     if equals:
-        values["instances"] = parse_count(number, f"The number of {name} tasks")
+        values["instances"] = parse_count(number, _("The number of {role} tasks").format(role=name))
     for word, value in parts:
         _take(values, name, word.lower(), value)
     return RoleOptions(**values)
@@ -127,20 +133,31 @@ def _take(values: dict[str, Any], role: str, word: str, value: str | None) -> No
     if declaration is None or (value is None) != isinstance(declaration, Flag):
         words = ", ".join((*ROLE_WORDS, *ROLE_FLAGS))
         shown = word if value is None else f"{word}={value}"
-        raise UsageError(f"{where}: {shown[:40]!r} is not known there.", f"It takes {words}.")
+        raise UsageError(
+            _("{where}: {shown!r} is not known there.").format(where=where, shown=shown[:40]),
+            _("It takes {words}.").format(words=words),
+        )
     parsed: Any = True if value is None else _parse(where, declaration, value)
     if isinstance(declaration, PairsOption):
         values[key] = _with_pair(values.get(key, {}), parsed, where)
     elif isinstance(declaration, ListOption):
         values[key] = declaration.collect((*values.get(key, ()), parsed))
     elif values.setdefault(key, parsed) != parsed:
-        raise UsageError(f"{where} gives {declaration.name} twice, with different values.")
+        raise UsageError(
+            _("{where} gives {name} twice, with different values.").format(
+                where=where, name=declaration.name
+            )
+        )
 
 
 def _with_pair(env: Mapping[str, str], pair: tuple[str, str], where: str) -> dict[str, str]:
     name, value = pair
     if env.get(name, value) != value:
-        raise UsageError(f"{where} gives env {name} twice, with different values.")
+        raise UsageError(
+            _("{where} gives env {name} twice, with different values.").format(
+                where=where, name=name
+            )
+        )
     return {**env, name: value}
 
 
@@ -148,8 +165,10 @@ def _parse(where: str, declaration: Option, value: str) -> Any:
     choices = declaration.type.choices
     if choices and value not in choices:
         raise UsageError(
-            f"{where}: {declaration.name} cannot be {value[:40]!r};",
-            f"one of {', '.join(choices)}.",
+            _("{where}: {name} cannot be {value!r};").format(
+                where=where, name=declaration.name, value=value[:40]
+            ),
+            _("one of {choices}.").format(choices=", ".join(choices)),
         )
     try:
         return declaration.type.parse(value)
@@ -158,7 +177,7 @@ def _parse(where: str, declaration: Option, value: str) -> Any:
 
 
 def format_role(role: RoleOptions) -> str:
-    """The text of ``--role`` that means ``role``; ``parse_role`` gives it back."""
+    """Return the text of ``--role`` for ``role``, the inverse of ``parse_role``."""
     words = [role.name if role.instances is None else f"{role.name}={role.instances}"]
     for key, declaration in _OPTIONS.items():
         value = getattr(role, key)
@@ -215,9 +234,12 @@ def _merged(one: RoleOptions, other: RoleOptions) -> RoleOptions:
                 mine = _with_pair(mine, pair, f"--role {one.name}")
             changes["env"] = mine
         else:
-            word = _OPTIONS[item.name].name if item.name in _OPTIONS else "a number"
+            word = _OPTIONS[item.name].name if item.name in _OPTIONS else _("a number")
             raise UsageError(
-                f"The role {one.name} is given two different values of {word}.", "Give one of them."
+                _("The role {name} is given two different values of {word}.").format(
+                    name=one.name, word=word
+                ),
+                _("Give one of them."),
             )
     return replace(one, **changes)
 
@@ -228,7 +250,7 @@ def _absent(value: object) -> bool:
 
 
 def split_parts(text: str) -> tuple[str, list[tuple[str, str | None]]]:
-    """``NAME=N`` and the rest as pairs; a word without a value has None.
+    """Split a text into ``NAME=N`` and pairs; a word without a value has None.
 
     Raises
     ------
@@ -242,8 +264,8 @@ def split_parts(text: str) -> tuple[str, list[tuple[str, str | None]]]:
         match = _WORD.match(rest)
         if match is None:
             raise UsageError(
-                f"--role {text[:60]!r} has an empty part after a comma.",
-                'Quote a value that holds commas: env="A=1,2", or give cmd= last.',
+                _("--role {text!r} has an empty part after a comma.").format(text=text[:60]),
+                _('Quote a value that holds commas: env="A=1,2", or give cmd= last.'),
             )
         word, rest = match.group(), rest[match.end() :]
         if not rest.startswith("="):
@@ -256,7 +278,7 @@ def split_parts(text: str) -> tuple[str, list[tuple[str, str | None]]]:
 
 
 def _value(word: str, rest: str, text: str) -> tuple[str, str, str]:
-    """The value at the beginning of ``rest``, the comma after it (or nothing) and what follows."""
+    """Return the value at the beginning of ``rest``, the comma after it, and the text after it."""
     before = ""
     if word == "env" and (named := _ENV.match(rest)):
         before, rest = named.group(), rest[named.end() :]
@@ -271,7 +293,7 @@ def _value(word: str, rest: str, text: str) -> tuple[str, str, str]:
 
 
 def _quoted(rest: str, text: str, *, strict: bool) -> tuple[str | None, str]:
-    """What the quotes hold, and what follows them; None: these quotes belong to a command."""
+    """Return the quoted text, and the text after it; None: the quotes are part of a command."""
     quote, found, position = rest[0], "", 1
     while position < len(rest):
         char = rest[position]
@@ -288,14 +310,16 @@ def _quoted(rest: str, text: str, *, strict: bool) -> tuple[str | None, str]:
         found += char
     if strict:
         raise UsageError(
-            f"--role {text[:60]!r} has a quote that is not closed before the next comma.",
-            'Write for example env="A=1,2".',
+            _("--role {text!r} has a quote that is not closed before the next comma.").format(
+                text=text[:60]
+            ),
+            _('Write for example env="A=1,2".'),
         )
     return None, rest
 
 
 def quote_value(text: str) -> str:
-    """``text`` as a value: as it stands where that is safe, else in double quotes."""
+    """Return ``text`` as a value: in double quotes if that is necessary."""
     if text and not re.search(r"[\s,'\"\\]", text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -323,7 +347,7 @@ def _part(part: ValueType, build: Callable[[Any], RoleOptions]) -> ValueType:
 
 
 def _count(role: str, *aliases: str, help: str, heading: str = "") -> Option:
-    number = count(f"The number of {role} tasks")
+    number = count(_("The number of {role} tasks").format(role=role))
     return Option(
         f"--{role}",
         _part(number, lambda found: RoleOptions(role, found)),

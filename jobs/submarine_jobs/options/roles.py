@@ -20,24 +20,24 @@ from submarine_jobs.options.run_options import RunOptions
 from submarine_runtime.frameworks import setting_of
 
 TENSORBOARD = "tensorboard"
-#: Roles that help others and are no job by themselves.
+#: Roles that serve other roles; they are no job without them.
 AUXILIARY_ROLES = ("ps", "evaluator", "scheduler", "server", TENSORBOARD)
 TENSORBOARD_HISTORY = "submarine:tensorboard --history"
-#: Where the page of the job's TensorBoard is: port 0 stands for the first port of that task.
+#: Link to the TensorBoard of the job. Port 0 is replaced by the first port of the task.
 TENSORBOARD_LINK = ("TensorBoard", "http://tensorboard-0:0/")
 _BOARD_MEMORY = 1024
 
 
 @dataclass(frozen=True)
 class RoleContext:
-    """Values that all roles of a job share.
+    """Values that apply to all roles of a job.
 
     Parameters
     ----------
     framework
-        The settled word, never ``auto``.
+        The resolved framework, never ``auto``.
     python
-        Interpreter of ``host``.
+        Interpreter of the environment ``host``.
     """
 
     framework: str
@@ -45,7 +45,7 @@ class RoleContext:
 
 
 def requested_roles(options: RunOptions) -> tuple[RoleOptions, ...]:
-    """The roles with at least one task; a worker where no role that works was named."""
+    """Return the roles with at least one task; a worker is added if all are auxiliary."""
     asked = [role for role in options.roles if role.count]
     if options.role("worker") is None and all(role.name in AUXILIARY_ROLES for role in asked):
         asked.append(RoleOptions("worker"))
@@ -53,12 +53,12 @@ def requested_roles(options: RunOptions) -> tuple[RoleOptions, ...]:
 
 
 def is_only_tensorboard(options: RunOptions, *, program: bool) -> bool:
-    """Whether TensorBoard over the user's history is all that was asked for.
+    """Return whether only a TensorBoard of all jobs of the user is requested.
 
     Parameters
     ----------
     program
-        Whether there is a program that workers could run.
+        Whether there is a program for workers.
     """
     named = [role.name for role in options.roles if role.count]
     if named != [TENSORBOARD] or options.command is not None:
@@ -67,7 +67,7 @@ def is_only_tensorboard(options: RunOptions, *, program: bool) -> bool:
 
 
 def needs_program(options: RunOptions) -> bool:
-    """Whether some role has no command, neither its own nor the workers'."""
+    """Return whether a role has no command, neither its own nor that of the workers."""
     if options.command is not None:
         return False
     return any(
@@ -76,7 +76,7 @@ def needs_program(options: RunOptions) -> bool:
 
 
 def spec_roles(options: RunOptions, around: RoleContext, *, program: bool) -> tuple[Role, ...]:
-    """The roles of the job's spec."""
+    """Return the roles of the spec."""
     if is_only_tensorboard(options, program=program):
         board = options.role(TENSORBOARD) or RoleOptions(TENSORBOARD)
         if board.command is None:
@@ -126,14 +126,14 @@ def _kind(name: str, framework: str) -> str:
 
 
 def _size(asked: RoleOptions, options: RunOptions, *, works: bool) -> Resources:
-    """Its own size, else the job's, else the workers'; only tracked roles get GPUs by default."""
+    """Return the role's size, else the job's, else the workers'; GPUs for tracked roles only."""
     base = Resources(memory=_BOARD_MEMORY) if asked.name == TENSORBOARD else Resources()
     workers = options.role("worker") or RoleOptions("worker")
     job = (options.memory, options.vcores, options.gpus)
     like = (workers.memory, workers.vcores, workers.gpus)
     own = (asked.memory, asked.vcores, asked.gpus)
     if asked.name == TENSORBOARD:
-        # A board of its own is the job; beside a training it has nothing of its size.
+        # The size of the job applies to TensorBoard only if it is the job.
         job, like = (job if works else (None, None, None)), (None, None, None)
     if not works or asked.name == TENSORBOARD:
         job, like = (*job[:2], None), (*like[:2], None)
@@ -145,7 +145,7 @@ def _size(asked: RoleOptions, options: RunOptions, *, works: bool) -> Resources:
 
 
 def _environment(asked: RoleOptions) -> tuple[str | None, str | None]:
-    """The role's own ``--python-env`` and image; an image brings its own Python."""
+    """Return ``--python-env`` and image of the role; an image contains its Python."""
     if asked.python_env is None:
         return (f"docker:{asked.image}", asked.image) if asked.image else (None, None)
     parsed = parse_python_env(asked.python_env)

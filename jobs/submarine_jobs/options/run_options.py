@@ -46,7 +46,7 @@ from submarine_jobs.options.option_values import (
 from submarine_jobs.options.role_options import ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
 from submarine_runtime.protocol.coordinator_config import POLICIES, RESTORE_POLICIES
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
 _MAX_NAME = 128
@@ -58,16 +58,16 @@ class RunOptions:
 
     Parameters
     ----------
-    name, program
-        Name of the job; file to run (``train.py``, ``train.ipynb``, or a file of the cells).
+    program
+        File to run: ``train.py``, ``train.ipynb``, or a file of the cells.
     roles
-        What was said of single roles, the usual ones first.
+        Options of single roles, standard roles first.
     memory, vcores, gpus
-        Of the workers and of every role that has no size of its own; MiB for memory.
+        Size of the workers and of roles without a size; memory in MiB.
     min_workers, processes, node_label, nodes, racks, spread, avoid_nodes
-        For the roles that do not say otherwise; see ``spec.Role``.
+        For roles without an own value; see ``spec.Role``.
     timeout, gang_timeout, heartbeat, lost_after
-        Seconds; a ``gang_timeout`` of 0 means for ever.
+        Seconds; a ``gang_timeout`` of 0 is no limit.
     allow_failures
         0 to 1.
     settings
@@ -105,19 +105,19 @@ class RunOptions:
     )
     vcores: int | None = option(
         "--vcores",
-        count("The number of vcores", 1),
+        count(gettext_noop("The number of vcores"), 1),
         metavar="N",
         help="Virtual cores of a task [1].",
     )
     gpus: int | None = option(
         "--gpu",
-        count("The number of GPUs"),
+        count(gettext_noop("The number of GPUs")),
         metavar="N",
         help="GPUs of a worker, chief or evaluator [0].",
     )
     processes: int | None = option(
         "--processes",
-        count("The number of processes", 1),
+        count(gettext_noop("The number of processes"), 1),
         metavar="N",
         help="Processes of the program in each container [the framework's].",
     )
@@ -129,7 +129,7 @@ class RunOptions:
     )
     min_workers: int | None = option(
         "--min-workers",
-        count("The least number", 1),
+        count(gettext_noop("The least number"), 1),
         metavar="N",
         heading="Gang and faults",
         help="Start with so many workers [all].",
@@ -142,13 +142,13 @@ class RunOptions:
     )
     gang_retries: int | None = option(
         "--gang-retries",
-        count("The number of tries"),
+        count(gettext_noop("The number of tries")),
         metavar="N",
         help="Then try again so often [5].",
     )
     max_restarts: int | None = option(
         "--max-restarts",
-        count("The number of restarts"),
+        count(gettext_noop("The number of restarts")),
         metavar="N",
         help="Restart after so many faults, whatever their cause [3, errors only after progress].",
     )
@@ -270,25 +270,34 @@ class RunOptions:
     )
     priority: int | None = option(
         "--priority",
-        count("The priority"),
+        count(gettext_noop("The priority")),
         metavar="N",
         help="Priority within the queue, the higher the sooner [the queue's].",
     )
     node_label: str | None = option(
         "--node-label",
-        place("a node label"),
+        place(gettext_noop("a node label")),
         metavar="LABEL",
         help="Only on nodes with this label.",
     )
     nodes: tuple[str, ...] = option_list(
-        "--node", place("a node"), metavar="NODE", help="Only on this node; repeatable."
+        "--node",
+        place(gettext_noop("a node")),
+        metavar="NODE",
+        help="Only on this node; repeatable.",
     )
     racks: tuple[str, ...] = option_list(
-        "--rack", place("a rack"), metavar="RACK", help="Only in this rack; repeatable."
+        "--rack",
+        place(gettext_noop("a rack")),
+        metavar="RACK",
+        help="Only in this rack; repeatable.",
     )
     spread: bool = flag("--spread", help="Put tasks of a role on many nodes.")
     avoid_nodes: tuple[str, ...] = option_list(
-        "--avoid-node", place("a node"), metavar="NODE", help="Not on this node; repeatable."
+        "--avoid-node",
+        place(gettext_noop("a node")),
+        metavar="NODE",
+        help="Not on this node; repeatable.",
     )
     network_interface: str | None = option(
         "--network-interface",
@@ -326,18 +335,18 @@ class RunOptions:
     verbose: bool = flag("--verbose", help="Say each step.")
 
     def role(self, name: str) -> RoleOptions | None:
-        """What was said of one role."""
+        """Return the options of one role; None if there are none."""
         return next((role for role in self.roles if role.name == name), None)
 
     @property
     def command(self) -> str | None:
-        """The workers' command (``--worker_launch_cmd``)."""
+        """The command of the workers (``--worker_launch_cmd``)."""
         worker = self.role("worker")
         return worker.command if worker is not None else None
 
     @property
     def config_options(self) -> dict[str, str | None]:
-        """The part that configuration understands, for ``config.load_config``."""
+        """The options for ``config.load_config``."""
         named = {
             "profile": self.profile,
             "backend": self.backend,
@@ -348,23 +357,23 @@ class RunOptions:
 
 
 def check_name(name: str) -> str:
-    """A job's name as it stands.
+    """Return a valid name of a job unchanged.
 
     Raises
     ------
     UsageError
-        If it is empty, longer than 128 characters, or holds control characters.
+        If it is empty, longer than 128 characters, or has control characters.
     """
     if not name.strip() or len(name) > _MAX_NAME or not name.isprintable():
         raise UsageError(
-            f"{name[:40]!r} cannot be a job's name.",
-            "Use 1 to 128 printable characters, for example digits.",
+            _("{name!r} cannot be a job's name.").format(name=name[:40]),
+            _("Use 1 to 128 printable characters, for example digits."),
         )
     return name
 
 
 def merge_resources(listed: Mapping[str, int], single: Mapping[str, int | None]) -> dict[str, int]:
-    """One amount a resource from ``--worker_resources`` and ``--memory --vcores --gpu``.
+    """Merge ``--worker_resources`` with ``--memory``, ``--vcores`` and ``--gpu``.
 
     Raises
     ------
@@ -378,9 +387,11 @@ def merge_resources(listed: Mapping[str, int], single: Mapping[str, int | None])
         if merged.setdefault(key, amount) != amount:
             shown = {"memory": "--memory", "vcores": "--vcores", "gpus": "--gpu"}[key]
             raise UsageError(
-                f"{shown} and --worker_resources give different amounts of the same resource "
-                f"({amount} and {merged[key]}).",
-                "Give one of them.",
+                _(
+                    "{shown} and --worker_resources give different amounts of the same "
+                    "resource ({amount} and {other})."
+                ).format(shown=shown, amount=amount, other=merged[key]),
+                _("Give one of them."),
             )
     return merged
 

@@ -36,6 +36,7 @@ from submarine_runtime.frameworks import (
     role_error_of,
     setting_of,
 )
+from submarine_runtime.translation import _
 
 #: Fields of the spec that also depend on the profile, the program, or another option.
 _COMPUTED = {
@@ -50,15 +51,15 @@ COPIED_FIELDS = tuple(
 
 
 class Program(Protocol):
-    """Data of a bundle for a spec; ``program.Bundle`` has it."""
+    """Data of a bundle that a spec needs; ``program.Bundle`` implements it."""
 
     @property
     def program(self) -> str:
-        """The file that is run."""
+        """The program file."""
 
     @property
     def files(self) -> Mapping[str, bytes]:
-        """Name below the working directory -> content."""
+        """Content of each file by its path in the working directory."""
 
     @property
     def digest(self) -> str:
@@ -79,13 +80,13 @@ def check_options(options: RunOptions) -> None:
     check_image(options)
     if options.args and not needs_program(options):
         raise UsageError(
-            "Arguments after -- belong to a program, and --worker_launch_cmd replaces it.",
-            "Write them in the command.",
+            _("Arguments after -- belong to a program, and --worker_launch_cmd replaces it."),
+            _("Write them in the command."),
         )
     if options.return_all_ranks and not options.return_names:
         raise UsageError(
-            "--return-all-ranks says whose values are returned, and --return names none.",
-            "Name them, for example --return acc.",
+            _("--return-all-ranks says whose values are returned, and --return names none."),
+            _("Name them, for example --return acc."),
         )
     _check_names(options)
     _check_targets(options)
@@ -98,21 +99,21 @@ def spec_from_options(
     *,
     notebook: str | None = None,
 ) -> JobSpec:
-    """The spec that ``options`` ask for, with placeholders filled in.
+    """Return the spec for ``options``, with placeholders replaced.
 
     Parameters
     ----------
     bundle
-        None: commands need no program.
+        None: the roles have commands.
     notebook
-        Name of the notebook that the program comes from, for the record.
+        Path of the notebook of the program; None if there is none.
 
     Raises
     ------
     UsageError
         If options contradict each other.
     NoClusterError
-        If neither options nor configuration name a backend.
+        If the profile has no backend.
     """
     check_options(options)
     if profile.backend is None:
@@ -120,7 +121,7 @@ def spec_from_options(
     board = is_only_tensorboard(options, program=bundle is not None)
     runs_program = needs_program(options) and not board
     if runs_program and bundle is None:
-        raise UsageError("There is no program to run.", "Name one: submarine run train.py.")
+        raise UsageError(_("There is no program to run."), _("Name one: submarine run train.py."))
     if bundle is not None:
         _check_overlap(options, bundle)
     framework = _framework(options, bundle if runs_program else None)
@@ -155,35 +156,40 @@ def spec_from_options(
 
 
 def _framework(options: RunOptions, bundle: Program | None) -> str:
-    """The framework's word, ``auto`` settled by what the program imports."""
+    """Return the framework; ``auto`` is resolved by the imports of the program."""
     if options.framework != "auto":
         return options.framework
     if bundle is None:
-        return "auto"  # a command: what it runs is not known
+        return "auto"  # The framework of a command is unknown.
     return framework_of(checks.imported_modules(bundle.files))
 
 
 def _check_collective(framework: str, roles: Sequence[Role]) -> None:
-    """Refuse ``--require-collective`` where no tasks can meet."""
-    crew = [
+    """Reject ``--require-collective`` for jobs without a rendezvous."""
+    training = [
         role for role in roles if role.kind == "tracked" and role.name not in NOT_COLLECTIVE_ROLES
     ]
-    processes = sum(role.instances * max(1, role.processes) for role in crew)
-    if processes < 2 and not any(role.instances > 1 for role in crew):
+    processes = sum(role.instances * max(1, role.processes) for role in training)
+    if processes < 2 and not any(role.instances > 1 for role in training):
         raise UsageError(
-            "--require-collective needs at least two tasks that train, and this job has "
-            f"{processes}.",
-            "Ask for more with --worker N, or leave --require-collective out.",
+            _(
+                "--require-collective needs at least two tasks that train, and this job "
+                "has {processes}."
+            ).format(processes=processes),
+            _("Ask for more with --worker N, or leave --require-collective out."),
         )
     if not setting_of(framework, "RENDEZVOUS"):
         raise UsageError(
-            f"--require-collective does not apply to {framework}: its workers have no rendezvous.",
-            "Leave --require-collective out.",
+            _(
+                "--require-collective does not apply to {framework}: its workers have no "
+                "rendezvous."
+            ).format(framework=framework),
+            _("Leave --require-collective out."),
         )
 
 
 def _own_launcher(framework: str, bundle: Program | None) -> bool:
-    """Whether a library of the program starts the processes of a PyTorch training."""
+    """Return whether a library of the program starts the processes of a PyTorch training."""
     if bundle is None or framework != "pytorch":
         return False
     return checks.has_own_launcher(bundle.files)
@@ -198,29 +204,34 @@ def _check_framework(framework: str, roles: Sequence[Role]) -> None:
 
 
 def _check_shards(spec: JobSpec) -> None:
-    """Refuse ``:shard`` of roles that the job does not have, or that leaves files to no task."""
+    """Reject ``:shard`` of unknown roles, and of inputs that no task would receive."""
     names = [role.name for role in spec.roles]
     for item in spec.inputs:
         for role in item.shard_roles:
             if role not in names:
                 raise UsageError(
-                    f"--input {item.name}: :shard={role} names no role of this job; it has "
-                    f"{', '.join(names)}.",
-                    "Name roles of the job, or write :shard alone.",
+                    _(
+                        "--input {name}: :shard={role} names no role of this job; it has {names}."
+                    ).format(name=item.name, role=role, names=", ".join(names)),
+                    _("Name roles of the job, or write :shard alone."),
                 )
         if item.shard and not inputs.tasks_sharing(spec, item):
             raise UsageError(
-                f"--input {item.name}: no task of this job trains, so :shard would give its files "
-                "to none.",
-                f"Name the roles that share it, for example :shard={names[0]}.",
+                _(
+                    "--input {name}: no task of this job trains, so :shard would give its "
+                    "files to none."
+                ).format(name=item.name),
+                _("Name the roles that share it, for example :shard={names}.").format(
+                    names=names[0]
+                ),
             )
 
 
 def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str | None]:
-    """``--python-env`` as it holds, the interpreter that it means, and the image, if any."""
+    """Return the effective ``--python-env``, its interpreter, and the image or None."""
     text, image = profile.python_env, options.docker_image
     if image and options.python_env is None and text == "host":
-        # The notebook's own interpreter is not in the image; the image's is.
+        # The interpreter of the notebook is not in the image.
         text = f"docker:{image}"
     parsed = parse_python_env(text)
     image = parsed.value if parsed.kind == "docker" else image
@@ -229,9 +240,10 @@ def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str |
         check_image_name(image)
     if profile.backend == "local" and (image or role_images):
         raise UsageError(
-            f"The image {image or role_images[0]} needs a cluster: --backend local runs processes "
-            "of this machine.",
-            "Leave the image out, or choose another backend.",
+            _(
+                "The image {image} needs a cluster: --backend local runs processes of this machine."
+            ).format(image=image or role_images[0]),
+            _("Leave the image out, or choose another backend."),
         )
     if profile.backend == "local" and parsed.kind == "auto":
         return text, profile.python, None
@@ -239,7 +251,7 @@ def _environment(options: RunOptions, profile: Profile) -> tuple[str, str, str |
 
 
 def _check_names(options: RunOptions) -> None:
-    """Two inputs, or two parameters, cannot be one variable of the program."""
+    """Reject two inputs or two parameters with the same variable of the program."""
     inputs = [item.name for item in options.inputs]
     for option, names, variables in (
         ("--input", inputs, [f"SUBMARINE_INPUT_{name}" for name in inputs]),
@@ -249,14 +261,16 @@ def _check_names(options: RunOptions) -> None:
         for name, variable in zip(names, variables, strict=True):
             if variable in taken:
                 raise UsageError(
-                    f"{option} {name} and {option} {taken[variable]} would both be {variable}.",
-                    "Give one of them another name.",
+                    _("{option} {name} and {option} {taken} would both be {variable}.").format(
+                        option=option, name=name, taken=taken[variable], variable=variable
+                    ),
+                    _("Give one of them another name."),
                 )
             taken[variable] = name
 
 
-def _brought(options: RunOptions) -> list[tuple[str, Localization]]:
-    """Everything that is put beside the program, with the option that says so."""
+def _localized(options: RunOptions) -> list[tuple[str, Localization]]:
+    """Return all files and archives in the working directory, each with its option."""
     given = (
         ("--localization", options.localization),
         ("--file", options.files),
@@ -266,24 +280,34 @@ def _brought(options: RunOptions) -> list[tuple[str, Localization]]:
 
 
 def _check_targets(options: RunOptions) -> None:
-    """Two localised files cannot have one name; neither may one lie in the other."""
+    """Reject files with the same name, and files within another one."""
     taken: list[str] = []
-    for option, item in _brought(options):
+    for option, item in _localized(options):
         target = posixpath.normpath(item.target)
         for other in taken:
             if target == other or (target + "/").startswith(other + "/"):
-                raise UsageError(f"{option} puts two things at {target[:80]}.")
+                raise UsageError(
+                    _("{option} puts two things at {target}.").format(
+                        option=option, target=target[:80]
+                    )
+                )
             if (other + "/").startswith(target + "/"):
-                raise UsageError(f"{option} puts {other[:80]} into {target[:80]}.")
+                raise UsageError(
+                    _("{option} puts {other} into {target}.").format(
+                        option=option, other=other[:80], target=target[:80]
+                    )
+                )
         taken.append(target)
 
 
 def _check_overlap(options: RunOptions, bundle: Program) -> None:
-    """A localised file cannot take the place of one of the program's own."""
-    for option, item in _brought(options):
+    """Reject files that would replace a file of the program."""
+    for option, item in _localized(options):
         for name in bundle.files:
             if name == item.target or name.startswith(item.target + "/"):
                 raise UsageError(
-                    f"{option} {item.source}: {name} is a file of the program itself.",
-                    "Choose another TARGET.",
+                    _("{option} {source}: {name} is a file of the program itself.").format(
+                        option=option, source=item.source, name=name
+                    ),
+                    _("Choose another TARGET."),
                 )

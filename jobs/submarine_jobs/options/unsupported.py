@@ -1,34 +1,37 @@
-"""Options of Apache Submarine that are not supported. They are rejected by name, never ignored."""
+"""Options of Apache Submarine that are not supported. They are rejected by name."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from submarine_runtime.translation import _, gettext_noop
+
 
 class Unsupported(NamedTuple):
-    """An option that is known and not there: its spellings, what it is, what to do."""
+    """An unsupported option: its spellings, the feature, and the alternative."""
 
     names: tuple[str, ...]
-    what: str
+    feature: str
     instead: str
 
 
-_KERBEROS = "Use a cluster with simple authentication."
+_KERBEROS = gettext_noop("Kerberos")
+_ALTERNATIVE = gettext_noop("Use a cluster with simple authentication.")
 
 UNSUPPORTED: tuple[Unsupported, ...] = (
-    Unsupported(("--keytab",), "Kerberos is", _KERBEROS),
-    Unsupported(("--principal",), "Kerberos is", _KERBEROS),
-    Unsupported(("--distribute_keytab",), "Kerberos is", _KERBEROS),
+    Unsupported(("--keytab",), _KERBEROS, _ALTERNATIVE),
+    Unsupported(("--principal",), _KERBEROS, _ALTERNATIVE),
+    Unsupported(("--distribute_keytab",), _KERBEROS, _ALTERNATIVE),
     Unsupported(
         ("--insecure",),
-        "Kerberos is",
-        "Every job uses simple authentication: leave --insecure out.",
+        _KERBEROS,
+        gettext_noop("Every job uses simple authentication: leave --insecure out."),
     ),
 )
 
 
 def normalize_option(option: str) -> str:
-    """The one spelling of an option that both ``--num_ps`` and ``--num-ps`` have."""
+    """Return the same spelling for ``--num_ps`` and ``--num-ps``."""
     return option.replace("_", "-")
 
 
@@ -36,6 +39,9 @@ _BY_NAME = {normalize_option(name): known for known in UNSUPPORTED for name in k
 
 
 def unsupported_option(option: str) -> tuple[str, str] | None:
-    """The sentence and the way out for an option that is not there, else None."""
+    """Return error and alternative for an unsupported option, else None."""
     known = _BY_NAME.get(normalize_option(option))
-    return (f"{known.what} not in this release ({option}).", known.instead) if known else None
+    if known is None:
+        return None
+    message = _("{feature} is not in this release ({option}).")
+    return message.format(feature=_(known.feature), option=option), _(known.instead)

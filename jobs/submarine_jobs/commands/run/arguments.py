@@ -14,6 +14,7 @@ from submarine_jobs.options import (
     merge_resources,
     merge_roles,
 )
+from submarine_runtime.translation import _
 
 _FILES = (".py", ".ipynb")
 
@@ -27,7 +28,9 @@ def options_of(typed: dict[str, Any], program_args: tuple[str, ...]) -> RunOptio
         if typed[parameter] is not None
     }
     if "args" in given and program_args:
-        raise UsageError("Arguments are given twice, by --args and after --.", "Give one of them.")
+        raise UsageError(
+            _("Arguments are given twice, by --args and after --."), _("Give one of them.")
+        )
     amounts = merge_resources(
         given.pop("worker_resources", {}),
         {key: given.pop(key, None) for key in ("memory", "vcores", "gpus")},
@@ -54,12 +57,17 @@ def _name_and_program(
     if target.lower().endswith(_FILES):
         if program is not None and program != target:
             raise UsageError(
-                f"Two programs are named: {printable(target)} and {printable(program)}.",
-                "Name one.",
+                _("Two programs are named: {target} and {program}.").format(
+                    target=printable(target), program=printable(program)
+                ),
+                _("Name one."),
             )
         return name, target
     if name is not None and name != target:
         raise UsageError(
-            f"Two names are given: {printable(target)} and {printable(name)}.", "Give one."
+            _("Two names are given: {target} and {name}.").format(
+                target=printable(target), name=printable(name)
+            ),
+            _("Give one."),
         )
     return target, program

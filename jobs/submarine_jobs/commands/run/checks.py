@@ -21,6 +21,7 @@ from submarine_jobs.commands.run.program import Program
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.inputs import localized_entries
 from submarine_jobs.model import is_tensorboard, parse_python_env
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.model import JobSpec
@@ -55,8 +56,8 @@ def _check_tensorboard(spec: JobSpec) -> list[Finding]:
         Finding(
             Level.ERROR,
             "missing-tensorboard",
-            f"--tensorboard: {python} does not have TensorBoard.",
-            fix="Install tensorboard there, or choose another environment with --python-env.",
+            _("--tensorboard: {python} does not have TensorBoard.").format(python=python),
+            fix=_("Install tensorboard there, or choose another environment with --python-env."),
         )
     ]
 
@@ -70,9 +71,11 @@ def _check_shards(spec: JobSpec) -> list[Finding]:
         Finding(
             Level.WARNING,
             "shard-chief",
-            f"--input {item.name}: the chief gets a share of the files; whether it trains cannot "
-            "be seen from a command with parameter servers.",
-            fix="Write :shard=worker if it only directs, or --framework tensorflow.",
+            _(
+                "--input {name}: the chief gets a share of the files; whether it trains "
+                "cannot be seen from a command with parameter servers."
+            ).format(name=item.name),
+            fix=_("Write :shard=worker if it only directs, or --framework tensorflow."),
         )
         for item in spec.inputs
         if item.shard and not item.shard_roles
@@ -144,14 +147,17 @@ def _python_elsewhere(python: str, python_env: str) -> Finding:
         return Finding(
             Level.NOTE,
             "imports-unchecked",
-            f"The job's Python comes with its {'image' if kind == 'docker' else kind}, so imports "
-            "were not checked.",
+            _("The job's Python comes with its image, so imports were not checked.")
+            if kind == "docker"
+            else _("The job's Python comes with its archive, so imports were not checked."),
         )
     return Finding(
         Level.WARNING,
         "imports-unchecked",
-        f"There is no Python at {python} on this machine, so imports were not checked.",
-        fix="It must be there on every node.",
+        _("There is no Python at {python} on this machine, so imports were not checked.").format(
+            python=python
+        ),
+        fix=_("It must be there on every node."),
     )
 
 
@@ -162,12 +168,14 @@ def _is_executable(python: str) -> bool:
 
 def _check_secrets(spec: JobSpec) -> list[Finding]:
     """Return errors for secrets that would be readable in the job directory."""
-    fix = "Let the program read it from a file that only you can read."
+    fix = _("Let the program read it from a file that only you can read.")
     found = [
         Finding(
             Level.ERROR,
             "secret-in-env",
-            f"--env {name} looks like a secret, and the job directory would hold it readable.",
+            _(
+                "--env {name} looks like a secret, and the job directory would hold it readable."
+            ).format(name=name),
             fix=fix,
         )
         for name in dict.fromkeys((*spec.env, *(name for role in spec.roles for name in role.env)))
@@ -186,7 +194,9 @@ def _check_secrets(spec: JobSpec) -> list[Finding]:
         Finding(
             Level.ERROR,
             "secret-in-address",
-            f"{option} has a password in it, and the job directory would hold it readable.",
+            _(
+                "{option} has a password in it, and the job directory would hold it readable."
+            ).format(option=option),
             fix=fix,
         )
         for option, address in addresses.items()

@@ -12,6 +12,7 @@ from submarine_jobs.frontends import SUCCESS, USAGE, Outcome
 from submarine_jobs.model import TENSORBOARD_COMMAND, format_duration, format_memory
 from submarine_jobs.options import TENSORBOARD_HISTORY
 from submarine_jobs.text import one_line, size as size_words
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Plan
@@ -47,12 +48,12 @@ def dry_run_outcome(
     refused = bool(codes)
     others = refusals[len(plan.errors[:1]) :]
     sentences = [*plan.errors, *(str(error) for error in others)]
-    lines = ["Dry run: nothing was submitted.", ""]
+    lines = [_("Dry run: nothing was submitted."), ""]
     lines += _request(spec, plan)
     lines += input_lines(inputs)
     lines += _bundle(program)
     lines += _finding_lines(sentences, plan, findings)
-    lines += ["", "A submit would be refused." if refused else "It can be submitted."]
+    lines += ["", _("A submit would be refused.") if refused else _("It can be submitted.")]
     return Outcome(
         text="\n".join(lines),
         value=_value(spec, plan, program, findings, sentences, inputs, refused=refused),
@@ -66,25 +67,32 @@ def finding_line(item: Finding) -> str:
 
 
 def _request(spec: JobSpec, plan: Plan) -> list[str]:
-    lines = [f"Job         {one_line(spec.name)} on {spec.backend}"]
+    lines = [
+        _("Job         {name} on {backend}").format(name=one_line(spec.name), backend=spec.backend)
+    ]
     if spec.queue:
-        lines.append(f"Queue       {one_line(spec.queue)}")
+        lines.append(_("Queue       {queue}").format(queue=one_line(spec.queue)))
     if spec.framework != "any":
-        lines.append(f"Framework   {one_line(spec.framework)}")
-    lines.append(f"Placement   {one_line(plan.placement)}")
-    lines += [f"Container   {_container(container)}" for container in plan.containers]
+        framework = one_line(spec.framework)
+        lines.append(_("Framework   {framework}").format(framework=framework))
+    lines.append(_("Placement   {placement}").format(placement=one_line(plan.placement)))
+    lines += [
+        _("Container   {container}").format(container=_container(container))
+        for container in plan.containers
+    ]
     if plan.overhead:
-        program = "the program" if spec.task_count == 1 else "each program of its size"
+        program = _("the program") if spec.task_count == 1 else _("each program of its size")
         lines.append(
-            f"Overhead    {plan.overhead} MiB of it for master and agent, "
-            f"{spec.worker.resources.memory} MiB for {program}"
+            _(
+                "Overhead    {overhead} MiB of it for master and agent, {memory} MiB for {program}"
+            ).format(overhead=plan.overhead, memory=spec.worker.resources.memory, program=program)
         )
     if spec.task_count > 1:
         lines += ["", *role_lines(spec), ""]
     else:
-        lines.append(f"Command     {_command(spec, spec.worker)}")
+        lines.append(_("Command     {command}").format(command=_command(spec, spec.worker)))
     if spec.timeout is not None:
-        lines.append(f"Timeout     {format_duration(spec.timeout)}")
+        lines.append(_("Timeout     {time}").format(time=format_duration(spec.timeout)))
     return lines
 
 
@@ -109,32 +117,37 @@ def input_lines(inputs: Sequence[TaskInput]) -> list[str]:
     ]
     lines = columns.text(_INPUT_COLUMNS, rows).split("\n")
     if len(inputs) > _MAX_INPUTS:
-        lines.append(f"… and {len(inputs) - _MAX_INPUTS} more; --json lists them all")
+        more = _("… and {number} more; --json lists them all")
+        lines.append(more.format(number=len(inputs) - _MAX_INPUTS))
     return ["", *lines, ""]
 
 
 def _role_row(spec: JobSpec, role: Role) -> tuple[str, ...]:
-    least = f"{role.least} to " if role.least not in (None, role.instances) else ""
+    tasks = str(role.instances)
+    if role.least not in (None, role.instances):
+        tasks = _("{least} to {most}").format(least=role.least, most=role.instances)
     size = role.resources
-    placement = [f"label {role.node_label}"] if role.node_label else []
-    placement += [*role.nodes, *(f"rack {rack}" for rack in role.racks)]
-    placement += [f"not {node}" for node in role.avoid] + (["spread"] if role.spread else [])
-    placement += [f"after {other}" for other in role.after]
+    placement = [_("label {label}").format(label=role.node_label)] if role.node_label else []
+    placement += [*role.nodes, *(_("rack {rack}").format(rack=rack) for rack in role.racks)]
+    placement += [_("not {node}").format(node=node) for node in role.avoid]
+    placement += [_("spread")] if role.spread else []
+    placement += [_("after {role}").format(role=other) for other in role.after]
     return (
         role.name,
-        f"{least}{role.instances}",
+        tasks,
         format_memory(size.memory),
         str(size.vcores),
         str(size.gpus),
         role.kind,
-        one_line(", ".join(placement) or "anywhere", 40),
+        one_line(", ".join(placement) or _("anywhere"), 40),
         _command(spec, role),
     )
 
 
 def _command(spec: JobSpec, role: Role) -> str:
     if role.command in (TENSORBOARD_COMMAND, TENSORBOARD_HISTORY):
-        return "TensorBoard" + (" of all jobs" if role.command == TENSORBOARD_HISTORY else "")
+        history = role.command == TENSORBOARD_HISTORY
+        return _("TensorBoard of all jobs") if history else _("TensorBoard")
     if role.command is not None:
         return one_line(role.command)
     python = role.python or spec.python
@@ -147,7 +160,9 @@ def _container(container: Mapping[str, Any]) -> str:
     rest.pop("role", None)
     count = rest.pop("count", 1)
     what = what if count == 1 else f"{count} x {what}"
-    size = [f"memory {rest.pop('memory')} MiB"] if "memory" in rest else []
+    size = []
+    if "memory" in rest:
+        size.append(_("memory {memory} MiB").format(memory=rest.pop("memory")))
     size += [f"{one_line(str(key))} {one_line(str(value))}" for key, value in rest.items()]
     return f"{what}: {', '.join(size)}"
 
@@ -155,21 +170,22 @@ def _container(container: Mapping[str, Any]) -> str:
 def _bundle(program: Program) -> list[str]:
     bundle = program.bundle
     if bundle is None:
-        return ["Bundle      none"]
-    lines = [f"Bundle      sha256 {bundle.digest}"]
+        return [_("Bundle      none")]
+    lines = [_("Bundle      sha256 {digest}").format(digest=bundle.digest)]
     for name, content in sorted(bundle.files.items())[:_MAX_FILES]:
-        marker = "  (the program)" if name == bundle.program else ""
+        marker = _("  (the program)") if name == bundle.program else ""
         lines.append(f"            {one_line(name)}  {len(content)} B{marker}")
     if len(bundle.files) > _MAX_FILES:
-        lines.append(f"            … and {len(bundle.files) - _MAX_FILES} more")
+        more = _("            … and {number} more")
+        lines.append(more.format(number=len(bundle.files) - _MAX_FILES))
     return lines
 
 
 def _finding_lines(refusals: Sequence[str], plan: Plan, findings: Sequence[Finding]) -> list[str]:
-    lines = [f"refused     {one_line(text)}" for text in refusals]
+    lines = [_("refused     {message}").format(message=one_line(text)) for text in refusals]
     lines += [f"{item.level!s:<11} {finding_line(item)}" for item in findings]
-    lines += [f"warning     {one_line(text)}" for text in plan.warnings]
-    return ["", *lines] if lines else ["", "No findings."]
+    lines += [_("warning     {message}").format(message=one_line(text)) for text in plan.warnings]
+    return ["", *lines] if lines else ["", _("No findings.")]
 
 
 def _value(

@@ -22,6 +22,7 @@ from submarine_jobs.inputs import TaskInput, inputs_of_tasks
 from submarine_jobs.model import Headless, WorkflowOrigin
 from submarine_jobs.options import RunOptions, check_options, spec_from_options
 from submarine_jobs.submit import probe_job_root, validate
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Backend, Plan
@@ -73,11 +74,11 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     named = options if options.name is not None else replace(options, name=program.name)
     if named.resume_from is not None:
         earlier = session.job(named.resume_from)
-        why = "what your program loads of its checkpoint may run their code"
+        why = _("what your program loads of its checkpoint may run their code")
         if not confirm_foreign(
-            earlier, frontend, "Use", why, yes=options.force, option="--force", runs_code=True
+            earlier, frontend, _("Use"), why, yes=options.force, option="--force", runs_code=True
         ):
-            return Outcome("Nothing was submitted.", value=None, exit_code=JOB_FAILED)
+            return Outcome(_("Nothing was submitted."), value=None, exit_code=JOB_FAILED)
         named = replace(named, resume_from=earlier.id)
     spec = spec_from_options(named, config.profile, program.bundle, notebook=program.notebook)
     # A command line that does not wait ends at once, and cannot renew a lease.
@@ -97,7 +98,11 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     _stop_or_warn(checked, frontend, force=options.force)
     values = _values(spec, frontend)
     if options.verbose:
-        frontend.say(f"Checked in {time.monotonic() - started:.1f} s; {checked.plan.placement}")
+        frontend.say(
+            _("Checked in {seconds:.1f} s; {placement}").format(
+                seconds=time.monotonic() - started, placement=checked.plan.placement
+            )
+        )
 
     def submit(claim: Callable[[str], bool] | None) -> Job:
         with SubmitProgress(frontend) as line:
@@ -109,11 +114,15 @@ def run_job(options: RunOptions, frontend: Frontend) -> Outcome:
     job, joined = start_or_join(session, spec, frontend.launching_place, submit, frontend.say)
     with with_job(job):
         if options.verbose:
-            frontend.say(f"Accepted after {time.monotonic() - started:.1f} s: {job.job_dir}")
+            frontend.say(
+                _("Accepted after {seconds:.1f} s: {job_dir}").format(
+                    seconds=time.monotonic() - started, job_dir=job.job_dir
+                )
+            )
         if options.wait:
             waited = wait_for(job, frontend, on_interrupt=options.on_interrupt)
             return replace(waited, value={**_facts(job, findings), "record": waited.value})
-        text = _submitted(job, frontend, "joined" if joined else "submitted")
+        text = _submitted(job, frontend, joined=joined)
         return Outcome(text=text, value=_facts(job, findings), job=job)
 
 
@@ -134,20 +143,21 @@ def _with_origin(spec: JobSpec, *, renews: bool) -> JobSpec:
 def _stop_or_warn(checked: CheckedRequest, frontend: Frontend, *, force: bool) -> None:
     """Raise the errors that prevent a submission; show the other findings."""
     if checked.plan.errors:
-        raise RefusedError(" ".join(checked.plan.errors), "Nothing was submitted.")
+        raise RefusedError(" ".join(checked.plan.errors), _("Nothing was submitted."))
     errors = checked.errors
     if errors and not force:
         lines = [finding_line(item) for item in errors[:10]]
-        more = f"\n… and {len(errors) - 10} more" if len(errors) > 10 else ""
-        last = "Nothing was submitted; --force submits it nevertheless."
+        if len(errors) > 10:
+            lines.append(_("… and {number} more").format(number=len(errors) - 10))
+        last = _("Nothing was submitted; --force submits it nevertheless.")
         if len(errors) == 1:
             raise UsageError(lines[0], last)
-        head = f"The program has {len(errors)} errors."
-        raise UsageError("\n".join([head, *lines]) + f"{more}\n{last}")
+        head = _("The program has {number} errors.").format(number=len(errors))
+        raise UsageError("\n".join([head, *lines, last]))
     for item in checked.findings:
         frontend.say(f"{item.level}: {finding_line(item)}")
     for text in checked.plan.warnings:
-        frontend.say(f"warning: {text}")
+        frontend.say(_("warning: {text}").format(text=text))
 
 
 def _values(spec: JobSpec, frontend: Frontend) -> bytes | None:
@@ -180,14 +190,17 @@ def _dry_run(
     )
 
 
-def _submitted(job: Job, frontend: Frontend, how: str) -> str:
-    command = frontend.command
+def _submitted(job: Job, frontend: Frontend, *, joined: bool) -> str:
+    message = _("{id} is joined.") if joined else _("{id} is submitted.")
     return (
-        f"{job.id} is {how}.\n"
-        f"  {command} logs -f {job.id}    follow its log\n"
-        f"  {command} show {job.id}       see how it is\n"
-        f"  {command} cancel {job.id}     end it"
-    )
+        message
+        + "\n"
+        + _(
+            "  {command} logs -f {id}    follow its log\n"
+            "  {command} show {id}       see how it is\n"
+            "  {command} cancel {id}     end it"
+        )
+    ).format(id=job.id, command=frontend.command)
 
 
 def _facts(job: Job, findings: list[Finding]) -> Mapping[str, Any]:

@@ -17,6 +17,7 @@ from submarine_jobs import program
 from submarine_jobs.commands.grammar import normal, printable
 from submarine_jobs.commands.run.notebook_options import notebook_parameters
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.frontends import Frontend, Outcome
@@ -93,8 +94,10 @@ def notebook_run(ctx: click.Context, typed: Mapping[str, Any]) -> NotebookRun | 
     if not is_notebook:
         if own:
             raise UsageError(
-                f"{_spelling(ctx, own[0])} is for executing a notebook, and none is named.",
-                "Write for example submarine run train.ipynb -p date 2026-11-22.",
+                _("{option} is for executing a notebook, and none is named.").format(
+                    option=_spelling(ctx, own[0])
+                ),
+                _("Write for example submarine run train.ipynb -p date 2026-11-22."),
             )
         return None
     bare = given.issubset(_BARE) and not ctx.meta["program_args"]
@@ -114,14 +117,16 @@ def _refuse_others(ctx: click.Context, given: set[str]) -> None:
     others = sorted(given.difference(notebook_parameters(ctx.command), _SHARED))
     if ctx.meta["program_args"]:
         raise UsageError(
-            "A notebook that is executed takes no arguments after --.",
-            "Give it parameters: -p NAME VALUE.",
+            _("A notebook that is executed takes no arguments after --."),
+            _("Give it parameters: -p NAME VALUE."),
         )
     if others:
         name = _spelling(ctx, others[0])
         raise UsageError(
-            f"{name} is an option of a job, and the notebook is executed here.",
-            f"For the jobs that its cells start write --job {name.lstrip('-')}=VALUE.",
+            _("{name} is an option of a job, and the notebook is executed here.").format(name=name),
+            _("For the jobs that its cells start write --job {name}=VALUE.").format(
+                name=name.lstrip("-")
+            ),
         )
 
 
@@ -189,13 +194,15 @@ def execute_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
 
     if frontend.kind not in ("cli", "python"):
         raise UsageError(
-            "A notebook is executed from a command line, not from within a notebook.",
-            f"In a terminal: submarine run {printable(request.notebook, 200)}.",
+            _("A notebook is executed from a command line, not from within a notebook."),
+            _("In a terminal: submarine run {notebook}.").format(
+                notebook=printable(request.notebook, 200)
+            ),
         )
     runner = next(iter(entry_points(group=RUNNERS, name="notebook")), None)
     if runner is None:
         raise SubmarineError(
-            "Nothing that executes notebooks is installed.", "Install the package again."
+            _("Nothing that executes notebooks is installed."), _("Install the package again.")
         )
     outcome: Outcome = runner.load()(request, frontend)
     return outcome
@@ -214,6 +221,8 @@ def job_options(ctx: click.Context, typed: Mapping[str, Any]) -> dict[str, Any]:
     for name in own:
         if name in given:
             raise UsageError(
-                f"{_spelling(ctx, name)} is for executing a notebook, which a job is not."
+                _("{option} is for executing a notebook, which a job is not.").format(
+                    option=_spelling(ctx, name)
+                )
             )
     return {name: value for name, value in typed.items() if name not in own}

@@ -18,6 +18,7 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.commands.run.declared_options import together
 from submarine_jobs.errors import UsageError
+from submarine_runtime.translation import _
 
 _HEADING = "Executing a notebook"
 _MAX_KEY = 60
@@ -26,7 +27,7 @@ _MAX_KEY = 60
 def _names(text: str) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
     if not names:
-        raise UsageError("--cells names no cell.", "Write for example --cells load,summary.")
+        raise UsageError(_("--cells names no cell."), _("Write for example --cells load,summary."))
     return names
 
 
@@ -35,8 +36,8 @@ def _pair(text: str) -> tuple[str, str]:
     key = key.strip().removeprefix("--")
     if not equals or not key or len(key) > _MAX_KEY or not key.isprintable():
         raise UsageError(
-            f"--job {printable(text)!r} is not OPTION=VALUE.",
-            "Write options of run without dashes, for example --job worker=2.",
+            _("--job {text!r} is not OPTION=VALUE.").format(text=printable(text)),
+            _("Write options of run without dashes, for example --job worker=2."),
         )
     return key, value
 
@@ -47,7 +48,10 @@ def _command(text: str) -> str:
     except ValueError:
         words = []
     if not words:
-        raise UsageError(f"--notify {printable(text)!r} is no command.", "Its quotes must close.")
+        raise UsageError(
+            _("--notify {text!r} is no command.").format(text=printable(text)),
+            _("Its quotes must close."),
+        )
     return text
 
 

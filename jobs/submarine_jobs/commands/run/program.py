@@ -13,6 +13,7 @@ from submarine_jobs.frontends import Frontend
 from submarine_jobs.options import RunOptions, is_only_tensorboard, needs_program
 from submarine_jobs.program import PROGRAM, bundle_from_file
 from submarine_jobs.text import sibling_hint
+from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.program import Bundle, CellCollection
@@ -68,13 +69,13 @@ def find_program(options: RunOptions, frontend: Frontend) -> Program:
         return Program("tensorboard", None)
     if collected is not None:
         raise UsageError(
-            "No cell is collected, so there is no program to run.",
-            "Put %%submarine on the first line of a cell and run that cell, or name a file.",
+            _("No cell is collected, so there is no program to run."),
+            _("Put %%submarine on the first line of a cell and run that cell, or name a file."),
         )
-    named = f" {printable(options.name)!r} is a name." if options.name else ""
+    named = _(" {name!r} is a name.").format(name=printable(options.name)) if options.name else ""
     raise UsageError(
-        f"There is no program to run.{named}",
-        "Name a file: submarine run train.py (or a notebook, train.ipynb).",
+        _("There is no program to run.{named}").format(named=named),
+        _("Name a file: submarine run train.py (or a notebook, train.ipynb)."),
     )
 
 
@@ -89,7 +90,8 @@ def _from_file(name: str) -> Program:
     path = Path(name).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"There is no file {printable(name)}.", sibling_hint(path) or "Check the path."
+            _("There is no file {name}.").format(name=printable(name)),
+            sibling_hint(path) or _("Check the path."),
         )
     notebook = str(path.absolute()) if path.suffix.lower() == ".ipynb" else None
     return Program(_job_name(path.stem), bundle_from_file(path), notebook, path.parent)
