@@ -1,5 +1,4 @@
 from .card import BOX as BOX, html as html
-from .changes import EventLines as EventLines
 from .columns import Table as Table
 from .failure import failure_text as failure_text, frames_shown as frames_shown
 from .job_table import table as table
@@ -12,3 +11,4 @@ from .status import (
     sentence as sentence,
 )
 from .task_table import all_tasks as all_tasks
+from .timeline import EventLines as EventLines

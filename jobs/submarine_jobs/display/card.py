@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, status, summary, task_rows, task_table, timeline
-from submarine_jobs.display.colours import STATE_COLOURS
+from submarine_jobs.display import status, summary, task_rows, task_table, timeline
+from submarine_jobs.display.columns import STATE_COLOURS
 from submarine_jobs.display.failure import failure_html
 from submarine_jobs.display.plain import LOG_LINES
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
-from submarine_jobs.text import duration, escape_html, escape_html_line, web_link
+from submarine_jobs.text import ansi, duration, escape_html, escape_html_line, web_link
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.translation import _
 

@@ -9,9 +9,23 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from submarine_jobs.text import escape_html_line
+from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
 Row = tuple[str, ...]
+#: Readable on light and dark pages.
+STATE_COLOURS = {
+    State.SUBMITTING: "#6b7280",
+    State.PENDING: "#9a6700",
+    State.STARTING: "#7c5cc4",
+    State.RUNNING: "#0b6bcb",
+    State.RESTARTING: "#9a6700",
+    State.FINISHING: "#0b7a75",
+    State.SUCCEEDED: "#1a7f37",
+    State.FAILED: "#c62828",
+    State.CANCELLED: "#6b7280",
+    State.LOST: "#9a6700",
+}
 _CELL = "text-align:left;padding:2px 12px 2px 0;white-space:nowrap"
 
 

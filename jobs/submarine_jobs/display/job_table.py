@@ -6,8 +6,7 @@ import time
 from collections.abc import Sequence
 
 from submarine_jobs.display import columns, summary
-from submarine_jobs.display.colours import STATE_COLOURS
-from submarine_jobs.display.columns import Row, Table
+from submarine_jobs.display.columns import STATE_COLOURS, Row, Table
 from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.model import JobView
 from submarine_jobs.text import one_line

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from submarine_jobs.display import ansi, status, summary, task_rows, task_table, timeline
+from submarine_jobs.display import status, summary, task_rows, task_table, timeline
 from submarine_jobs.display.failure import failure_text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
-from submarine_jobs.text import duration, one_line, printable
+from submarine_jobs.text import ansi, duration, one_line, printable
 from submarine_runtime.translation import _
 
 LOG_LINES = 12

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from submarine_jobs.display import columns, task_rows
-from submarine_jobs.display.colours import STATE_COLOURS
-from submarine_jobs.display.columns import Table
+from submarine_jobs.display.columns import STATE_COLOURS, Table
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.display.summary import now_of
 from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow

@@ -1,16 +1,19 @@
 """The timeline of a job: restarts, failures, warnings and expired waits.
 
 Regular changes of state are omitted, because the phases show them. For a job of one task only
-warnings are shown; its state and its end reason show the rest.
+warnings are shown; its state and its end reason show the rest. ``EventLines`` returns lines about
+new events while a command waits for the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.display.task_rows import many
-from submarine_jobs.text import duration
+from submarine_jobs.text import duration, one_line
 from submarine_runtime.protocol.record import Event, JobRecord
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
@@ -90,3 +93,22 @@ def lines(entries: Sequence[TimelineEntry], older: int) -> list[str]:
     """Return the timeline as text."""
     first = [_("... {older} earlier").format(older=older)] if older else []
     return first + [f"{m.when} {m.word}: {m.sentence}".strip() for m in entries]
+
+
+class EventLines:
+    """Returns each restart, failure and warning once."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, int] = {}
+
+    def new_lines(self, record: JobRecord) -> list[str]:
+        """Return lines about the new events of ``record``: the newest, and the number of others."""
+        fresh = [e for e in record.events if e.seq > self._shown.get(e.writer, -1)]
+        for event in fresh:
+            self._shown[event.writer] = max(event.seq, self._shown.get(event.writer, -1))
+        if not fresh:
+            return []
+        sanitized = sanitize(replace(record, events=fresh))
+        entries, older = timeline(sanitized)
+        first = [_("... {older} earlier events").format(older=older)] if older else []
+        return first + [one_line(f"{m.word}: {m.sentence}", 300) for m in entries]

@@ -11,7 +11,8 @@ import re
 import time
 from dataclasses import dataclass
 
-from submarine_jobs.display import BOX, ansi
+from submarine_jobs.display import BOX
+from submarine_jobs.text import ansi
 from submarine_runtime.translation import _, ngettext
 from submarine_zeppelin.interface import Kind, Message, Output
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from submarine_jobs import display
 from submarine_jobs.client import Job
-from submarine_jobs.display import ansi, summary
+from submarine_jobs.display import summary
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_jobs.outputs import MetricsReader
-from submarine_jobs.text import escape_html, printable, web_link
+from submarine_jobs.text import ansi, escape_html, printable, web_link
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 from submarine_zeppelin.display.chart import MetricHistory, render_svg

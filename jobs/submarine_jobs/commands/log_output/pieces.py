@@ -114,7 +114,8 @@ def log_outcome(
 ) -> Outcome:
     """Return the end of the logs as text, for a notebook's output and for ``--json``."""
     # cost: the HTML of a log, which only a notebook needs.
-    from submarine_jobs.display import BOX, ansi
+    from submarine_jobs.display import BOX
+    from submarine_jobs.text import ansi
 
     limit = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
     ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from submarine_jobs.text import printable
+from submarine_jobs.text.sanitize import printable
 
 T = TypeVar("T")
 

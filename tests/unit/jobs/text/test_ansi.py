@@ -10,7 +10,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.display import ansi
+from submarine_jobs.text import ansi
 
 ESCAPES = st.sampled_from(
     [
