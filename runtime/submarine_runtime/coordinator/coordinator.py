@@ -313,7 +313,7 @@ class Coordinator:
             layout.claim_name(self._attempt),
             loop.server.poll,  # A client may renew the lease meanwhile.
             loop.must_end,
-            hold=self._attempt == 1,
+            wait_for_renewal=self._attempt == 1,
             grace=self._config.save_grace,
         )
         if expired:
@@ -348,7 +348,7 @@ class Coordinator:
             loop.inbox.post({"type": "note", "kind": "storage", "detail": sentence})
         loop.inbox.post({"type": "checked"})
         claimed = layout.claim_name(self._attempt)
-        self._lease.begin(claimed, time.sleep, loop.must_end, hold=False)
+        self._lease.begin(claimed, time.sleep, loop.must_end, wait_for_renewal=False)
 
     def _pending_reasons(self, loop: EventLoop) -> PendingReasonThread:
         def show(sentence: str) -> None:

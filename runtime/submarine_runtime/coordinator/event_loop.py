@@ -195,7 +195,7 @@ class EventLoop:
             self._journal.append(event)  # A replay must repeat what it has changed.
             raise
         if (actions or not quiet) and not self._journal.append(event):
-            self._warn_of_journal()
+            self._report_journal_failure()
         if event["type"] == "register" and sender is not None:
             self.links.accept(event, sender)
         self._report(event)
@@ -243,7 +243,7 @@ class EventLoop:
                 sentence = f"{sentence}: {self.pending_reason}"
             self.status.set_record(pending=sentence)
 
-    def _warn_of_journal(self) -> None:
+    def _report_journal_failure(self) -> None:
         if self._journal_failed:
             return
         self._journal_failed = True

@@ -159,7 +159,7 @@ def module_of(framework: str) -> ModuleType:
 
 def setting_of(framework: str, name: str) -> Any:
     """Return a capital name of the framework's module, or its default."""
-    return _trait_of(module_of(framework), name)
+    return _setting_of(module_of(framework), name)
 
 
 def framework_of(imports: Iterable[str]) -> str:
@@ -280,13 +280,13 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     network = ""
     if len(gang) > 1:
         network = _network(env, me, config.spec.network_interface)
-    shims = tuple(name for module in modules for name in _trait_of(module, "SHIMS"))
+    shims = tuple(name for module in modules for name in _setting_of(module, "SHIMS"))
     return Setup(
         env=env,
         processes=processes,
         helpers=helpers,
         shims=("shims.py", *shims) if shims else (),
-        hold_ports=all(_trait_of(module, "HOLD_PORTS") for module in modules),
+        hold_ports=all(_setting_of(module, "HOLD_PORTS") for module in modules),
         network=network,
         rendezvous=_rendezvous(modules, members),
     )
@@ -298,7 +298,7 @@ def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str
 
     if world_size(collective_tasks(members)) < 2:
         return ""
-    return next((str(said) for one in modules if (said := _trait_of(one, "RENDEZVOUS"))), "")
+    return next((str(said) for one in modules if (said := _setting_of(one, "RENDEZVOUS"))), "")
 
 
 def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
@@ -328,5 +328,5 @@ def _network(env: dict[str, str], me: Member, requested: str | None) -> str:
     return f"{interface} {me.address}" if interface else ""
 
 
-def _trait_of(module: ModuleType, name: str) -> Any:
+def _setting_of(module: ModuleType, name: str) -> Any:
     return getattr(module, name, DEFAULTS[name])

@@ -2,7 +2,7 @@ from .guard import Guard as Guard, shell_on_a_pipe as shell_on_a_pipe
 from .usage import (
     ProcessTree as ProcessTree,
     Usage as Usage,
-    family as family,
     kernel_memory_kills as kernel_memory_kills,
     read_process as read_process,
+    related_processes as related_processes,
 )

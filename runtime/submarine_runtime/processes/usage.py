@@ -67,7 +67,7 @@ def resident(pid: int) -> int:
     return int(data[1]) * _PAGE if len(data) > 1 else 0
 
 
-def high_water(pid: int) -> int:
+def peak_resident(pid: int) -> int:
     """Return the peak resident bytes of ``pid`` (VmHWM); 0 if it has ended."""
     for line in _read(f"/proc/{pid}/status").splitlines():
         if line.startswith(b"VmHWM:"):
@@ -93,7 +93,7 @@ def _read(path: str) -> bytes:
         os.close(descriptor)
 
 
-def family(root: int) -> dict[int, Process]:
+def related_processes(root: int) -> dict[int, Process]:
     """Return all living processes of ``root``'s tree and session, by pid."""
     everything: dict[int, Process] = {}
     for name in os.listdir("/proc"):
@@ -137,7 +137,7 @@ class ProcessTree:
         now = time.monotonic()
         if now >= self._next_scan:
             began = time.thread_time()
-            members = family(self._root)
+            members = related_processes(self._root)
             cost = time.thread_time() - began
             self._next_scan = now + max(1.9, cost / SCAN_SHARE)
             self.known = {pid: process.start for pid, process in members.items()}
@@ -188,7 +188,7 @@ class ProcessTree:
         most = total = sum(now.values())
         recent = time.monotonic() - RECENT
         for pid, held in now.items():
-            high = high_water(pid)
+            high = peak_resident(pid)
             mark, seen = self._highs.get(pid, (0, 0.0))
             if high > mark or seen > recent:
                 most = max(most, total - held + high)
@@ -200,7 +200,7 @@ class ProcessTree:
         self._large = by_size[:MAX_LARGE]
         self._small = sum(members[pid].memory for pid in by_size[MAX_LARGE:])
         now, before = time.monotonic(), self._highs
-        highs = {pid: high_water(pid) for pid in self._large}
+        highs = {pid: peak_resident(pid) for pid in self._large}
         self._highs = {
             pid: before[pid] if pid in before and before[pid][0] >= high else (high, now)
             for pid, high in highs.items()

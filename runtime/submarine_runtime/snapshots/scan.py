@@ -84,11 +84,11 @@ def scan_directory(root: str) -> dict[str, FileState]:
 def _entries(directory: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
     with os.scandir(directory) as listing:
         for entry in listing:
-            if _TEMPORARY.search(entry.name) is None and _speakable(entry.name):
+            if _TEMPORARY.search(entry.name) is None and _is_valid_name(entry.name):
                 yield entry.name, entry
 
 
-def _speakable(name: str) -> bool:
+def _is_valid_name(name: str) -> bool:
     """Return whether a store supports this name: UTF-8 without control characters."""
     if name.isascii():
         return name.isprintable()

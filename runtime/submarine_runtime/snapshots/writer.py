@@ -34,14 +34,14 @@ class FileReader:
 
     Parameters
     ----------
-    where
+    locate
         Path below the directory -> path at which the file can be read.
     check
         Called before each block; an exception ends the upload.
     """
 
-    def __init__(self, where: Callable[[str], str], check: Callable[[], None]) -> None:
-        self.where = where
+    def __init__(self, locate: Callable[[str], str], check: Callable[[], None]) -> None:
+        self.locate = locate
         self._check = check
 
     def blocks(
@@ -58,7 +58,7 @@ class FileReader:
         for path, state in files:
             crc, left = 0, state.size
             try:
-                with open(self.where(path), "rb") as file:
+                with open(self.locate(path), "rb") as file:
                     while left > 0:
                         self._check()
                         block = file.read(min(COPY_BYTES, left))
@@ -132,7 +132,7 @@ class SnapshotWriter:
         """Return metadata file -> the step in it at the time of the snapshot."""
         found = {}
         for path in filter(is_metadata, files):
-            step = step_in_file(self._reader.where(path), path, files[path])
+            step = step_in_file(self._reader.locate(path), path, files[path])
             if step is None:
                 raise ChangedError(path)
             if step:

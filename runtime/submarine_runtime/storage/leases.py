@@ -108,9 +108,9 @@ class LeaseWatch:
         self,
         published: str,
         wait: Callable[[float], object],
-        given_up: Callable[[], bool],
+        is_cancelled: Callable[[], bool],
         *,
-        hold: bool = True,
+        wait_for_renewal: bool = True,
         grace: float = BEGIN_GRACE,
     ) -> str:
         """Start to count; return a sentence if the lease had expired and nothing may be started.
@@ -125,9 +125,9 @@ class LeaseWatch:
             A file of the job directory that has just been published.
         wait
             Function that waits for some seconds, or less.
-        given_up
-            Returns whether waiting is pointless.
-        hold
+        is_cancelled
+            Returns whether to stop the wait, because the job ends anyway.
+        wait_for_renewal
             Whether a job with an expired lease waits here for a renewal. A job that has started
             before continues with half a lease, and does not wait for a job directory that cannot be
             read.
@@ -137,21 +137,21 @@ class LeaseWatch:
         Raises
         ------
         StoreError
-            If ``hold`` is set and the job directory cannot be read for ``grace`` seconds.
+            With ``wait_for_renewal``, if the job directory cannot be read for ``grace`` seconds.
         """
         if self._seconds is None:
             return ""
-        deadline = time.monotonic() + (grace if hold else 0.0)
+        deadline = time.monotonic() + (grace if wait_for_renewal else 0.0)
         try:
             spent = retry(lambda: self._spent(published), deadline, wait=wait, store=self._store)
         except StoreError:
-            if hold:
+            if wait_for_renewal:
                 raise
             spent = 0.0
         if spent >= self._seconds:
             spent = self._seconds / 2
             lease = Lease(self._seconds, time.monotonic(), spent)
-            if hold and not self._found(lease, wait, given_up):
+            if wait_for_renewal and not self._found(lease, wait, is_cancelled):
                 return self._sentence()
         self._lease = Lease(self._seconds, time.monotonic(), spent)
         threading.Thread(target=self._run, name="lease", daemon=True).start()
@@ -177,15 +177,15 @@ class LeaseWatch:
         return now.modified - began.modified if now and began else 0.0
 
     def _found(
-        self, lease: Lease, wait: Callable[[float], object], given_up: Callable[[], bool]
+        self, lease: Lease, wait: Callable[[float], object], is_cancelled: Callable[[], bool]
     ) -> bool:
-        """Wait until ``lease`` expires; return whether there is a renewal, or ``given_up``."""
+        """Wait until ``lease`` expires; return whether there is a renewal, or ``is_cancelled``."""
         while not lease.expired:
             step = min(HOLD_STEP, lease.every / 2)
             until = time.monotonic() + step
-            while (left := until - time.monotonic()) > 0 and not given_up():
+            while (left := until - time.monotonic()) > 0 and not is_cancelled():
                 wait(left)
-            if given_up():
+            if is_cancelled():
                 return True
             renewal = self._check()
             if renewal:

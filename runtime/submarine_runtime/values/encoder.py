@@ -137,7 +137,7 @@ class Encoder:
                 return {"kind": "scalar", "dtype": value.dtype.name, "value": node}
             if kind in "Mm":
                 return {"kind": "item", "value": self._array(numpy, numpy.asarray(value))}
-        made = self._of_a_library(value, depth)
+        made = self._library_object(value, depth)
         if made is None:
             raise ValuesError(
                 _("{name} holds {value}, {value_advice}.").format(
@@ -146,7 +146,7 @@ class Encoder:
             )
         return made
 
-    def _of_a_library(self, value: Any, depth: int) -> dict[str, Any] | None:
+    def _library_object(self, value: Any, depth: int) -> dict[str, Any] | None:
         """Return the node of a datetime, a pandas object or a tensor; None for anything else."""
         try:
             node = _object_node(self, value, depth)
@@ -178,7 +178,7 @@ class Encoder:
                     "{name}.astype(float) or to another dtype of numbers or text."
                 ).format(name=self.name)
             )
-        if not _survives(numpy, value.dtype):
+        if not _is_preserved(numpy, value.dtype):
             raise ValuesError(
                 _(
                     "{name} holds an array of {dtype}, which a .npy file cannot hold; convert "
@@ -242,7 +242,7 @@ class Encoder:
             )
 
 
-def _survives(numpy: Any, dtype: Any) -> bool:
+def _is_preserved(numpy: Any, dtype: Any) -> bool:
     """Return whether a .npy file preserves ``dtype``; bfloat16, for example, becomes raw bytes."""
     try:
         descr = numpy.lib.format.dtype_to_descr(dtype)

@@ -3,9 +3,9 @@ from .container import (
     LAUNCH_SCRIPT as LAUNCH_SCRIPT,
     first_change as first_change,
     reachable_host as reachable_host,
-    say as say,
     wait_reporter as wait_reporter,
     write_error as write_error,
+    write_log as write_log,
     write_traceback as write_traceback,
 )
 from .page import ApplicationMaster as ApplicationMaster, PageServer as PageServer

@@ -22,7 +22,7 @@ def reachable_host(listen: str) -> str:
     return os.environ.get("NM_HOST") or socket.getfqdn()
 
 
-def say(sentence: str) -> None:
+def write_log(sentence: str) -> None:
     """Write to the container's own log, which is not the job's; ignore a full disk."""
     write_error(f"submarine agent: {sentence}\n")
 
@@ -34,15 +34,15 @@ def wait_reporter(show: Callable[[str], None]) -> Callable[[str], None]:
     """
     logged = -LOG_SECONDS
 
-    def tell(sentence: str) -> None:
+    def report(sentence: str) -> None:
         nonlocal logged
         show(sentence)
         now = time.monotonic()
         if sentence and now - logged >= LOG_SECONDS:
             logged = now
-            say(sentence)
+            write_log(sentence)
 
-    return tell
+    return report
 
 
 def write_error(text: str) -> None:

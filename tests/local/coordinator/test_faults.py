@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.access.credentials import JobSecret
-from submarine_runtime.processes import family
+from submarine_runtime.processes import related_processes
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
@@ -32,7 +32,7 @@ def release(agents: AgentProcesses) -> None:
 
 
 def running(pid: int) -> bool:
-    return bool(family(pid))
+    return bool(related_processes(pid))
 
 
 def program_pid(agents: AgentProcesses) -> int:

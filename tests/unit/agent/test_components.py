@@ -33,7 +33,7 @@ from submarine_runtime.agent.single_task.single_task_agent import record_start_p
 from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
-from submarine_runtime.processes import family, read_process
+from submarine_runtime.processes import read_process, related_processes
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.reasons import EndReason
@@ -410,7 +410,7 @@ def test_a_process_with_an_odd_name(tmp_path: Path) -> None:
         found = read_process(process.pid)
         assert found is not None
         assert (found.parent, found.session) == (os.getpid(), process.pid)
-        assert set(family(process.pid)) == {process.pid}
+        assert set(related_processes(process.pid)) == {process.pid}
     finally:
         process.kill()
         process.wait()

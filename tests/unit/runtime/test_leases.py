@@ -130,7 +130,7 @@ def directory(tmp_path: Path) -> Directory:
 
 
 def begin(watch: LeaseWatch, *, hold: bool = True) -> str:
-    return watch.begin(layout.CLAIM, time.sleep, lambda: False, hold=hold)
+    return watch.begin(layout.CLAIM, time.sleep, lambda: False, wait_for_renewal=hold)
 
 
 def older(store: Directory, name: str, seconds: float) -> None:

@@ -137,9 +137,9 @@ def test_the_step_in_a_metadata_file_is_that_of_the_snapshot(store: LocalStore, 
     name = "training_metadata.json"
     write(work, {name: b'{"epoch": 3, "batch": 7}', "latest.weights.h5": b"weights"})
     hold, files = HardLinks(str(work)), seen(work)
-    assert hold.take(files)
+    assert hold.create(files)
     made = SnapshotWriter(
-        store, "snapshots/worker-0/e1-a1", "checkpoints", FileReader(hold.where, lambda: None)
+        store, "snapshots/worker-0/e1-a1", "checkpoints", FileReader(hold.path_of, lambda: None)
     )
     made.publish(files)
     assert made.newest is not None

@@ -10,7 +10,7 @@ from submarine_runtime.agent.gang_task.end_messages import ended_line
 from submarine_runtime.agent.gang_task.task_run import TaskContext, TaskRun
 from submarine_runtime.storage import StoreError, retry
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import say
+from submarine_runtime.yarn import write_log
 
 #: Seconds for the last messages after SIGTERM; YARN's default grace is 0.25 s.
 TERMINATION_SECONDS = 1.0
@@ -46,7 +46,7 @@ def leave(context: TaskContext, run: TaskRun | None, order: Mapping[str, Any]) -
 def link_lost(context: TaskContext, run: TaskRun | None) -> int:
     """Handle a rejection by, or the loss of, the coordinator; return the agent's exit code."""
     link, task = context.link, context.status.first_task.task
-    say(f"{task}: {link.refused or link.given_up}; this container runs nothing more")
+    write_log(f"{task}: {link.refused or link.given_up}; this container runs nothing more")
     if run is not None:
         _ship_logs(context, REFUSED_GRACE)
     return 0 if link.refused is not None else 1
@@ -86,4 +86,4 @@ def _ship_logs(context: TaskContext, seconds: float) -> None:
         for log in logs:
             retry(log.ship_rest, deadline)
     except StoreError as exc:
-        say(f"{context.status.first_task.task}: the end of its log was not shipped: {exc}")
+        write_log(f"{context.status.first_task.task}: the end of its log was not shipped: {exc}")

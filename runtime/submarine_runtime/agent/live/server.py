@@ -150,7 +150,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         with self._lock:
             replaced = self._unauthenticated.add(secure, client_address[0], time.monotonic())
         for one in replaced:
-            _cut(one)
+            _shut_down(one)
         try:
             super().process_request(secure, client_address)
         except RuntimeError:  # No thread can be started.
@@ -178,7 +178,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         with self._lock:
             late = self._unauthenticated.older_than(time.monotonic() - GREETING_SECONDS)
         for request in late:
-            _cut(request)
+            _shut_down(request)
 
     def _forget(self, request: socket.socket) -> None:
         with self._lock:
@@ -186,7 +186,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
             self._authenticated.discard(request)
 
 
-def _cut(request: socket.socket) -> None:
+def _shut_down(request: socket.socket) -> None:
     """End a connection that a thread reads from; that thread closes it.
 
     The shutdown of ssl.SSLSocket is not used: the thread would continue without TLS.

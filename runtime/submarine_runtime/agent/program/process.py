@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import IO, Iterable, Mapping, Sequence
 
-from submarine_runtime.processes import Guard, ProcessTree, family, read_process
+from submarine_runtime.processes import Guard, ProcessTree, read_process, related_processes
 
 
 class Program:
@@ -115,11 +115,11 @@ class Program:
 
     def _remaining_processes(self, known: Mapping[int, int]) -> list[int]:
         # A session's id is not given to a new process while one of its members runs.
-        left = set(family(self.pid))
+        left = set(related_processes(self.pid))
         for pid, start in known.items():
             process = read_process(pid)
             if process is not None and process.start == start and not process.zombie:
-                left |= {pid, *family(pid)}
+                left |= {pid, *related_processes(pid)}
         return sorted(left - {os.getpid()})
 
     @staticmethod

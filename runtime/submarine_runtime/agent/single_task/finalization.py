@@ -156,7 +156,7 @@ class Finalization:
             self.record_ending(ending)
         if record_first:
             data = self._record_bytes()
-            _outlive_the_container(lambda: self._publish_from_child(data))
+            _run_in_child_process(lambda: self._publish_from_child(data))
             self._ship_logs()
         else:
             self.publish_record()
@@ -205,7 +205,7 @@ class Finalization:
         )
 
 
-def _outlive_the_container(publish: Callable[[], object]) -> None:
+def _run_in_child_process(publish: Callable[[], object]) -> None:
     """Publish in a child process in its own session, and wait for it.
 
     YARN sends SIGKILL to the container's process group 250 ms after SIGTERM, which may be too

@@ -40,7 +40,7 @@ from submarine_runtime.storage import (
     retry,
 )
 from submarine_runtime.translation import _
-from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, say, write_traceback
+from submarine_runtime.yarn import LAUNCH_SCRIPT, first_change, write_log, write_traceback
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.single_task.finalization import Finalization
@@ -90,7 +90,7 @@ class SingleTaskAgent:
                 self._config, self._scratch, self._status, self._wakeup, self._cancel
             )
             if not claim(self._context.store, self._config, os.environ, self._wakeup.wait):
-                say(
+                write_log(
                     f"{self._config.record.job_id} has ended, or another container has claimed it; "
                     "nothing is run here"
                 )
@@ -101,7 +101,7 @@ class SingleTaskAgent:
         except SigtermInterrupt:
             return self._terminate()
         except StoreError as exc:
-            say(f"{self._config.record.job_id}: {exc}")
+            write_log(f"{self._config.record.job_id}: {exc}")
             return exc.exit_code
         except Exception as exc:
             if self._wakeup.terminated:
@@ -239,22 +239,24 @@ class SingleTaskAgent:
         failure = closing.save(self._scratch, self._context.publisher)
         if failure is not None and ending.reason is EndReason.SUCCEEDED:
             ending = Ending(EndReason.OUTPUT_NOT_SAVED, failure, ending.exit_code)
-        ending = self._trained_together(ending)
+        ending = self._check_collective(ending)
         closing.record_ending(ending)
         self._views.finish_page()
         # Allow one attempt for the record, even if saving has used up the time.
         self._cancel.deadline = max(self._cancel.deadline, time.monotonic() + TERMINATION_SECONDS)
         try:
             if not closing.publish_record():
-                say(f"{self._config.record.job_id} was closed by another process in the meantime")
+                write_log(
+                    f"{self._config.record.job_id} was closed by another process in the meantime"
+                )
                 return 1
         except StoreError as exc:
-            say(f"the record of {self._config.record.job_id} could not be published: {exc}")
+            write_log(f"the record of {self._config.record.job_id} could not be published: {exc}")
             return exc.exit_code
         self._views.finish_followers()
         return 0 if ending.reason is EndReason.SUCCEEDED else 1
 
-    def _trained_together(self, ending: Ending) -> Ending:
+    def _check_collective(self, ending: Ending) -> Ending:
         """Warn or fail the job if it succeeded and its processes never used the rendezvous port."""
         port_use = self._attempt.port_use if self._attempt is not None else None
         if ending.reason is not EndReason.SUCCEEDED or port_use is None or port_use.noticed:
@@ -310,7 +312,7 @@ class SingleTaskAgent:
                     ending = requested_ending(request)
             self._closing(time.sleep).publish_terminated(ending, record_first=over is not None)
         except StoreError as exc:
-            say(f"the record of {self._config.record.job_id} could not be published: {exc}")
+            write_log(f"the record of {self._config.record.job_id} could not be published: {exc}")
         return 1
 
 

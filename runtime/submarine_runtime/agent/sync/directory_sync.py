@@ -189,11 +189,11 @@ class DirectorySync:
         new = {path: seen for path, seen in files.items() if seen not in known}
         try:
             # After all files are linked, they must still be unchanged: the snapshot is consistent.
-            if not self._links.take(new) or not self._unchanged(files):
+            if not self._links.create(new) or not self._unchanged(files):
                 raise ChangedError(self._root)
             return self._send(files, mirror_only)
         finally:
-            self._links.drop()
+            self._links.remove()
 
     def _unchanged(self, files: Mapping[str, FileState]) -> bool:
         now = self._scan()
@@ -224,12 +224,12 @@ class HardLinks:
         self._place = f"{root}.held"
         self._names: dict[str, str] = {}
 
-    def take(self, files: Mapping[str, FileState]) -> bool:
+    def create(self, files: Mapping[str, FileState]) -> bool:
         """Link these files; return False if one has changed since the scan.
 
         On a disk without hard links they are read in place.
         """
-        self.drop()
+        self.remove()
         make_directories(self._place)
         for number, (path, seen) in enumerate(files.items()):
             name = os.path.join(self._place, str(number))
@@ -245,11 +245,11 @@ class HardLinks:
             self._names[path] = name
         return True
 
-    def where(self, path: str) -> str:
+    def path_of(self, path: str) -> str:
         """Return the path at which the linked file can be read."""
         return self._names.get(path) or os.path.join(self.root, path)
 
-    def drop(self) -> None:
+    def remove(self) -> None:
         """Remove all links."""
         self._names = {}
         shutil.rmtree(self._place, ignore_errors=True)

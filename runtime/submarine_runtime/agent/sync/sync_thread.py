@@ -110,7 +110,7 @@ class SyncThread:
         self._parts = {}
         for part in (layout.CHECKPOINTS, layout.MODEL):
             links = HardLinks(self._roots[part])
-            reader = FileReader(links.where, self._check)
+            reader = FileReader(links.path_of, self._check)
             writer = SnapshotWriter(store, directory, part, reader)
             own = copies.own if copies is not None and part == layout.CHECKPOINTS else dict
             patience = 3 * self._interval

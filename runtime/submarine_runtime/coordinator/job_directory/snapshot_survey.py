@@ -233,7 +233,7 @@ def delete_superfluous_snapshots(
     """
     previous, found = _training_run(store, job, query, None)
     choice = RestorePoint()
-    if unsaved or not _left_no_checkpoints(_record(store, job), found, query.chief):
+    if unsaved or not _deleted_its_checkpoints(_record(store, job), found, query.chief):
         choice = _chosen_among(found, query, previous)
     kept = {
         (layout.task_directory(part.snapshot.task), part.snapshot.epoch, part.snapshot.attempt)
@@ -266,7 +266,7 @@ def delete_superfluous_snapshots(
                     store.delete(place, recursive=True)
 
 
-def _left_no_checkpoints(
+def _deleted_its_checkpoints(
     record: Mapping[str, Any], found: Mapping[str, Sequence[Snapshot]], chief: str
 ) -> bool:
     """Whether a job succeeded and deleted its checkpoints, as Keras' BackupAndRestore does."""
