@@ -91,6 +91,7 @@ FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
 # Programs that sleep and wait: two files at a time use a third of a core.
 THREE_FILES = ("-n", "3", "--dist", "loadfile")
 LOCAL = (
+    "tests/subprocesses",
     "tests/local",
     "tests/headless",
     "tests/notebook",

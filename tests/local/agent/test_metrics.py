@@ -23,7 +23,7 @@ from submarine_runtime.gpus.device_locks import LockDirectories
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent.agent_processes import AgentProcesses
-from tests.unit.gpus.gpu_node import build_driver, device_line
+from tests.subprocesses.gpus.gpu_node import build_driver, device_line
 from tests.waiting import until
 
 BUSY = """

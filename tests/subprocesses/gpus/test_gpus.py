@@ -20,7 +20,7 @@ from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories, Lo
 from submarine_runtime.gpus.nvml import Nvml, call_with_timeout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from tests.configurations import make_agent_config
-from tests.unit.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
+from tests.subprocesses.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
 from tests.waiting import until
 
 Node = Callable[..., Path]

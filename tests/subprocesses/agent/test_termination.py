@@ -64,7 +64,7 @@ def main(which: str) -> int:
 
 @pytest.mark.parametrize("which", ["alone", "of many"])
 def test_sigterm_that_comes_out_as_another_exception_is_sigterm(which: str) -> None:
-    words = [sys.executable, "-m", "tests.unit.agent.test_termination", which]
+    words = [sys.executable, "-m", "tests.subprocesses.agent.test_termination", which]
     done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=180)
     assert (done.returncode, done.stdout) == (1, "KILLED_ON_CLUSTER\n"), done.stderr
     assert "Traceback" not in done.stderr

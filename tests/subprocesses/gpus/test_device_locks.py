@@ -18,7 +18,7 @@ import pytest
 
 from submarine_runtime.gpus.claims import WEAK
 from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
-from tests.unit.gpus.gpu_node import RUNTIME, Claimer
+from tests.subprocesses.gpus.gpu_node import RUNTIME, Claimer
 
 needs_root = pytest.mark.skipif(
     os.geteuid() != 0, reason="only root can act as two other users and make files of root"
