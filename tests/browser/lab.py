@@ -22,7 +22,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel
 from submarine_minicluster.machine import find_marked, free_port, terminate
 from tests.browser.calls import API, Answer, call
 

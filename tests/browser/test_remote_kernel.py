@@ -11,8 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from submarine_jobs.client import Job
-from submarine_kernel.kernelspecs.container import provisioning
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel, provisioning
 from tests.browser.jobs import Jobs
 from tests.browser.lab import Lab
 from tests.browser.lab_page import LOAD, LabPage

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import submarine_runtime
-from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_jobs.submit import write_runtime_zip
 from submarine_runtime import frameworks
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.protocol.agent_config import AgentConfig, JobStore

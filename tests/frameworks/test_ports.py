@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_jobs.submit import write_runtime_zip
 from submarine_runtime import frameworks
 from submarine_runtime.network import Reservation
 from tests.frameworks.gang import EXAMPLES, FRAMEWORKS, MXNET, OURS, SYSTEM, Gang

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel
 from tests.notebook.conftest import clean_environment
 
 

@@ -24,8 +24,7 @@ from jupyter_client.manager import KernelManager
 from submarine_jobs.access import tunnel_loop
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
-from submarine_kernel.kernelspecs.container import provisioning
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel, provisioning
 from tests.submission import cancel_unfinished
 
 #: Time limit for operations that take a second on an idle machine.

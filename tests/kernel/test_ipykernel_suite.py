@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from submarine_kernel.kernelspecs.installation import kernel_json
+from submarine_kernel.kernelspecs import kernel_json
 from tests.notebook.conftest import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from jupyter_kernel_test import KernelTests
 
-from submarine_kernel.kernelspecs.container import provisioning
+from submarine_kernel.kernelspecs import provisioning
 from tests.kernel.protocol_samples import Samples, kernel_on_the_path
 
 

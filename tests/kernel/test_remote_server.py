@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_kernel.kernelspecs.container import PROVISIONER, provisioning
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel, provisioning
+from submarine_kernel.kernelspecs.container import PROVISIONER
 from submarine_runtime.protocol.states import State
 from tests.kernel.kernel_server import Page, ask, server
 from tests.kernel.remote_kernels import PATIENCE, local_session

@@ -24,7 +24,7 @@ from jupyter_client.manager import KernelManager
 
 from submarine_jobs.access import TunnelPorts
 from submarine_jobs.backends.yarn.driver.process import _wait_for_port
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel
 from submarine_kernel.remote import SocketDirectory
 from tests.kernel.remote_kernels import Remote, execute, kernels_of, local_session
 

@@ -16,7 +16,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from jupyter_client.manager import KernelManager
 
 from submarine_jobs.display import MIME_TYPE
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel
 from submarine_minicluster.machine import free_port
 
 TIMEOUT = 150.0

@@ -167,8 +167,7 @@ def test_loading_imports_nothing_heavy(notebook: Notebook) -> None:
 
 
 def test_the_example_has_four_collected_cells_and_no_outputs() -> None:
-    from submarine_jobs.program import read_notebook
-    from submarine_jobs.program.scripts import bundle_from_notebook, marked_cells
+    from submarine_jobs.program import bundle_from_notebook, marked_cells, read_notebook
 
     path = ROOT / "examples" / "digits.ipynb"
     cells = marked_cells(read_notebook(path))

@@ -20,11 +20,8 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_zeppelin.installation.trial_process import (
-    EventService,
-    TrialProcess,
-    start_trial_process,
-)
+from submarine_zeppelin.installation import start_trial_process
+from submarine_zeppelin.installation.trial_process import EventService, TrialProcess
 from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.thrift import protocol
 from tests.local.server.channel_page import Page

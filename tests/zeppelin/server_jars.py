@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.hadoop.jars import cache_dir
+from submarine_minicluster.hadoop import cache_dir
 from submarine_minicluster.hadoop.maven import copy_jars
 from submarine_minicluster.machine import file_lock, find_java
 

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.driver.process import read_running
+from submarine_jobs.backends.yarn.driver import read_running
 from submarine_jobs.concurrency import use_subprocesses
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import Storage

@@ -10,7 +10,7 @@ from .agent_client import (
     tls_context as tls_context,
 )
 from .agent_stream import StreamBrokenError as StreamBrokenError, open_stream as open_stream
-from .credentials import create_secret as create_secret
+from .credentials import JobSecret as JobSecret, create_secret as create_secret
 from .job_directory import MAX_BUNDLE as MAX_BUNDLE, JobDirectory as JobDirectory
 from .job_handle import JobHandle as JobHandle
 from .tunnel import Tunnel as Tunnel, TunnelError as TunnelError, open_tunnel as open_tunnel

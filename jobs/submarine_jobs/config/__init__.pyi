@@ -1,5 +1,7 @@
 from .file import (
     CONFIG_FILE as CONFIG_FILE,
+    KNOWN_SETTINGS as KNOWN_SETTINGS,
+    PROFILE_KEYS as PROFILE_KEYS,
     ConfigFile as ConfigFile,
     project_file as project_file,
     read_file as read_file,

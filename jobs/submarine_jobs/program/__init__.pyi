@@ -22,12 +22,21 @@ from .file_names import (
     check_file_name as check_file_name,
     package_files as package_files,
 )
-from .ipython_syntax import clean_source as clean_source, parse_python as parse_python
+from .ipython_syntax import (
+    IPythonSyntaxError as IPythonSyntaxError,
+    clean_source as clean_source,
+    parse_python as parse_python,
+)
 from .job_bundle import Bundle as Bundle, build_bundle as build_bundle
 from .merging import merge_cells as merge_cells
 from .notebook_document import (
     DocumentCell as DocumentCell,
+    NotebookDocument as NotebookDocument,
     NotebookError as NotebookError,
     read_notebook as read_notebook,
 )
-from .scripts import bundle_from_file as bundle_from_file
+from .scripts import (
+    bundle_from_file as bundle_from_file,
+    bundle_from_notebook as bundle_from_notebook,
+    marked_cells as marked_cells,
+)

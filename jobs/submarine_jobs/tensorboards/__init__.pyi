@@ -4,5 +4,5 @@ from .instance import (
     TensorBoardInstance as TensorBoardInstance,
     scratch_parent as scratch_parent,
 )
-from .process import require_tensorboard as require_tensorboard
+from .process import Process as Process, require_tensorboard as require_tensorboard
 from .scratch import Scratch as Scratch, remove_stale as remove_stale

@@ -19,7 +19,12 @@ from .daemons import (
     DaemonStatus as DaemonStatus,
     all_daemons as all_daemons,
 )
-from .jars import check_disk as check_disk, ensure_jars as ensure_jars, lib_dir as lib_dir
+from .jars import (
+    cache_dir as cache_dir,
+    check_disk as check_disk,
+    ensure_jars as ensure_jars,
+    lib_dir as lib_dir,
+)
 from .rest import (
     RestError as RestError,
     WebHdfs as WebHdfs,

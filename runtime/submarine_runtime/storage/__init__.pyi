@@ -9,7 +9,11 @@ from .claims import (
 from .factory import open_store as open_store
 from .fetcher import DamagedError as DamagedError, Fetcher as Fetcher, FileRequest as FileRequest
 from .leases import LeaseWatch as LeaseWatch, renewal_interval as renewal_interval
-from .local import NO_SPACE as NO_SPACE, make_directories as make_directories
+from .local import (
+    NO_SPACE as NO_SPACE,
+    LocalStore as LocalStore,
+    make_directories as make_directories,
+)
 from .retries import retry as retry, wait_sentence as wait_sentence
 from .scratch import Scratch as Scratch
 from .store import (

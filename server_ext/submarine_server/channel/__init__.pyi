@@ -1,2 +1,2 @@
-from .feed import ChannelServices as ChannelServices
+from .feed import ChannelServices as ChannelServices, Credit as Credit
 from .websocket import ROUTES as ROUTES, SERVICES as SERVICES, attach as attach

@@ -18,9 +18,7 @@ from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.client import Session
 from submarine_jobs.errors import RefusedError, StorageError
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
-from submarine_jobs.storage import Storage, hdfs_storage
-from submarine_jobs.storage.hdfs import HdfsStorage
-from submarine_jobs.storage.webhdfs import WebHdfsStorage
+from submarine_jobs.storage import HdfsStorage, Storage, WebHdfsStorage, hdfs_storage
 from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State

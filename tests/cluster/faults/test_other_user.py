@@ -14,7 +14,7 @@ from submarine_jobs.backends.yarn.driver import stop_driver
 from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobView, Profile
-from submarine_jobs.storage.webhdfs import WebHdfsStorage
+from submarine_jobs.storage import WebHdfsStorage
 from submarine_minicluster import Minicluster
 from submarine_runtime.protocol.states import State
 from tests.submission import make_job

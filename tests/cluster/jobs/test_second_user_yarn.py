@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.driver.process import read_running
+from submarine_jobs.backends.yarn.driver import read_running
 from submarine_jobs.client import Job, Session
 from submarine_minicluster import Minicluster
 from tests.second_user import as_user, needs_root

@@ -11,7 +11,7 @@ import pytest
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.model import Profile
-from submarine_kernel.kernelspecs.installation import install_kernel
+from submarine_kernel.kernelspecs import install_kernel
 from submarine_minicluster.cluster import Minicluster
 from tests.notebook.conftest import Notebook
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from submarine_minicluster import Minicluster
-from submarine_minicluster.hadoop.jars import cache_dir
+from submarine_minicluster.hadoop import cache_dir
 
 Command = Callable[..., str]
 

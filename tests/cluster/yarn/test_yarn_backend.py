@@ -20,8 +20,7 @@ from submarine_jobs.backends import Stage, Submission
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application.single import MASTER_JVM
 from submarine_jobs.backends.yarn.cluster import tag_of
-from submarine_jobs.backends.yarn.driver import DriverUnreachableError, stop_driver
-from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
+from submarine_jobs.backends.yarn.driver import DriverChannel, DriverUnreachableError, stop_driver
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import Localization, Profile, Resources
 from submarine_runtime.protocol.reasons import EndReason

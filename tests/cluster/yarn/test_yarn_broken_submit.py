@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel
+from submarine_jobs.backends.yarn.driver import DriverChannel
 from submarine_jobs.model import Profile
 from tests.cluster.yarn_jobs import application_ids, make_submission
 from tests.proxy import TcpProxy

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
-from submarine_jobs.backends.yarn.driver import stop_driver
-from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
+from submarine_jobs.backends.yarn.driver import NeverFitsError, stop_driver
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_jobs.model import Profile, Resources
 from submarine_minicluster import Minicluster

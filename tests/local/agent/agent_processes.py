@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access import AgentAddress, AgentClient, create_secret
-from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.access import AgentAddress, AgentClient, JobSecret, create_secret
 from submarine_jobs.model import read_record
-from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_jobs.submit import write_runtime_zip
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.serialization import to_json

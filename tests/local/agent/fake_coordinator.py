@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.access import JobSecret
 from submarine_minicluster.machine import free_port
 from submarine_runtime.protocol.link import Member
 from submarine_runtime.protocol.serialization import to_json

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from submarine_jobs.access import AgentAddress, AgentClient, create_secret, tls_context
-from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.access import AgentAddress, AgentClient, JobSecret, create_secret, tls_context
 from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context

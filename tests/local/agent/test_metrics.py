@@ -18,8 +18,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.outputs import Row, read_metrics
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.gpus import device_numbers
-from submarine_runtime.gpus.device_locks import LockDirectories
+from submarine_runtime.gpus import LockDirectories, device_numbers
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.states import State
 from tests.local.agent.agent_processes import AgentProcesses

@@ -16,7 +16,7 @@ import psutil
 
 from submarine_jobs.access import create_secret
 from submarine_jobs.model import read_record
-from submarine_jobs.submit.runtime_zip import write_runtime_zip
+from submarine_jobs.submit import write_runtime_zip
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.serialization import to_json

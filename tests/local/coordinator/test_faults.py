@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.access import JobSecret
 from submarine_runtime.processes import related_processes
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.reasons import EndReason

@@ -14,8 +14,7 @@ from submarine_runtime.snapshots import (
     scan_directory,
     snapshots_of,
 )
-from submarine_runtime.storage import Fetcher, Scratch, Store, StoreError
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import Fetcher, LocalStore, Scratch, Store, StoreError
 from tests.configurations import make_agent_config
 
 JOB_ID = "data-20261121-0a1b"

@@ -15,8 +15,7 @@ import pytest
 from submarine_runtime.agent.sync import SyncThread
 from submarine_runtime.protocol.agent_config import AgentConfig
 from submarine_runtime.snapshots import assemble, delete_snapshots, restore
-from submarine_runtime.storage import Scratch, StoreError
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore, Scratch, StoreError
 from tests.local.data.data_files import (
     JOB_ID,
     at_path,

@@ -26,7 +26,7 @@ from submarine_jobs.access import tls_context
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.link_validation import check_agent_line
 from submarine_runtime.protocol.states import State
-from submarine_zeppelin.installation.trial_process import start_trial_process
+from submarine_zeppelin.installation import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from tests.configurations import make_role
 from tests.local.coordinator.gang_processes import GangProcesses

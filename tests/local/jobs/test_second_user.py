@@ -23,9 +23,9 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import Profile
-from submarine_jobs.tensorboards.process import Process as TensorBoard
+from submarine_jobs.tensorboards import Process as TensorBoard
 from submarine_kernel.remote import SocketDirectory
-from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
+from submarine_runtime.gpus import DeviceLocks, LockDirectories
 from submarine_runtime.yarn import PageServer
 from submarine_zeppelin.thrift import AccessPolicy
 from tests.local.server.jupyter_server import API, Server

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from submarine_jobs.client import Job, Session
-from submarine_server.channel import ChannelServices
-from submarine_server.channel.feed import Credit
+from submarine_server.channel import ChannelServices, Credit
 from submarine_server.channel.log_feed import LogFeed
 from submarine_server.service import JobService
 

@@ -22,7 +22,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
-from submarine_jobs.tensorboards.process import Process
+from submarine_jobs.tensorboards import Process
 from tests.local.server.jupyter_server import BASE, TOKEN, Answer, Server, running
 from tests.second_user import as_user, needs_root
 from tests.submission import Submit, submitting

@@ -20,9 +20,9 @@ from submarine_workflows.azkaban.api import (
     Execution,
     LogFollower,
     NoProjectError,
+    UnreachableError,
     options_of,
 )
-from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.project.compiler import compile_workflow
 from submarine_workflows.formats import read_workflow
 from tests.azkaban import probing

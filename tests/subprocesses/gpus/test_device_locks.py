@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from submarine_runtime.gpus import DeviceLocks, LockDirectories
 from submarine_runtime.gpus.claims import WEAK
-from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories
 from tests.subprocesses.gpus.gpu_node import RUNTIME, Claimer
 
 needs_root = pytest.mark.skipif(

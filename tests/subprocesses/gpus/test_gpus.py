@@ -15,8 +15,15 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.gpus import GpuMeter, Reading, claims as gpus, visibility as gpu_view
-from submarine_runtime.gpus.device_locks import DeviceLocks, LockDirectories, LocksError
+from submarine_runtime.gpus import (
+    DeviceLocks,
+    GpuMeter,
+    LockDirectories,
+    Reading,
+    claims as gpus,
+    visibility as gpu_view,
+)
+from submarine_runtime.gpus.device_locks import LocksError
 from submarine_runtime.gpus.nvml import Nvml, call_with_timeout
 from submarine_runtime.protocol.agent_config import AgentConfig
 from tests.configurations import make_agent_config

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.submit.runtime_zip import runtime_zip, write_runtime_zip
+from submarine_jobs.submit import write_runtime_zip
+from submarine_jobs.submit.runtime_zip import runtime_zip
 
 INSTALLED = sorted(Path.home().glob(".pyenv/versions/3.*/bin/python"))
 PYTHONS = [sys.executable] + [

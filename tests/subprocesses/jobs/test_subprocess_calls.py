@@ -17,8 +17,12 @@ import pytest
 from submarine_jobs.access import create_secret
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.cluster import HadoopConf
-from submarine_jobs.backends.yarn.driver import Driver, DriverUnreachableError, SubprocessDriver
-from submarine_jobs.backends.yarn.driver.refusals import NeverFitsError
+from submarine_jobs.backends.yarn.driver import (
+    Driver,
+    DriverUnreachableError,
+    NeverFitsError,
+    SubprocessDriver,
+)
 from submarine_jobs.backends.yarn.driver.subprocess_driver import SubprocessChannel
 from submarine_jobs.concurrency import (
     SubprocessCallError,

@@ -17,7 +17,7 @@ import pytest
 
 from submarine_jobs.client import started_jobs
 from submarine_jobs.errors import SubmarineError
-from submarine_zeppelin.installation.trial_process import start_trial_process
+from submarine_zeppelin.installation import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from submarine_zeppelin.service.arguments import parse
 from submarine_zeppelin.service.lifecycle import RECOVERY_HOURS, ProcessShutdown

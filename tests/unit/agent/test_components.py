@@ -42,6 +42,7 @@ from submarine_runtime.protocol.states import State
 from submarine_runtime.record import MAX_EVENTS, Status, UnsavedFiles
 from submarine_runtime.storage import (
     Appender,
+    LocalStore,
     Scratch,
     StoreError,
     UnconfirmedError,
@@ -49,7 +50,6 @@ from submarine_runtime.storage import (
     claim,
     retry,
 )
-from submarine_runtime.storage.local import LocalStore
 from tests.configurations import make_agent_config
 from tests.waiting import until
 

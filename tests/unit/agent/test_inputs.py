@@ -17,8 +17,7 @@ from submarine_runtime.frameworks import sharding_tasks
 from submarine_runtime.protocol.link import expected_members
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.spec import NamedInput
-from submarine_runtime.storage import StoreError
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore, StoreError
 from tests.configurations import make_role
 from tests.local.data.data_files import (
     contents,

@@ -24,7 +24,7 @@ from submarine_jobs.storage import LocalStorage
 from submarine_runtime.agent.measurement import SampleLog, sample_shipper, samples
 from submarine_runtime.agent.shipping import LogShipper
 from submarine_runtime.processes import ProcessTree, usage as processes
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore
 
 WEEK = 7 * 24 * 3600
 

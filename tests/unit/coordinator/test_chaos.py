@@ -8,12 +8,12 @@ from hypothesis import given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
     JobPhase,
+    Progress,
     Stage,
     faults as faults_of_tasks,
     handle,
     new_job_state,
 )
-from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
 from tests.unit.coordinator.simulation import Simulation, orders, role
 

@@ -17,7 +17,7 @@ from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import new_job_record
 from submarine_runtime.protocol import layout
 from submarine_runtime.protocol.record import Event
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore
 from tests.unit.coordinator.helpers import config, no_larger_files_than
 
 

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from submarine_runtime.coordinator.machine import (
+    Progress,
     RestorePoint,
     Snapshot,
     choose_restore_point,
 )
-from submarine_runtime.coordinator.machine.restore_point import Progress, StepNames, progress
+from submarine_runtime.coordinator.machine.restore_point import StepNames, progress
 from submarine_runtime.protocol.serialization import from_json
 
 TASKS = ("worker:0", "worker:1")

@@ -8,6 +8,7 @@ import pytest
 
 from submarine_runtime.coordinator.machine import (
     ChooseRestorePoint,
+    Progress,
     RestorePoint,
     SendMessage,
     Snapshot,
@@ -16,7 +17,6 @@ from submarine_runtime.coordinator.machine import (
     handle,
     new_job_state,
 )
-from submarine_runtime.coordinator.machine.restore_point import Progress
 from submarine_runtime.coordinator.machine.restore_state import (
     predicted_point,
     progress_since_start,

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.agent.link.silence_watchdog import AFTER_SUSPEND, SilenceWatchdog
-from submarine_runtime.storage import StoreError, WebHdfsStore, WriteGate
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore, StoreError, WebHdfsStore, WriteGate
 from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, monotonic, suspended
 from tests.unit.coordinator.simulation import Simulation, orders, role, run_to_end
 from tests.waiting import until

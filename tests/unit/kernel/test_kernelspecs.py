@@ -12,8 +12,7 @@ from jupyter_client.kernelspec import KernelSpecManager
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_kernel.kernelspecs import read_settings
-from submarine_kernel.kernelspecs.installation import install_kernel, kernel_json
+from submarine_kernel.kernelspecs import install_kernel, kernel_json, read_settings
 from submarine_magics.commands import default_words
 
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from submarine_jobs.commands.grammar import grammar
-from submarine_jobs.commands.grammar.verbs import VERBS
-from submarine_jobs.config import OWN_VARIABLES
-from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS
+from submarine_jobs.commands.grammar import VERBS, grammar
+from submarine_jobs.config import KNOWN_SETTINGS, OWN_VARIABLES, PROFILE_KEYS
 from submarine_jobs.config.loader import SHARED_VARIABLES
 from submarine_jobs.options import RUN_OPTIONS, RoleOptions, normalize_option
 from submarine_jobs.options.declaration import declared

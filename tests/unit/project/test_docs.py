@@ -15,9 +15,8 @@ import pytest
 
 from submarine_jobs import errors
 from submarine_jobs.client import Job
-from submarine_jobs.commands.grammar import plugins
-from submarine_jobs.commands.grammar.verb import HelpRequested
-from submarine_jobs.commands.grammar.verbs import VERBS, build
+from submarine_jobs.commands.grammar import VERBS, HelpRequested, plugins
+from submarine_jobs.commands.grammar.verbs import build
 from submarine_jobs.config import read_file
 from submarine_jobs.frontends import Frontend
 from submarine_runtime.protocol import layout

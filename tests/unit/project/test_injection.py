@@ -38,8 +38,7 @@ from submarine_workflows.display.html import run_html, workflow_html
 from submarine_workflows.export.airflow import dag_of
 from submarine_workflows.export.crontab import crontab_of
 from submarine_workflows.export.shell import line_of
-from submarine_workflows.formats import read_workflow
-from submarine_workflows.formats.flow1 import read_properties
+from submarine_workflows.formats import read_properties, read_workflow
 from submarine_workflows.local.parameters import as_properties
 from submarine_workflows.model import (
     ExecutionSettings,

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Entry, LeaseWatch, StoreError, renewal_interval
+from submarine_runtime.storage import Entry, LeaseWatch, LocalStore, StoreError, renewal_interval
 from submarine_runtime.storage.leases import Lease
-from submarine_runtime.storage.local import LocalStore
 from tests.waiting import until
 
 # --- the count

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from submarine_jobs.errors import ClusterError, JobNotFoundError
-from submarine_server.channel.feed import WINDOW, Credit, Feed
+from submarine_server.channel import Credit
+from submarine_server.channel.feed import WINDOW, Feed
 from submarine_server.channel.subscriptions import (
     MAX_SUBSCRIPTIONS,
     ConnectionClosedError,

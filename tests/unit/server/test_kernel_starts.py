@@ -12,8 +12,7 @@ import pytest
 from submarine_jobs.tracking import Origin
 from submarine_kernel.remote import PendingStart
 from submarine_kernel.remote.pending_starts import pending
-from submarine_server.channel import feeds
-from submarine_server.channel.feed import Credit
+from submarine_server.channel import Credit, feeds
 from submarine_server.channel.feeds import FEEDS
 
 

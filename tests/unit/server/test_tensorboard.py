@@ -18,9 +18,8 @@ from submarine_jobs.config import back_links, server_url
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import LocalStorage
-from submarine_jobs.tensorboards import Scratch, remove_stale
+from submarine_jobs.tensorboards import Process, Scratch, remove_stale
 from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobFiles
-from submarine_jobs.tensorboards.process import Process
 from submarine_runtime.record import TensorBoardClients
 from submarine_server.base import ApiError
 from submarine_server.tensorboard import proxy_headers as headers

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore
 
 
 @pytest.fixture

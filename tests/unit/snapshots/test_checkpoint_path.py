@@ -16,8 +16,7 @@ from submarine_runtime.snapshots import (
     shipped_lengths,
     versions,
 )
-from submarine_runtime.storage import StoreError
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore, StoreError
 from tests.local.data.data_files import (
     DyingStore,
     at_path,

@@ -9,7 +9,7 @@ import pytest
 
 from submarine_runtime.agent.sync import ChiefCheckpoints
 from submarine_runtime.snapshots import SnapshotWriter, scan_directory
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore
 from tests.local.data.data_files import reader, seen, write
 
 INTERVAL = 10.0

@@ -21,8 +21,7 @@ from submarine_runtime.snapshots import (
 )
 from submarine_runtime.snapshots.manifest import Manifest, ManifestEntry
 from submarine_runtime.snapshots.writer import MAX_PACKS
-from submarine_runtime.storage import StoreError
-from submarine_runtime.storage.local import LocalStore
+from submarine_runtime.storage import LocalStore, StoreError
 from tests.local.data.data_files import (
     DyingStore,
     contents,

@@ -4,3 +4,4 @@ from .installer import (
     install as install,
     uninstall as uninstall,
 )
+from .trial_process import start_trial_process as start_trial_process

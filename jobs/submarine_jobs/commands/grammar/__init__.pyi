@@ -34,11 +34,12 @@ from .verb import (
     CONTEXT as CONTEXT,
     TYPED as TYPED,
     Callback as Callback,
+    HelpRequested as HelpRequested,
     ParsedType as ParsedType,
     Verb as Verb,
     normal as normal,
     option as option,
     with_prefix as with_prefix,
 )
-from .verbs import grammar as grammar, plugins as plugins
+from .verbs import VERBS as VERBS, grammar as grammar, plugins as plugins
 from .waiting import wait_for as wait_for

@@ -15,6 +15,7 @@ from .restore_point import (
     FIRST_ROUND as FIRST_ROUND,
     PATH as PATH,
     SNAPSHOT as SNAPSHOT,
+    Progress as Progress,
     RestorePoint as RestorePoint,
     RestoreQuery as RestoreQuery,
     Snapshot as Snapshot,

@@ -21,9 +21,15 @@ from submarine_jobs.checks import (
     missing_imports,
 )
 from submarine_jobs.errors import UsageError
-from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
-from submarine_jobs.program.notebook_document import NotebookDocument
-from submarine_jobs.program.scripts import bundle_from_notebook
+from submarine_jobs.program import (
+    Bundle,
+    Cell,
+    CellCollection,
+    DocumentCell,
+    NotebookDocument,
+    build_bundle,
+    bundle_from_notebook,
+)
 from submarine_runtime.protocol.sourcemap import SourceMap
 
 

@@ -17,8 +17,7 @@ from submarine_jobs.backends.local import LocalBackend
 from submarine_jobs.client import Session, cancelling, listing, views as viewing
 from submarine_jobs.errors import ClusterError, NoAnswerError
 from submarine_jobs.model import Profile
-from submarine_jobs.storage import LocalStorage
-from submarine_jobs.storage.hdfs import HdfsStorage
+from submarine_jobs.storage import HdfsStorage, LocalStorage
 from submarine_jobs.tracking import IndexEntry
 from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.protocol.record import JobRecord

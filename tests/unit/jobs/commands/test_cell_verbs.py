@@ -11,9 +11,14 @@ from submarine_jobs.commands import CellBody, complete, execute, explain_word
 from submarine_jobs.commands.grammar import CellVerb, complete_below, explain_below, option
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.program import Cell, DocumentCell, cell_magic as found, parse_options
-from submarine_jobs.program.notebook_document import NotebookDocument
-from submarine_jobs.program.scripts import marked_cells
+from submarine_jobs.program import (
+    Cell,
+    DocumentCell,
+    NotebookDocument,
+    cell_magic as found,
+    marked_cells,
+    parse_options,
+)
 from submarine_magics.commands import complete_text, help_at
 from submarine_magics.commands.help import COLLECTING
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_jobs.commands import complete, execute
-from submarine_jobs.commands.grammar import cache_queues, plugins
-from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES, VERBS
+from submarine_jobs.commands.grammar import VERBS, cache_queues, plugins
+from submarine_jobs.commands.grammar.verbs import PLUGIN_SUMMARIES
 from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import read_record

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.config import Config, load_config, python_of
-from submarine_jobs.config.file import KNOWN_SETTINGS
+from submarine_jobs.config import KNOWN_SETTINGS, Config, load_config, python_of
 from submarine_jobs.errors import ConfigError, NoClusterError, UsageError
 from tests.trusting import trusted
 

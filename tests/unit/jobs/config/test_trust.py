@@ -14,6 +14,8 @@ import pytest
 import submarine_jobs
 from submarine_jobs.commands import complete, execute
 from submarine_jobs.config import (
+    KNOWN_SETTINGS,
+    PROFILE_KEYS,
     UntrustedConfigError,
     confirmed_keys,
     load_config,
@@ -21,7 +23,7 @@ from submarine_jobs.config import (
     project_trust as config_trust,
     read_file,
 )
-from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, SECTIONS
+from submarine_jobs.config.file import SECTIONS
 from submarine_jobs.config.project_trust import HARMLESS
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.frontends import Frontend

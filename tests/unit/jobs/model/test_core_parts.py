@@ -8,8 +8,7 @@ import ssl
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_jobs.access import LogChunk, create_secret, tls_context
-from submarine_jobs.access.credentials import JobSecret
+from submarine_jobs.access import JobSecret, LogChunk, create_secret, tls_context
 from submarine_jobs.errors import UsageError
 from submarine_jobs.logs import Tail
 from submarine_jobs.model import JobSpec, Localization, Resources, Role, fill_spec

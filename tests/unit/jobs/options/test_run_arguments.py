@@ -165,7 +165,7 @@ _ANYTHING = st.lists(
 @settings(max_examples=300, deadline=None)
 @given(_ANYTHING)
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:
-    from submarine_jobs.commands.grammar.verb import HelpRequested
+    from submarine_jobs.commands.grammar import HelpRequested
 
     try:
         options = parse_run(words)

@@ -13,12 +13,12 @@ from submarine_jobs.program import (
     CellCollection,
     CellState,
     DocumentCell,
+    IPythonSyntaxError,
+    NotebookDocument,
     build_bundle,
     join_labels,
 )
 from submarine_jobs.program.collection import Change
-from submarine_jobs.program.ipython_syntax import IPythonSyntaxError
-from submarine_jobs.program.notebook_document import NotebookDocument
 
 
 def cell(text: str, cell_id: str | None = None, **more: object) -> Cell:

@@ -11,8 +11,7 @@ from hypothesis import given, settings, strategies as st
 from IPython.core.inputtransformer2 import TransformerManager
 
 import submarine_jobs
-from submarine_jobs.program import clean_source
-from submarine_jobs.program.ipython_syntax import IPythonSyntaxError
+from submarine_jobs.program import IPythonSyntaxError, clean_source
 from submarine_jobs.program.logical_lines import logical_lines
 
 VALID = [

@@ -14,11 +14,12 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program import (
     NotebookError,
     bundle_from_file,
+    bundle_from_notebook,
     notebook_document as notebook,
     read_notebook,
 )
 from submarine_jobs.program.notebook_document import parse_notebook
-from submarine_jobs.program.scripts import bundle_from_notebook, bundle_from_script
+from submarine_jobs.program.scripts import bundle_from_script
 
 
 def code(source: Any, count: int | None = None, **more: Any) -> dict[str, Any]:

@@ -21,9 +21,9 @@ from submarine_workflows.azkaban.api import (
     SessionFile,
     Settings,
     UnconfirmedError,
+    UnreachableError,
     connection as connection_module,
 )
-from submarine_workflows.azkaban.api.errors import UnreachableError
 from submarine_workflows.azkaban.submission import start
 from tests.azkaban import server as servers
 from tests.azkaban.replies import JETTY, LOGIN_PAGE, Reply, broken

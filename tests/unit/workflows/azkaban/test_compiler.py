@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.errors import UsageError
 from submarine_workflows.azkaban.project import has_trigger, project_of, secret_kind
 from submarine_workflows.azkaban.project.secrets import secret_in_command
-from submarine_workflows.formats.flow1 import read_properties
+from submarine_workflows.formats import read_properties
 from submarine_workflows.model import ExecutionSettings, WorkflowError, split_command
 from tests.azkaban.project import BadProjectError, load_project, unzip
 

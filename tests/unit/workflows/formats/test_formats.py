@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.formats import open_workflow, read_jobs, read_workflow
-from submarine_workflows.formats.flow1 import read_properties
+from submarine_workflows.formats import open_workflow, read_jobs, read_properties, read_workflow
 from submarine_workflows.model import Kind, WorkflowError, check
 
 NIGHTLY = """\

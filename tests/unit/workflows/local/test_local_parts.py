@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
-from submarine_workflows.formats import read_workflow
-from submarine_workflows.formats.flow1 import read_properties
+from submarine_workflows.formats import read_properties, read_workflow
 from submarine_workflows.local import parameter_filler
 from submarine_workflows.local.execution import unpack
 from submarine_workflows.local.parameters import as_properties, flow_parameters

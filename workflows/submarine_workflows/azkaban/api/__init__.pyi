@@ -5,6 +5,7 @@ from .errors import (
     AzkabanError as AzkabanError,
     NoProjectError as NoProjectError,
     UnconfirmedError as UnconfirmedError,
+    UnreachableError as UnreachableError,
 )
 from .executions import (
     Execution as Execution,

@@ -9,9 +9,11 @@ from .classpath import (
     yarn_command as yarn_command,
 )
 from .driver import Driver as Driver, stop_driver as stop_driver
-from .process import stop_directory as stop_directory
+from .process import read_running as read_running, stop_directory as stop_directory
+from .refusals import NeverFitsError as NeverFitsError
 from .skein_calls import (
     Channel as Channel,
+    DriverChannel as DriverChannel,
     DriverTimeoutError as DriverTimeoutError,
     DriverUnreachableError as DriverUnreachableError,
     skein_jar as skein_jar,

@@ -18,8 +18,12 @@ from submarine_jobs.backends import Plan, Submission
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.backends.yarn.application.single import agent_script
 from submarine_jobs.backends.yarn.cluster import HadoopConf, ResourceManager, tag_of
-from submarine_jobs.backends.yarn.driver import DriverTimeoutError, DriverUnreachableError
-from submarine_jobs.backends.yarn.driver.skein_calls import DriverChannel, new_credentials
+from submarine_jobs.backends.yarn.driver import (
+    DriverChannel,
+    DriverTimeoutError,
+    DriverUnreachableError,
+)
+from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import LocalStorage
