@@ -397,7 +397,7 @@ ROLE_OPTIONS: Mapping[str, Option] = {
         "worker", "--num_workers", "--workers", heading="Roles", help="Number of workers [1]."
     ),
     "ps": _count("ps", "--num_ps", help="Number of parameter servers [0]."),
-    "chief": _count("chief", "--num_chief", help="A chief of its own [worker 0 is chief]."),
+    "chief": _count("chief", "--num_chief", help="A separate chief, 0 or 1 [worker 0 is chief]."),
     "evaluator": _count("evaluator", "--num_evaluator", help="Number of evaluators [0]."),
     "roles": _RolesOption(
         "--role",
@@ -409,16 +409,16 @@ ROLE_OPTIONS: Mapping[str, Option] = {
         "--worker_resources",
         RESOURCES,
         metavar="LIST",
-        help="Size at once: memory=8G,vcores=2,gpu=2.",
+        help="Size of a worker: memory=8G,vcores=2,gpu=2.",
     ),
     "worker_launch_cmd": _launch_cmd(
-        "worker", help="Shell command to run instead; %input_path% and the like are filled in."
+        "worker", help="Shell command to run instead of a program; %input_path% etc. are replaced."
     ),
     "worker_docker_image": _docker_image("worker", help="Its image [the job's]."),
     **_parts("ps", in_help=True),
     **_parts("chief", in_help=False),
     **_parts("evaluator", in_help=False),
-    "tensorboard": Flag("--tensorboard", help="Show TensorBoard with the job."),
+    "tensorboard": Flag("--tensorboard", help="Run TensorBoard in the job."),
     "tensorboard_resources": _resources("tensorboard", help="Its size [memory=1G,vcores=1]."),
     "tensorboard_docker_image": _docker_image("tensorboard", help="Its image."),
 }

@@ -75,7 +75,7 @@ class RunOptions:
     """
 
     name: str | None = option(
-        "--name", metavar="NAME", heading="Program", help="Name of the job [the file's]."
+        "--name", metavar="NAME", heading="Program", help="Name of the job [name of the file]."
     )
     program: str | None = option(
         "--program",
@@ -84,7 +84,11 @@ class RunOptions:
         help="File to run [main.py of the cells].",
     )
     args: tuple[str, ...] = option(
-        "--args", ARGUMENTS, metavar="TEXT", default=(), help="Arguments, as one text."
+        "--args",
+        ARGUMENTS,
+        metavar="TEXT",
+        default=(),
+        help="Arguments of the program, as one text.",
     )
     framework: str = option(
         "--framework",
@@ -132,31 +136,31 @@ class RunOptions:
         count(gettext_noop("The least number"), 1),
         metavar="N",
         heading="Gang and faults",
-        help="Start with so many workers [all].",
+        help="Start with at least this number of workers [all].",
     )
     gang_timeout: float | None = option(
         "--gang-timeout",
         TIMEOUT,
         metavar="TIME",
-        help="Give containers back after so long without all of them; never [10m].",
+        help="Release the containers if the gang is not complete after this time; never [10m].",
     )
     gang_retries: int | None = option(
         "--gang-retries",
         count(gettext_noop("The number of tries")),
         metavar="N",
-        help="Then try again so often [5].",
+        help="Number of further attempts after a gang timeout [5].",
     )
     max_restarts: int | None = option(
         "--max-restarts",
         count(gettext_noop("The number of restarts")),
         metavar="N",
-        help="Restart after so many faults, whatever their cause [3, errors only after progress].",
+        help="Restart after up to N faults, whatever their cause [3, errors only after progress].",
     )
     policy: str | None = option(
         "--policy",
         choice(POLICIES),
         aliases=("--success",),
-        help="Who decides on success [the framework's, mostly chief].",
+        help="Which tasks determine success [set by the framework, mostly chief].",
     )
     allow_failures: float | None = option(
         "--allow-failures",
@@ -171,31 +175,31 @@ class RunOptions:
         "--heartbeat",
         DURATION,
         metavar="TIME",
-        help="Time between two heartbeats of a task [1s].",
+        help="Interval between heartbeats of a task [1s].",
     )
     lost_after: float | None = option(
         "--lost-after",
         DURATION,
         metavar="TIME",
-        help="A task that is silent for so long is lost [25s].",
+        help="Time without a heartbeat after which a task is lost [25s].",
     )
     inputs: tuple[NamedInput, ...] = option_list(
         "--input",
         INPUT,
         metavar="NAME=URI[:shard[=ROLES]]",
         heading="Data",
-        help="Fetch it before the start; :shard shares it out over training tasks; repeatable.",
+        help="Fetch it before the start; :shard divides it among training tasks; repeatable.",
     )
     input_path: str | None = option(
-        "--input_path", metavar="URI", help="Input; fills %input_path%."
+        "--input_path", metavar="URI", help="Input; replaces %input_path%."
     )
     checkpoint_path: str | None = option(
         "--checkpoint_path",
         metavar="URI",
-        help="Restore checkpoints from here and keep them here; fills %checkpoint_path%.",
+        help="Restore checkpoints from and save them to URI; replaces %checkpoint_path%.",
     )
     saved_model_path: str | None = option(
-        "--saved_model_path", metavar="URI", help="Fills %saved_model_path%."
+        "--saved_model_path", metavar="URI", help="Replaces %saved_model_path%."
     )
     resume_from: str | None = option(
         "--resume",
@@ -218,19 +222,19 @@ class RunOptions:
         "--file",
         FILE,
         metavar="SRC[:TARGET]",
-        help="Bring a file or directory along; repeatable.",
+        help="Copy a file or directory to the working directory; repeatable.",
     )
     archives: tuple[Localization, ...] = option_list(
         "--archive",
         ARCHIVE,
         metavar="SRC[:DIR]",
-        help="Bring an archive along and unpack it; repeatable.",
+        help="Copy an archive and unpack it; repeatable.",
     )
     localization: tuple[Localization, ...] = option_list(
         "--localization",
         LOCALIZATION,
         metavar="SRC:TARGET[:rw]",
-        help="As --file, in Submarine's words; with :rw a copy to change; repeatable.",
+        help="Like --file, as in Apache Submarine; :rw: a writable copy; repeatable.",
     )
     with_names: tuple[str, ...] = option_names(
         "--with", WITH, metavar="NAMES", help="Send the values of these variables: x,y."
@@ -239,10 +243,10 @@ class RunOptions:
         "--return",
         RETURN,
         metavar="NAMES",
-        help="Bring these variables of the program back: acc,history.",
+        help="Return these variables of the program: acc,history.",
     )
     return_all_ranks: bool = flag(
-        "--return-all-ranks", help="Bring them back from every rank, not only from rank 0."
+        "--return-all-ranks", help="Return them from every rank, not only from rank 0."
     )
     keep: tuple[str, ...] = option_list(
         "--keep",
@@ -272,7 +276,7 @@ class RunOptions:
         "--priority",
         count(gettext_noop("The priority")),
         metavar="N",
-        help="Priority within the queue, the higher the sooner [the queue's].",
+        help="Priority within the queue; higher numbers first [the queue's].",
     )
     node_label: str | None = option(
         "--node-label",
@@ -292,7 +296,7 @@ class RunOptions:
         metavar="RACK",
         help="Only in this rack; repeatable.",
     )
-    spread: bool = flag("--spread", help="Put tasks of a role on many nodes.")
+    spread: bool = flag("--spread", help="Prefer nodes without a task of the same role.")
     avoid_nodes: tuple[str, ...] = option_list(
         "--avoid-node",
         place(gettext_noop("a node")),
@@ -303,7 +307,7 @@ class RunOptions:
         "--network-interface",
         INTERFACE,
         metavar="IF",
-        help="Interface that tasks talk over: eth0, ib0 [found out on each node].",
+        help="Network interface of the tasks: eth0, ib0 [detected on each node].",
     )
     # Options of all commands; the grammar declares their help.
     profile: str | None = option("--profile")
@@ -315,24 +319,24 @@ class RunOptions:
         "--quicklink",
         QUICKLINK,
         metavar="LABEL=URL",
-        help="Link shown with the job; worker-0 stands for its host; repeatable.",
+        help="Link shown with the job; worker-0 is replaced by its host; repeatable.",
     )
     wait: bool = flag(
         "--wait",
         heading="Flow",
         aliases=("--wait_job_finish",),
-        help="Stay until the job has ended, showing its log.",
+        help="Wait until the job has ended, and show its log.",
     )
     on_interrupt: str = option(
         "--on-interrupt",
         choice(("detach", "cancel")),
         default="detach",
-        help="What Ctrl-C does to a job that is waited for [detach], or to the jobs of a "
-        "notebook that is executed [cancel; detach with --run-id].",
+        help="Effect of Ctrl-C on the job with --wait [detach], or on the jobs of an "
+        "executed notebook [cancel; detach with --run-id].",
     )
     dry_run: bool = flag("--dry-run", help="Check and show, submit nothing.")
-    force: bool = flag("--force", help="Go on in spite of what the checks found.")
-    verbose: bool = flag("--verbose", help="Say each step.")
+    force: bool = flag("--force", help="Submit in spite of errors of the checks.")
+    verbose: bool = flag("--verbose", help="Print each step.")
 
     def role(self, name: str) -> RoleOptions | None:
         """Return the options of one role; None if there are none."""

@@ -49,13 +49,13 @@ class RunVerb(Verb):
 @NOTEBOOK_RUN
 @click.pass_context
 def run(ctx: click.Context, /, **typed: Any) -> Outcome:
-    """Run a program, a notebook or the collected cells as a job of one task or of many.
+    """Run a program, a notebook or the collected cells as a job.
 
-    It returns as soon as the cluster has accepted the job, unless --wait is given. The options of
-    the Apache Submarine command line are taken by their own names.
+    Without --wait it returns when the cluster has accepted the job. The options of the Apache
+    Submarine command line have the same names here.
 
-    A notebook whose own cells start jobs is executed here instead, from its first cell to the last
-    job's end, and so is any with one of the options for that.
+    A notebook with cells that start jobs is executed on this machine, as is any notebook with one
+    of the options for the execution of a notebook.
     """
     # cost: the modules of a submission: `run --help` and the check of a command line need none.
     from submarine_jobs.commands.run.flow import run_job

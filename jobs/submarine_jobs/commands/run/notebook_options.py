@@ -96,7 +96,7 @@ NOTEBOOK_RUN = together(
             nargs=2,
             multiple=True,
             metavar="NAME TEXT",
-            help="The same, and the value is text whatever it looks like.",
+            help="Parameter that is always a string; repeatable.",
         ),
         _own(
             "-f",
@@ -111,7 +111,7 @@ NOTEBOOK_RUN = together(
             "--cells",
             type=ParsedType("names", _names, prefix=False),
             metavar="NAMES",
-            help="Only these cells: ids, tags, titles or headings, with commas between.",
+            help="Only these cells: ids, tags, titles or headings, separated by commas.",
         ),
         _own(
             "--job",
@@ -119,17 +119,17 @@ NOTEBOOK_RUN = together(
             type=_JobPair("pair", _pair, prefix=False),
             multiple=True,
             metavar="OPTION=VALUE",
-            help="Option for each job of the notebook; wins over its own; repeatable.",
+            help="Option for each job of the notebook; overrides those in its cells; repeatable.",
         ),
         _own(
             "--run-id",
             metavar="ID",
-            help="A second run of this id goes on with the jobs of the first.",
+            help="A second run with this id attaches to the jobs of the first.",
         ),
         duration_option(
             "--lease",
             heading=_HEADING,
-            help="Its jobs end by themselves so long after the last sign of life of this run: 10m.",
+            help="Its jobs end when the run has not renewed their lease for this time: 10m.",
         ),
         _own(
             "--notify",
