@@ -154,8 +154,8 @@ class Attempt:
         if not self.config.spec.return_all_ranks:
             return None
         collective = collective_tasks(self._members)
-        me = next((one for one in self._members if one.task == self.task), None)
-        return first_rank(me, collective) if me is not None else None
+        member = next((one for one in self._members if one.task == self.task), None)
+        return first_rank(member, collective) if member is not None else None
 
     @property
     def pid(self) -> int:

@@ -1,7 +1,7 @@
 """Any program: the variables by which XLearning (Hbox), TonY and torchrun describe a gang.
 
-A single task gets none of them. The variables of ``names`` are set for every framework, because
-scripts for those systems read them beside the framework's own.
+A single task gets none of them. The result of ``gang_variables`` is set for every framework,
+because scripts for those systems read it beside the framework's own variables.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def policy(roles: Iterable[str]) -> str:
     return "chief" if {"chief", "master"}.intersection(roles) else "all"
 
 
-def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def gang_variables(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the variables that describe the gang and this task."""
     gang = [one for one in members if one.kind != "sidecar"]
     if len(gang) < 2:
@@ -48,20 +48,20 @@ def names(me: Member, members: Sequence[Member]) -> dict[str, str]:
     return {
         "CLUSTER_SPEC": spec,
         "DISTRIBUTED_MODE": "GANG",
-        "IS_CHIEF": str(bool(collective) and collective[0].task == me.task).lower(),
-        "JOB_NAME": me.role,
-        "TASK_INDEX": str(me.index),
-        "TASK_NUM": str(len(cluster.get(me.role, ()))),
+        "IS_CHIEF": str(bool(collective) and collective[0].task == member.task).lower(),
+        "JOB_NAME": member.role,
+        "TASK_INDEX": str(member.index),
+        "TASK_NUM": str(len(cluster.get(member.role, ()))),
         "TF_CLUSTER_DEF": spec,
-        "TF_INDEX": str(me.index),
-        "TF_ROLE": me.role,
+        "TF_INDEX": str(member.index),
+        "TF_ROLE": member.role,
     }
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the rendezvous for tasks that take part in collective operations."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or world_size(collective) < 2:
         return {}
     return rendezvous_variables(collective)
@@ -86,10 +86,12 @@ def rendezvous_variables(collective: Sequence[Member]) -> dict[str, str]:
     }
 
 
-def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+def processes(member: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or world_size(collective) < 2:
-        return [{} for _ in range(max(1, me.processes))]
-    return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]
+        return [{} for _ in range(max(1, member.processes))]
+    return [
+        {"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(member.processes)
+    ]

@@ -22,51 +22,51 @@ RENDEZVOUS = "helper"
 JOIN_CALL = "hvd.init()"
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return sizes, the rendezvous and the choice of gloo."""
     collective = collective_tasks(members)
-    if first_rank(me, collective) is None:
+    if first_rank(member, collective) is None:
         return {}
     return {
         "HOROVOD_CONTROLLER": "gloo",
         "HOROVOD_CPU_OPERATIONS": "gloo",
         "HOROVOD_GLOO_RENDEZVOUS_ADDR": collective[0].address,
         "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port_of(collective[0])),
-        "HOROVOD_HOSTNAME": _host(me),
-        "HOROVOD_LOCAL_SIZE": str(me.processes),
+        "HOROVOD_HOSTNAME": _host(member),
+        "HOROVOD_LOCAL_SIZE": str(member.processes),
         "HOROVOD_SIZE": str(world_size(collective)),
     }
 
 
-def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+def processes(member: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ranks in the world, in the container, and among the processes of one local rank."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None:
         return [{}]
     made = []
-    for local in range(me.processes):
+    for local in range(member.processes):
         across = [one.task for one in collective if one.processes > local]
         made.append(
             {
                 "HOROVOD_RANK": str(rank + local),
                 "HOROVOD_LOCAL_RANK": str(local),
-                "HOROVOD_CROSS_RANK": str(across.index(me.task)),
+                "HOROVOD_CROSS_RANK": str(across.index(member.task)),
                 "HOROVOD_CROSS_SIZE": str(len(across)),
             }
         )
     return made
 
 
-def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
+def helpers(member: Member, members: Sequence[Member]) -> list[Helper]:
     """Return the rendezvous for the chief, and for the other tasks a helper that waits for it."""
     collective = collective_tasks(members)
-    if first_rank(me, collective) is None:
+    if first_rank(member, collective) is None:
         return []
-    if me.task != collective[0].task:
+    if member.task != collective[0].task:
         return [wait_for_chief(collective[0].address, collective[0].ports[1])]
-    place = ("--address", me.address, "--port", str(port_of(me)))
-    ready = ("--ready", str(me.ports[1])) if len(collective) > 1 else ()
+    place = ("--address", member.address, "--port", str(port_of(member)))
+    ready = ("--ready", str(member.ports[1])) if len(collective) > 1 else ()
     command = (
         "{agent}",
         "-I",

@@ -22,11 +22,11 @@ JOIN_CALL = "jax.distributed.initialize()"
 ADDRESS_IN_USE = ("Address already in use", "No address added out of total")
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the coordinator, which is the first process; nothing for a single process."""
     collective = collective_tasks(members)
-    variables = {} if me.gpus else {"JAX_PLATFORMS": "cpu"}
-    if first_rank(me, collective) is None or world_size(collective) < 2:
+    variables = {} if member.gpus else {"JAX_PLATFORMS": "cpu"}
+    if first_rank(member, collective) is None or world_size(collective) < 2:
         return variables
     address, port = collective[0].address, port_of(collective[0])
     scheme, host = ("tcp6", f"[{address}]") if ":" in address else ("tcp", address)
@@ -36,24 +36,24 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
         JAX_CPU_COLLECTIVES_IMPLEMENTATION="gloo",
         OMPI_MCA_orte_hnp_uri=f"0.0;{scheme}://{host}:{port}",
         OMPI_COMM_WORLD_SIZE=str(world_size(collective)),
-        OMPI_COMM_WORLD_LOCAL_SIZE=str(me.processes),
+        OMPI_COMM_WORLD_LOCAL_SIZE=str(member.processes),
     )
     return variables
 
 
-def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+def processes(member: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ranks, and the devices of each process."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or world_size(collective) < 2:
         return [{}]
     made = []
-    for local in range(me.processes):
+    for local in range(member.processes):
         variables = {
             "OMPI_COMM_WORLD_RANK": str(rank + local),
             "OMPI_COMM_WORLD_LOCAL_RANK": str(local),
         }
-        share = me.gpus // me.processes
+        share = member.gpus // member.processes
         if share:
             devices = range(local * share, (local + 1) * share)
             variables["JAX_LOCAL_DEVICE_IDS"] = ",".join(map(str, devices))

@@ -38,10 +38,10 @@ def base(env: Mapping[str, str]) -> str:
     return BACKENDS.get(backend, "any")
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the variables of ``keras.distribution.initialize()``, besides the backend's own."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or len(collective) < 2:
         return {}
     return {

@@ -20,14 +20,14 @@ ADDRESS_IN_USE = ("Binding port",)
 SHIMS = ("shim_lightgbm.py",)
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return machines and the task's port; nothing for a single task."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or len(collective) < 2:
         return {}
     return {
-        "LIGHTGBM_LOCAL_LISTEN_PORT": str(port_of(me)),
+        "LIGHTGBM_LOCAL_LISTEN_PORT": str(port_of(member)),
         "LIGHTGBM_MACHINES": ",".join(endpoint_of(one) for one in collective),
         "LIGHTGBM_NUM_MACHINE": str(len(collective)),
         "LIGHTGBM_RANK": str(rank),

@@ -28,7 +28,7 @@ def role_error(roles: Sequence[str]) -> str:
     return _("MXNet's workers connect to a parameter server: request one with --ps 1")
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return role, sizes and the scheduler's address; nothing for a single task.
 
     Raises
@@ -37,7 +37,7 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
         If there is no scheduler.
     """
     gang = [one for one in members if one.kind != "sidecar"]
-    if len(gang) < 2 or me.kind == "sidecar":
+    if len(gang) < 2 or member.kind == "sidecar":
         return {}
     scheduler = next((one for one in gang if one.role == "scheduler"), None)
     servers = [one.task for one in gang if one.role in SERVERS]
@@ -45,14 +45,22 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     if scheduler is None:
         raise ValueError(_("MXNet needs a role 'scheduler' of one task, and this gang has none"))
     variables = {
-        "DMLC_NODE_HOST": me.address,
+        "DMLC_NODE_HOST": member.address,
         "DMLC_NUM_SERVER": str(len(servers)),
         "DMLC_NUM_WORKER": str(len(workers)),
         "DMLC_PS_ROOT_PORT": str(port_of(scheduler)),
         "DMLC_PS_ROOT_URI": scheduler.address,
     }
-    if me.task in servers:
-        return {**variables, "DMLC_ROLE": "server", "DMLC_SERVER_ID": str(servers.index(me.task))}
-    if me.task in workers:
-        return {**variables, "DMLC_ROLE": "worker", "DMLC_WORKER_ID": str(workers.index(me.task))}
+    if member.task in servers:
+        return {
+            **variables,
+            "DMLC_ROLE": "server",
+            "DMLC_SERVER_ID": str(servers.index(member.task)),
+        }
+    if member.task in workers:
+        return {
+            **variables,
+            "DMLC_ROLE": "worker",
+            "DMLC_WORKER_ID": str(workers.index(member.task)),
+        }
     return {**variables, "DMLC_ROLE": "scheduler"}

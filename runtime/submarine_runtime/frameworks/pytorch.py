@@ -22,29 +22,31 @@ RENDEZVOUS = "program"
 JOIN_CALL = "Trainer(num_nodes={tasks}) of Lightning, or init_process_group() in other programs"
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return rendezvous and sizes; nothing for a task that takes no part in collectives."""
     collective = collective_tasks(members)
-    if first_rank(me, collective) is None:
+    if first_rank(member, collective) is None:
         return {}
-    node = str([one.task for one in collective].index(me.task))
+    node = str([one.task for one in collective].index(member.task))
     nodes = str(len(collective))
     variables = rendezvous_variables(collective)
     variables.update(
         GROUP_RANK=node,
         GROUP_WORLD_SIZE=nodes,
-        LOCAL_WORLD_SIZE=str(me.processes),
+        LOCAL_WORLD_SIZE=str(member.processes),
         NNODES=nodes,
         NODE_RANK=node,
     )
-    if me.processes > 1:
+    if member.processes > 1:
         variables["OMP_NUM_THREADS"] = "1"  # As torchrun does, because processes share the cores.
     return variables
 
 
-def processes(me: Member, members: Sequence[Member]) -> list[dict[str, str]]:
+def processes(member: Member, members: Sequence[Member]) -> list[dict[str, str]]:
     """Return ``RANK`` and ``LOCAL_RANK`` of each process."""
-    rank = first_rank(me, collective_tasks(members))
+    rank = first_rank(member, collective_tasks(members))
     if rank is None:
         return [{}]
-    return [{"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(me.processes)]
+    return [
+        {"RANK": str(rank + local), "LOCAL_RANK": str(local)} for local in range(member.processes)
+    ]

@@ -29,11 +29,11 @@ def collective_tasks(members: Sequence[Member]) -> list[Member]:
     return collective
 
 
-def first_rank(me: Member, collective: Sequence[Member]) -> int | None:
-    """Return the rank of the first process of ``me``; None if it is not in `collective`."""
+def first_rank(member: Member, collective: Sequence[Member]) -> int | None:
+    """Return the rank of the first process of ``member``; None if it is not in `collective`."""
     rank = 0
     for one in collective:
-        if one.task == me.task:
+        if one.task == member.task:
             return rank
         rank += one.processes
     return None

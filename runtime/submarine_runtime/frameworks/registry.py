@@ -1,13 +1,24 @@
 """The frameworks, and the environment that each of them expects: one module for each framework.
 
-A module has ``environment(me, members) -> dict`` and, where it differs from ``DEFAULTS``, the names
-of ``DEFAULTS`` in capitals or functions ``processes(me, members) -> list[dict]`` (variables of each
-process in one container), ``helpers(me, members) -> list[Helper]``, ``policy(roles) -> str`` (if
-``POLICY`` depends on the roles), ``role_error(roles) -> str`` (a sentence on roles that cannot
-work), ``training(members) -> list[Member]`` (the tasks that read training data, if these are not
-all collective tasks) and ``base(env) -> str`` (another framework that is set up first). Standard
-library only, because the notebook's side imports it too. See docs/frameworks.md for how to add a
-framework.
+A module has the function ``environment(member, members) -> dict``, the variables of the task
+``member`` in a gang of ``members``. Where it differs from ``DEFAULTS``, it has the names of
+``DEFAULTS`` in capitals, or functions:
+
+``processes(member, members) -> list[dict]``
+    Variables of each process in one container.
+``helpers(member, members) -> list[Helper]``
+    Processes beside the program.
+``policy(roles) -> str``
+    The success policy, if it depends on the roles.
+``role_error(roles) -> str``
+    A sentence on roles that cannot work; empty: they can.
+``training(members) -> list[Member]``
+    The tasks that read training data, if these are not all collective tasks.
+``base(env) -> str``
+    Another framework that is set up first.
+
+Standard library only, because the notebook's side imports it too. See docs/frameworks.md for how to
+add a framework.
 """
 
 from __future__ import annotations
@@ -246,8 +257,8 @@ def sharding_tasks(
     return [one.task for one in sorted(found, key=lambda one: (one.role, one.index))]
 
 
-def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
-    """Return what ``me`` needs in a gang of ``members`` (with itself; ordered by role and index).
+def setup(config: AgentConfig, member: Member, members: Sequence[Member]) -> Setup:
+    """Return what ``member`` needs in a gang of ``members`` (all, ordered by role and index).
 
     Raises
     ------
@@ -258,28 +269,28 @@ def setup(config: AgentConfig, me: Member, members: Sequence[Member]) -> Setup:
     from submarine_runtime.frameworks import generic
 
     gang = [one.role for one in members if one.kind != "sidecar"]
-    role_error = role_error_of(config.spec.framework, gang, me.processes)
+    role_error = role_error_of(config.spec.framework, gang, member.processes)
     if role_error:
         raise ValueError(role_error)
     modules = [module_of(config.spec.framework)]
     if hasattr(modules[0], "base"):
         modules.insert(0, module_of(modules[0].base({**os.environ, **config.env})))
-    env: dict[str, str] = generic.names(me, members)
+    env: dict[str, str] = generic.gang_variables(member, members)
     processes: list[dict[str, str]] = [{}]
     helpers: list[Helper] = []
     for module in modules:
-        env.update(module.environment(me, members))
+        env.update(module.environment(member, members))
         if hasattr(module, "processes"):
-            processes = module.processes(me, members)
+            processes = module.processes(member, members)
         if hasattr(module, "helpers"):
-            helpers += module.helpers(me, members)
-    if config.spec.own_launcher and len(gang) == 1 and me.processes == 1:
+            helpers += module.helpers(member, members)
+    if config.spec.own_launcher and len(gang) == 1 and member.processes == 1:
         # The library interprets a rank as a sign that all processes have been started.
         env = {name: value for name, value in env.items() if name not in generic.SIZES}
         processes = [{}]
     network = ""
     if len(gang) > 1:
-        network = _network(env, me, config.spec.network_interface)
+        network = _network(env, member, config.spec.network_interface)
     shims = tuple(name for module in modules for name in _setting_of(module, "SHIMS"))
     return Setup(
         env=env,
@@ -318,14 +329,14 @@ def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
     ).format(many=many, lacks=lacks, advice=advice)
 
 
-def _network(env: dict[str, str], me: Member, requested: str | None) -> str:
+def _network(env: dict[str, str], member: Member, requested: str | None) -> str:
     """Add the variables that name the interface; return its description for the record."""
     # cost: only tasks of a gang need it.
     from submarine_runtime.frameworks.interfaces import interface_for, variables
 
-    interface = interface_for(me.address, requested)
+    interface = interface_for(member.address, requested)
     env.update(variables(interface, requested is not None))
-    return f"{interface} {me.address}" if interface else ""
+    return f"{interface} {member.address}" if interface else ""
 
 
 def _setting_of(module: ModuleType, name: str) -> Any:

@@ -30,11 +30,11 @@ def policy(roles: Iterable[str]) -> str:
     return "chief" if {"ps", "evaluator"}.intersection(roles) else "all"
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return ``TF_CONFIG`` for more than one task; without it TensorFlow runs alone."""
     renamed = {one.task: one for one in tensorflow_members(members)}
     cluster = cluster_of([one for one in renamed.values() if one.role in CLUSTER_ROLES])
-    mine = renamed.get(me.task)
+    mine = renamed.get(member.task)
     if mine is None or sum(len(addresses) for addresses in cluster.values()) < 2:
         return {}
     task = {"type": mine.role, "index": mine.index}

@@ -21,10 +21,10 @@ JOIN_CALL = "with xgboost.collective.CommunicatorContext()"
 SHIMS = ("shim_xgboost.py",)
 
 
-def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
+def environment(member: Member, members: Sequence[Member]) -> dict[str, str]:
     """Return the tracker's address and the number of this task; nothing for a single task."""
     collective = collective_tasks(members)
-    rank = first_rank(me, collective)
+    rank = first_rank(member, collective)
     if rank is None or len(collective) < 2:
         return {}
     return {
@@ -37,14 +37,21 @@ def environment(me: Member, members: Sequence[Member]) -> dict[str, str]:
     }
 
 
-def helpers(me: Member, members: Sequence[Member]) -> list[Helper]:
+def helpers(member: Member, members: Sequence[Member]) -> list[Helper]:
     """Return the tracker for the chief; for the other tasks a helper that waits for it."""
     collective = collective_tasks(members)
-    if len(collective) < 2 or first_rank(me, collective) is None:
+    if len(collective) < 2 or first_rank(member, collective) is None:
         return []
     chief = collective[0]
-    if me.task != chief.task:
+    if member.task != chief.task:
         return [wait_for_chief(chief.address, chief.ports[1])]
-    place = ("--address", me.address, "--port", str(me.ports[0]), "--ready", str(me.ports[1]))
+    place = (
+        "--address",
+        member.address,
+        "--port",
+        str(member.ports[0]),
+        "--ready",
+        str(member.ports[1]),
+    )
     command = ("{python}", "{runtime}", "tracker", *place, "--workers", str(len(collective)))
     return [Helper(command, "tracker ready")]

@@ -32,8 +32,8 @@ from submarine_runtime.translation import _
 def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -> Setup | Ending:
     """Remove files of an earlier attempt; return the framework's setup, or the ending."""
     task = f"{config.role}:{config.index}"
-    me = next((member for member in members if member.task == task), None)
-    if me is None:
+    member = next((one for one in members if one.task == task), None)
+    if member is None:
         return Ending(
             EndReason.LAUNCH_FAILED,
             _("The member list of the gang lacks {task}.").format(task=task),
@@ -45,7 +45,7 @@ def setup_of(config: AgentConfig, members: Sequence[Member], scratch: Scratch) -
         with suppress(FileNotFoundError):
             os.unlink(leftover)
     try:
-        return framework_setup(config, me, members)
+        return framework_setup(config, member, members)
     except ValueError as exc:
         return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
 

@@ -97,7 +97,7 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
     processes = process_count(framework, config.task_role.processes, gpus, gang=False)
     ports = Reservation(int(setting_of(framework, "PORTS")))
     task = f"{config.role}:{config.index}"
-    me = Member(
+    member = Member(
         task,
         config.role,
         config.index,
@@ -107,12 +107,12 @@ def single_member(config: AgentConfig) -> tuple[Member, Reservation]:
         gpus=config.size.gpus,
         processes=processes,
     )
-    return me, ports
+    return member, ports
 
 
-def links_of(config: AgentConfig, me: Member) -> dict[str, str]:
+def links_of(config: AgentConfig, member: Member) -> dict[str, str]:
     """Return the job's links, with this host for the task."""
-    return resolve_links(config.links, [replace(me, host=reachable_host(config.listen))])
+    return resolve_links(config.links, [replace(member, host=reachable_host(config.listen))])
 
 
 class Cancellation:

@@ -183,14 +183,14 @@ class SingleTaskAgent:
         """Start the program; return the ending if it could not be started."""
         config, preparing = self._config, self._context.preparing
         try:
-            me, ports = single_member(config)
+            member, ports = single_member(config)
         except (ValueError, OSError) as exc:
             return Ending(EndReason.LAUNCH_FAILED, str(exc)[:500])
-        self._status.set_record(links=links_of(config, me))
+        self._status.set_record(links=links_of(config, member))
         files = self._context.logs.begin(config.epoch, config.attempt)
         devices = preparing.devices if preparing.driver else ()
         attempt = self._attempt = Attempt(
-            config, [me], self._context.store, self._scratch, self._status, files, devices
+            config, [member], self._context.store, self._scratch, self._status, files, devices
         )
         self._context.publisher.add(attempt.samples)
         # Import the code for the end of the job now: YARN deletes the archive as soon as it sends
