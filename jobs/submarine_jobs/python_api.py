@@ -42,7 +42,7 @@ class PythonFrontend(Frontend):
 def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) -> Job:
     """Submit a job described by keyword arguments; see ``submarine_jobs.run``."""
     values = dict(options.pop("values", None) or {})
-    words = ["run", "--name", name, *words_of(options, values)]
+    words = ["run", "--name", name, *to_arguments(options, values)]
     if session.profile.name not in ("default", ""):
         words[1:1] = ["--profile", session.profile.name]
     outcome = execute(words, PythonFrontend(session, values))
@@ -55,7 +55,7 @@ def run_from_python(session: Session, name: str, *, wait: bool, **options: Any) 
     return outcome.job
 
 
-def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
+def to_arguments(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]:
     """Return the command-line arguments for ``options``."""
     known = _known_options()
     words: list[str] = []
@@ -63,7 +63,7 @@ def words_of(options: Mapping[str, Any], values: Mapping[str, Any]) -> list[str]
         if key in SPECIAL:
             continue
         # The command rejects an unknown keyword with an error message.
-        words += _words_of_option(known.get(key, f"--{key}"), value)
+        words += _option_arguments(known.get(key, f"--{key}"), value)
     for name, role in (options.get("roles") or {}).items():
         words += ["--role", role_text(name, role)]
     for name, value in (options.get("params") or {}).items():
@@ -96,7 +96,7 @@ def role_text(name: str, role: Any) -> str:
         count = parts.pop("instances", None)
         words = [name if count is None else f"{name}={count}"]
         for key, value in parts.items():
-            words += _role_words(key.replace("_", "-"), value)
+            words += _role_arguments(key.replace("_", "-"), value)
         return ",".join(words)
     if isinstance(role, bool) or not isinstance(role, int):
         raise UsageError(
@@ -108,7 +108,7 @@ def role_text(name: str, role: Any) -> str:
     return f"{name}={role}"
 
 
-def _role_words(word: str, value: Any) -> list[str]:
+def _role_arguments(word: str, value: Any) -> list[str]:
     if value is None or value is False:
         return []
     if value is True:
@@ -120,7 +120,7 @@ def _role_words(word: str, value: Any) -> list[str]:
     return [f"{word}={quote_value(str(item))}" for item in value]
 
 
-def _words_of_option(option: str, value: Any) -> list[str]:
+def _option_arguments(option: str, value: Any) -> list[str]:
     if value is None or value is False:
         return []
     if value is True:

@@ -70,7 +70,7 @@ async def open_stream(
     except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
         raise StreamBrokenError(str(exc)) from exc
     except asyncio.LimitOverrunError as exc:
-        raise StreamBrokenError(_("the agent sent too long a line")) from exc
+        raise StreamBrokenError(_("the agent sent a line that is too long")) from exc
     finally:
         if writer is not None:
             writer.close()

@@ -24,5 +24,5 @@ from .started_jobs import (
     submitting as submitting,
 )
 from .views import final_record as final_record, view_job as view_job
-from .waiting import ending_words as ending_words
+from .waiting import describe_ending as describe_ending
 from .watcher import Watcher as Watcher

@@ -130,7 +130,7 @@ def find_job(session: Session, text: str) -> Job:
             )
         raise JobNotFoundError(
             _("There is no job {text!r} here or in the job root.").format(text=text[:80]),
-            _("`submarine list` shows the jobs that there are."),
+            _("`submarine list` lists all jobs."),
         )
     target = target_of(session, row)
     if target is None:

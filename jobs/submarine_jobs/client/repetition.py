@@ -70,6 +70,6 @@ def _read(job: Job, name: str) -> bytes | None:
                 "{name} of {job} has more than {limit} MiB, so it is not the one that was "
                 "submitted."
             ).format(name=name, job=job.id, limit=limit >> 20),
-            _("Submit the job anew from its notebook or program."),
+            _("Submit the job again from its notebook or program."),
         )
     return data

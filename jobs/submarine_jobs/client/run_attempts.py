@@ -172,7 +172,7 @@ def _joinable_job(
             raise RefusedError(
                 _(
                     "{job}, which another attempt of this run has started, is a job of {owner}: "
-                    "its results are not taken for yours."
+                    "its results are not used."
                 ).format(job=job_id, owner=one_line(owner, 80)),
                 _("Give this run another --run-id."),
             )

@@ -57,11 +57,11 @@ def wait_for_success(job: Job, timeout: float | None) -> JobRecord:
         record = job.wait(timeout)
         if record.state is not State.SUCCEEDED:
             started.failure_reported(job.id)
-            raise JobFailedError(ending_words(record))
+            raise JobFailedError(describe_ending(record))
     return record
 
 
-def ending_words(record: JobRecord) -> str:
+def describe_ending(record: JobRecord) -> str:
     """Return one line about a job that did not succeed: id, state, and exception or reason."""
     words = _("Job {job} {state}").format(job=record.job_id, state=record.state.value)
     if record.failure is not None:

@@ -31,7 +31,7 @@ def _state(text: str) -> State | str:
     except ValueError:
         words = ", ".join(state.value for state in State)
         raise UsageError(
-            _("{text!r} is no state.").format(text=text[:40]),
+            _("{text!r} is not a state.").format(text=text[:40]),
             _("Choose {words}, ACTIVE or ENDED.").format(words=words),
         ) from None
 

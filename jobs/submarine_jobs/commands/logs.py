@@ -49,7 +49,7 @@ def _number(text: str) -> int:
     digits = plain.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 15:
         hint = _("Write a number of bytes; -1000 counts from the end.")
-        raise UsageError(_("{text!r} is no offset.").format(text=text[:40]), hint)
+        raise UsageError(_("{text!r} is not an offset.").format(text=text[:40]), hint)
     return int(plain)
 
 

@@ -14,7 +14,7 @@ from submarine_jobs.commands.grammar import (
     show_foreign_owner,
 )
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.outputs import result_words
+from submarine_jobs.outputs import format_results
 
 
 @click.command("show", cls=Verb, example=("show digits-20261120-7f3a", "show last --json"))
@@ -45,7 +45,7 @@ def show(
         value = view.record.to_json()
         return Outcome(tasks.text, tasks.html, {"job_id": found.id, "tasks": value["tasks"]})
     # A notebook shows the job card, which reads the values itself.
-    result = result_words(found, view.record) if frontend.kind == "cli" else {}
+    result = format_results(found, view.record) if frontend.kind == "cli" else {}
     return Outcome(
         text=display.text(view, command=frontend.command, result=result),
         html=display.html(view),

@@ -121,7 +121,7 @@ def _serve(frontend: Frontend, jobs: list[Job], port: int) -> Outcome:
                     said.add(notice)
                     frontend.say(notice)
             time.sleep(_POLL_SECONDS)
-        why = board.process.last_log_line() or _("it said nothing")
+        why = board.process.last_log_line() or _("it wrote no message")
         return Outcome(_("TensorBoard has ended: {why}").format(why=why), exit_code=CLUSTER)
     except KeyboardInterrupt:
         return Outcome(_("TensorBoard has ended."), exit_code=SUCCESS)

@@ -224,12 +224,12 @@ def _minicluster() -> dict[str, tuple[Any, str]]:
         variables = cluster.env()
     except MiniclusterError as exc:
         raise NoClusterError(
-            _("The profile minicluster was asked for, but no minicluster was ever started here."),
+            _("The profile minicluster is requested, but no minicluster was ever started here."),
             _("Start it with `submarine minicluster start`."),
         ) from exc
     if state != "running":
         raise NoClusterError(
-            _("The profile minicluster was asked for, but the minicluster is {state}.").format(
+            _("The profile minicluster is requested, but the minicluster is {state}.").format(
                 state=state
             ),
             _("Start it with `submarine minicluster start`."),

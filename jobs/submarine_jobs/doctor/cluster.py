@@ -64,7 +64,10 @@ def clock(context: DoctorContext) -> Finding:
                 if skew > 0
                 else _("This clock is {skew:.0f} s behind the ResourceManager's.")
             ).format(skew=abs(skew)),
-            _("Let NTP set both; times in job records will disagree, and Kerberos fails at 300 s."),
+            _(
+                "Synchronize both with NTP; times in job records will disagree, and Kerberos fails "
+                "at 300 s."
+            ),
         )
     return ok(
         _("This clock and the ResourceManager's differ by less than {skew:.0f} s.").format(
@@ -84,14 +87,14 @@ def queues(context: DoctorContext) -> Finding:
     if name and (queue := find(found, name)) is None:
         return error(
             _("There is no queue {name}; there are {listed}.").format(name=name, listed=listed),
-            _("Set queue aright."),
+            _("Correct the setting queue."),
         )
     if name and not (queue and queue.leaf and queue.running):
         return error(
-            _("The queue {name} takes no jobs now.").format(name=name),
+            _("The queue {name} accepts no jobs now.").format(name=name),
             _("Choose one of {listed}.").format(listed=listed),
         )
-    return ok(_("Queues that take jobs: {listed}.").format(listed=listed))
+    return ok(_("Queues that accept jobs: {listed}.").format(listed=listed))
 
 
 def ports(context: DoctorContext) -> Finding:
@@ -183,7 +186,7 @@ def webhdfs(context: DoctorContext) -> Finding:
         _("WebHDFS does not work: {trouble}").format(
             trouble=trouble or _("no address is configured")
         ),
-        _("Check dfs.namenode.http-address, and that nothing in between is a proxy."),
+        _("Check dfs.namenode.http-address, and that no proxy intercepts the requests."),
     )
 
 

@@ -46,7 +46,7 @@ def state_directory(context: DoctorContext) -> Finding:
     free = shutil.disk_usage(existing).free
     if free < LEAST_FREE:
         return warning(
-            _("Only {free} MiB are free where {directory} lies.").format(
+            _("Only {free} MiB are free on the disk of {directory}.").format(
                 free=free >> 20, directory=directory
             ),
             _("Free some space, or set state_dir."),
@@ -106,7 +106,7 @@ def names(context: DoctorContext) -> Finding:
             _("{own} is {address}, which no other machine can reach.").format(
                 own=own, address=address
             ),
-            _("Let /etc/hosts give the machine's real address before the loopback line."),
+            _("List the real address of the machine before the loopback line in /etc/hosts."),
         )
     return ok(
         _("{own} is {address}, and {address} is {back}.").format(
@@ -126,7 +126,7 @@ def job_python(context: DoctorContext) -> Finding:
                 _("Choose another with python_env."),
             )
         return warning(
-            _("There is no Python at {where} on this machine, so it cannot be asked.").format(
+            _("There is no Python at {where} on this machine, so it cannot be checked.").format(
                 where=where
             ),
             _("It must exist on every node: run `submarine doctor --node` there."),
@@ -169,9 +169,9 @@ def python_reach(context: DoctorContext) -> Finding:
     home = Path.home()
     if Path(context.profile.python).is_relative_to(home):
         return warning(
-            _("{python} lies in your home directory, and the nodes may not have it.").format(
+            _("{python} is in your home directory, and the nodes may not have it.").format(
                 python=context.profile.python
             ),
             _('Use python_env = "path:DIR" with an environment that is on every node.'),
         )
-    return ok(_("{python} does not lie in a home directory.").format(python=context.profile.python))
+    return ok(_("{python} is not in a home directory.").format(python=context.profile.python))

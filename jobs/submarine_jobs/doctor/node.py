@@ -77,10 +77,12 @@ def cgroups(context: DoctorContext) -> Finding:
         return ok(_("Cgroups are not used; YARN checks the memory of containers by polling."))
     unified = (CGROUPS / "cgroup.controllers").exists()
     if not CGROUPS.is_dir() or not any(CGROUPS.iterdir()):
-        return error(_("Cgroups are wanted, but /sys/fs/cgroup is not mounted."), _("Mount it."))
+        return error(
+            _("Cgroups are configured, but /sys/fs/cgroup is not mounted."), _("Mount it.")
+        )
     if unified and conf.get(f"{_NM}.linux-container-executor.cgroups.v2.enabled").lower() != "true":
         return error(
-            _("This kernel has cgroup v2 only, and YARN is not told so."),
+            _("This kernel has cgroup v2 only, and YARN is not configured for it."),
             _(
                 "Hadoop 3.5: {prefix}.linux-container-executor.cgroups.v2.enabled = true; older "
                 "ones need the kernel option systemd.unified_cgroup_hierarchy=0."

@@ -36,11 +36,11 @@ def run_checks(
         for check in chosen:
             # These are earlier checks, which the pool starts first, so waiting cannot block it.
             needed = [running[name] for name in check.needs if name in running]
-            running[check.name] = pool.submit(_look, check, context, needed)
+            running[check.name] = pool.submit(_run_check, check, context, needed)
         return [future.result() for future in running.values()]
 
 
-def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]) -> Result:
+def _run_check(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]) -> Result:
     why_not = context.no_cluster if check.cluster else ""
     for result in (future.result() for future in needed):
         if not why_not and result.status is Status.ERROR:
@@ -55,7 +55,7 @@ def _look(check: Check, context: DoctorContext, needed: Sequence[Future[Result]]
         found = Finding(
             Status.ERROR,
             _("There was no answer within {seconds:g} s.").format(seconds=check.seconds),
-            _("Something on the way does not answer: look at the other checks."),
+            _("A component does not respond: see the other checks."),
         )
     except SubmarineError as exc:
         found = Finding(Status.ERROR, exc.message, exc.fix)

@@ -39,7 +39,7 @@ class StateDisplay:
         self.ended = threading.Event()
 
     def __enter__(self) -> StateDisplay:
-        self._unsubscribe = self._job.session.watcher.subscribe(self._job, self._look)
+        self._unsubscribe = self._job.session.watcher.subscribe(self._job, self._update)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -52,36 +52,36 @@ class StateDisplay:
 
     def line(self) -> str:
         """Return the state and the time in whole seconds, for the status line."""
-        return f"[{running_duration(self._passed()):>6}] {self._job.id} {self._last or '...'}"
+        return f"[{running_duration(self._elapsed()):>6}] {self._job.id} {self._last or '...'}"
 
-    def _passed(self) -> float:
+    def _elapsed(self) -> float:
         """Return the duration of the job, as in cards and lists."""
         known = summary.elapsed(self._view) if self._view is not None else None
         return time.monotonic() - self._began if known is None else known
 
-    def _look(self, view: JobView) -> None:
+    def _update(self, view: JobView) -> None:
         """Handle a new view; called from the thread of the watcher."""
         self._view = view
         record = view.record
         if record.application_id and record.application_id != self._application:
             # Schedulers search their logs for the id, to end the applications of a node.
             self._application = record.application_id
-            self._tell(
+            self._show(
                 _("is {application_id} on YARN").format(
                     application_id=one_line(record.application_id)
                 )
             )
         for line in self._changes.new_lines(record):
-            self._tell(line)
+            self._show(line)
         why = view.pending or record.pending
         words = f"{record.state}{': ' + one_line(why) if why else ''}"
         if words != self._last:
             self._last = words
-            self._tell(words)
+            self._show(words)
         if record.state.ended:
             self.ended.set()
 
-    def _tell(self, words: str) -> None:
+    def _show(self, words: str) -> None:
         if self._say is not None:
             with suppress(OSError):  # stderr is closed; the wait continues
-                self._say(f"[{duration(self._passed()):>6}] {self._job.id} {words}")
+                self._say(f"[{duration(self._elapsed()):>6}] {self._job.id} {words}")

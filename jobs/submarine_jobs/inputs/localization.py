@@ -62,7 +62,7 @@ def check(item: Localization, rerun: bool = False) -> str | None:
     if scheme not in ("", "file", "hdfs", "http", "https"):
         return _(
             "--localization {source}: only local paths, hdfs://, http:// and https:// can be "
-            "brought to a container."
+            "localized in a container."
         ).format(source=item.source)
     if not _is_inside(item.target):
         return _(
@@ -163,7 +163,7 @@ def find_copy(storage: Storage, job_dir: str, item: Localization) -> tuple[str, 
         _("The copy of {source} is missing in {url}.").format(
             source=item.source, url=storage.url(job_dir)
         ),
-        _("Submit the job anew."),
+        _("Submit the job again."),
     )
 
 

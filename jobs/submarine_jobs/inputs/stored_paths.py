@@ -85,7 +85,7 @@ def _checkpoint_path(spec: JobSpec, storage: Storage) -> str | None:
     if path is None and "checkpoint_path" not in spec.passed_on:
         raise UsageError(
             _(
-                "--checkpoint_path {uri} does not lie in the file system of the job "
+                "--checkpoint_path {uri} is not in the file system of the job "
                 "directory, {prefix}, and no command, argument or environment variable uses "
                 "%checkpoint_path%, so nothing would be written there."
             ).format(uri=without_user(uri)[:200], prefix=storage.prefix),
@@ -103,8 +103,7 @@ def _inputs(spec: JobSpec, storage: Storage) -> list[NamedInput]:
         if path is None:
             raise UsageError(
                 _(
-                    "--input {item}={uri} does not lie in the file system of the job "
-                    "directory, {prefix}."
+                    "--input {item}={uri} is not in the file system of the job directory, {prefix}."
                 ).format(item=item.name, uri=without_user(item.uri)[:200], prefix=storage.prefix),
                 _("Copy it there, or let the program read it by itself with --input_path."),
             )
@@ -201,6 +200,6 @@ def _restore_from(spec: JobSpec, storage: Storage, root: str) -> str | None:
             _("There is no job {job} to resume in {url}.").format(
                 job=spec.resume_from, url=storage.url(root)
             ),
-            _("See `submarine list` for those that there are."),
+            _("`submarine list` lists all jobs."),
         )
     return path

@@ -192,7 +192,7 @@ class LogFollower:
         if position.of(key) < end:
             lost = end - position.of(key)
             position.move(key, end)
-            words = _("{lost} bytes of {stream} of {task} cannot be had now").format(
+            words = _("{lost} bytes of {stream} of {task} are not available now").format(
                 lost=lost, stream=key.stream, task=key.task
             )
             yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)

@@ -8,8 +8,8 @@ from .model_versions import (
 )
 from .returned_values import (
     Result as Result,
+    format_results as format_results,
     has_result as has_result,
     read_result as read_result,
-    result_words as result_words,
 )
 from .values import parse_names as parse_names, send_values as send_values

@@ -132,7 +132,7 @@ def has_result(record: JobRecord) -> bool:
     return any(item.path == layout.RESULT for item in record.outputs)
 
 
-def result_words(job: JobHandle, record: JobRecord) -> dict[str, str]:
+def format_results(job: JobHandle, record: JobRecord) -> dict[str, str]:
     """Return the returned values by name as short text.
 
     Empty if there are none, they cannot be read, or they exceed ``SHOWN_LIMIT`` bytes.

@@ -138,7 +138,7 @@ def _sentence(operation: str, url: str, exc: Exception) -> tuple[str, str]:
     text = " ".join(str(exc).split())[:300]
     if "SafeMode" in text or "safe mode" in text:
         return (
-            _("Cannot {operation} {url}: HDFS is in safe mode and takes no writes.").format(
+            _("Cannot {operation} {url}: HDFS is in safe mode and accepts no writes.").format(
                 operation=operation, url=url
             ),
             _("Wait until the NameNode leaves it, or ask the operator."),

@@ -162,7 +162,7 @@ class Process:
         if answer.get("code") == NOT_INSTALLED:
             raise _not_installed()
         if "listens" not in answer:
-            reason = answer.get("error") or self.last_log_line() or _("it ended without a word")
+            reason = answer.get("error") or self.last_log_line() or _("it ended without output")
             raise SubmarineError(
                 _("TensorBoard does not start: {reason}.").format(reason=reason),
                 _("Look at its installation."),

@@ -133,7 +133,9 @@ def _unpublished(record: JobRecord, full: NoRoomError) -> JobRecord:
         record.reason = EndReason.JOB_DIRECTORY_FULL
         record.state = record.reason.meaning.state
         record.detail = full.message
-    record.missing.append(_("The record is on this machine alone: the job directory is full."))
+    record.missing.append(
+        _("The record is stored only on this machine: the job directory is full.")
+    )
     return record
 
 

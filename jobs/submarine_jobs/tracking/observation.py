@@ -250,7 +250,7 @@ def _removed_record(target: Target) -> JobRecord:
     """Return the record of a job whose directory does not exist; it is not published."""
     record = replace(target.entry.record or bare_record(target.entry))
     record.state, record.reason = State.LOST, EndReason.NEVER_SUBMITTED
-    record.detail = _("Its job directory {url} holds no job any more.").format(
+    record.detail = _("Its job directory {url} no longer contains a job.").format(
         url=target.directory.url
     )
     return record

@@ -21,7 +21,7 @@ from submarine_jobs.errors import SubmarineError, UsageError, no_cluster
 from submarine_jobs.model import KERNEL_ROLE
 from submarine_jobs.options import RoleOptions, spec_from_options
 from submarine_jobs.program import Bundle
-from submarine_jobs.python_api import words_of
+from submarine_jobs.python_api import to_arguments
 from submarine_kernel.remote.pending_starts import stopping
 from submarine_kernel.remote.supervisor_client import KernelLostError
 from submarine_runtime.protocol.sourcemap import SourceMap
@@ -89,7 +89,7 @@ def run_options(request: KernelRequest) -> RunOptions:
                 _("A kernel in a container has no option {key!r}.").format(key=str(key)[:40]),
                 _("Its options are {options}.").format(options=", ".join(OPTIONS)),
             )
-    options = parse_run(["--name", f"kernel-{request.name}"[:100], *words_of(request.run, {})])
+    options = parse_run(["--name", f"kernel-{request.name}"[:100], *to_arguments(request.run, {})])
     return replace(
         options,
         framework="any",

@@ -19,7 +19,7 @@ import IPython.display
 from submarine_jobs import display
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
-from submarine_jobs.outputs import has_result, result_words
+from submarine_jobs.outputs import format_results, has_result
 from submarine_magics.execution import defer_interrupts
 from submarine_runtime.protocol.states import State
 
@@ -75,7 +75,7 @@ class JobCard:
         self.unsubscribe()
 
     def _show_result(self, view: JobView) -> None:
-        if result := result_words(self.job, view.record):
+        if result := format_results(self.job, view.record):
             with self._lock:
                 self._send(display.mimebundle(view, result=result))
 
@@ -187,7 +187,7 @@ class JobDisplays:
         """Show the job's card in the current output, and update it until the job ends."""
         self.mark_shown(job)
         view = job.view()
-        result = result_words(job, view.record) if has_result(view.record) else {}
+        result = format_results(job, view.record) if has_result(view.record) else {}
         if not self.rich:
             print(display.text(view, command="%submarine", result=result))
             return view
@@ -225,7 +225,7 @@ class JobDisplays:
         if not cards:
             return
         view = job.view()
-        result = result_words(job, view.record) if has_result(view.record) else {}
+        result = format_results(job, view.record) if has_result(view.record) else {}
         for card in cards:
             card.finish(view, result)
             self._live.remove(card)

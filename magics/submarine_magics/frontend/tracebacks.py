@@ -12,7 +12,7 @@ import linecache
 import types
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.client import ending_words
+from submarine_jobs.client import describe_ending
 from submarine_jobs.display import failure_text, frames_shown, sanitize
 from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_jobs.program import parse_cell
@@ -48,7 +48,7 @@ class ProgramError(Exception):
 def job_failed(job: Job, shell: InteractiveShell, cells: NotebookCells) -> JobFailedError:
     """Return the error to raise for a job that ended without success."""
     record = sanitize(job.record())
-    error = JobFailedError(ending_words(record))
+    error = JobFailedError(describe_ending(record))
     error.job = job
     error.__dict__["_render_traceback_"] = lambda: _lines(error, record.failure, shell, cells)
     return error

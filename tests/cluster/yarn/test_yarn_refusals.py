@@ -94,7 +94,7 @@ def test_a_user_without_a_home(
     stranger = replace(yarn_profile, user="stranger", state_dir=tmp_path)
     theirs = YarnBackend(stranger)
     try:
-        with pytest.raises(RefusedError, match="HDFS lets user stranger not") as refused:
+        with pytest.raises(RefusedError, match="HDFS denies user stranger") as refused:
             theirs.submit(submission)
         no_java(refused.value)
     finally:

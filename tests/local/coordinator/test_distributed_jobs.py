@@ -104,7 +104,7 @@ def test_an_input_elsewhere_or_nowhere_is_refused_and_leaves_nothing(
     session: Session, tmp_path: Path
 ) -> None:
     for uri, sentence in (
-        ("hdfs://nn/data", "does not lie in the file system of the job directory"),
+        ("hdfs://nn/data", "is not in the file system of the job directory"),
         (str(tmp_path / "gone"), "there is no file://"),
     ):
         with pytest.raises(UsageError, match=sentence):

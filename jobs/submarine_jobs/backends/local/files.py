@@ -128,7 +128,7 @@ def _safe_members(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
     for member in tar:
         name = _inner(member.name)
         if any(name[:depth] in links for depth in range(1, len(name))):
-            raise _UnsafeMemberError(_("{member!r} lies below a link").format(member=member.name))
+            raise _UnsafeMemberError(_("{member!r} is below a link").format(member=member.name))
         if member.issym():
             parts = [part for part in member.linkname.split("/") if part not in ("", ".")]
             ups = next((n for n, part in enumerate(parts) if part != ".."), len(parts))

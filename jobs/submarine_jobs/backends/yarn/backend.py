@@ -27,7 +27,7 @@ from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn.application import (
     ApplicationMaker,
     containers_needed,
-    localized_words,
+    describe_localized_files,
     submit_application,
 )
 from submarine_jobs.backends.yarn.cluster import (
@@ -144,7 +144,7 @@ class YarnBackend(Backend):
         path = self.storage.path_of(root)
         if path is None or path == "/":
             raise ConfigError(
-                _("job_root = {root!r} is no directory of this cluster's {default_fs}.").format(
+                _("job_root = {root!r} is not a directory of this cluster's {default_fs}.").format(
                     root=root[:120], default_fs=self.conf.default_fs
                 ),
                 _("Give an absolute path there, for example /user/me/submarine."),
@@ -201,7 +201,8 @@ class YarnBackend(Backend):
         if existing is not None:
             return existing
         words = {
-            role.name: localized_words(submission, role.name) for role in submission.spec.roles
+            role.name: describe_localized_files(submission, role.name)
+            for role in submission.spec.roles
         }
         if submission.coordinator is not None:
             submission.coordinator.localizes.update(words)

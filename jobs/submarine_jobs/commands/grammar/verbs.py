@@ -213,7 +213,7 @@ class CellGrammar(Grammar):
 def _command(found: object, name: str) -> click.Command:
     if not isinstance(found, click.Command):
         raise SubmarineError(
-            _("The command {name} is broken: it is no click command.").format(name=name)
+            _("The command {name} is invalid: it is not a click command.").format(name=name)
         )
     return found
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs import display
 from submarine_jobs.errors import ClusterError, with_job
 from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
-from submarine_jobs.outputs import result_words
+from submarine_jobs.outputs import format_results
 from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
@@ -34,7 +34,7 @@ def wait_for(
     if log and frontend.kind == "cli":
         # The log was shown already.
         view = replace(view, tail="")
-    result = result_words(job, view.record) if frontend.kind == "cli" else {}
+    result = format_results(job, view.record) if frontend.kind == "cli" else {}
     succeeded = record.state is State.SUCCEEDED
     return Outcome(
         text=display.text(view, command=frontend.command, result=result),

@@ -146,7 +146,7 @@ def test_an_attempt_of_a_run_does_not_join_another_users_job(session: Session, m
     put(session, THEIRS, me, uid=OTHER.pw_uid)
     storage, root = session.backend().job_root()
     where = attempts.RunStart(storage, root, "nightly", "0" * 32)
-    with pytest.raises(RefusedError, match="is a job of nobody: its results are not taken"):
+    with pytest.raises(RefusedError, match="is a job of nobody: its results are not used"):
         attempts._joinable_job(session, where, THEIRS, print)
 
 

@@ -18,7 +18,7 @@ from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Res
 from submarine_jobs.options import TENSORBOARD_HISTORY, RoleOptions, parse_role, spec_from_options
 from submarine_jobs.options.role_options import format_role
 from submarine_jobs.options.unsupported import UNSUPPORTED
-from submarine_jobs.python_api import words_of
+from submarine_jobs.python_api import to_arguments
 
 PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
 
@@ -307,7 +307,7 @@ def test_python_says_the_same_as_words() -> None:
         "params": {"lr": 0.1, "text": "0.1"},
         "inputs": {"train": "hdfs:///d:shard"},
     }
-    parsed = parse_run(["job", *words_of(options, {})])
+    parsed = parse_run(["job", *to_arguments(options, {})])
     assert [(role.name, role.count) for role in parsed.roles] == [
         *(("worker", 2), ("ps", 1), ("reader", 1), ("other", 2))
     ]

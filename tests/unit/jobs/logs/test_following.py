@@ -100,7 +100,9 @@ def test_what_was_skipped_is_fetched_and_what_is_gone_is_said(ports: Any) -> Non
     job.port.logs["worker:0/e1-a1/stdout"] = b"abcdefgh"
     chunks = list(job.follow(tasks="*"))
     assert b"".join(c.data for c in chunks if c.task == "worker:0") == b"abcdefgh"
-    assert [c.note for c in chunks if c.note] == ["99 bytes of stdout of ps:0 cannot be had now"]
+    assert [c.note for c in chunks if c.note] == [
+        "99 bytes of stdout of ps:0 are not available now"
+    ]
 
 
 def test_without_anybody_to_ask_the_shipped_logs_serve(ports: Any) -> None:

@@ -202,7 +202,7 @@ def test_a_job_whose_directory_is_full_ends_and_says_so(
     assert (record.state, record.reason) == (State.FAILED, EndReason.JOB_DIRECTORY_FULL)
     assert "record.json" in record.detail
     assert os.strerror(errno.EDQUOT) in record.detail
-    assert any("on this machine alone" in sentence for sentence in record.missing)
+    assert any("only on this machine" in sentence for sentence in record.missing)
     row = store.get(JOB)
     assert row is not None
     assert row.final
@@ -388,5 +388,5 @@ def test_job_whose_directory_is_gone_is_lost(directory: JobDirectory, store: Job
     )
     assert store.get(JOB) is None
     assert (record.state, record.reason) == (State.LOST, EndReason.NEVER_SUBMITTED)
-    assert "holds no job any more" in record.detail
+    assert "no longer contains a job" in record.detail
     assert not os.path.exists(directory.path)

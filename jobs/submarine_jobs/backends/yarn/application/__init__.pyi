@@ -1,4 +1,4 @@
 from .distributed import containers_needed as containers_needed
-from .localized_files import localized_words as localized_words
+from .localized_files import describe_localized_files as describe_localized_files
 from .maker import ApplicationMaker as ApplicationMaker
 from .submission import submit_application as submit_application

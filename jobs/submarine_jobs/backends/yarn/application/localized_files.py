@@ -32,7 +32,7 @@ def localized_files(submission: Submission) -> dict[str, File]:
     return files
 
 
-def localized_words(submission: Submission, role: str) -> str:
+def describe_localized_files(submission: Submission, role: str) -> str:
     """``Python environment (1.4 GB), 2 files of --localization and --archive (30 MB)``.
 
     Describes the large files that the containers of a role localize; empty if there are none.

@@ -87,7 +87,7 @@ ENDS: tuple[Row, ...] = (
         r"SafeModeException|RetriableException|BlockMissingException|UnknownHostException))\b",
         EndReason.HDFS_UNAVAILABLE,
         gettext_noop(
-            "YARN could not bring the job's files to the node, because HDFS did not answer: {0}."
+            "YARN could not localize the files of the job, because HDFS did not answer: {0}."
         ),
     ),
     _row(
@@ -99,7 +99,7 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"exitCode: -1000\b|Failed to download resource",
         EndReason.LOCALISATION_FAILED,
-        gettext_noop("YARN could not bring a file to the node."),
+        gettext_noop("YARN could not localize a file on the node."),
     ),
     _row(
         r"Invalid resource request|InvalidResourceRequestException",
@@ -109,7 +109,7 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"(?:unknown queue:? ?([\w.-]*)|queue ([\w.-]+) is STOPPED)",
         EndReason.QUEUE_REFUSED,
-        gettext_noop("The queue {0}{1} does not exist or takes no jobs."),
+        gettext_noop("The queue {0}{1} does not exist or accepts no jobs."),
     ),
     _row(
         r"(?:cannot|does not have permission to) submit applications? to (?:the )?"
@@ -120,7 +120,7 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"already has (\d+) applications",
         EndReason.QUEUE_REFUSED,
-        gettext_noop("The queue already holds {0} applications, the most it takes."),
+        gettext_noop("The queue already holds {0} applications, the maximum."),
     ),
     _row(
         r"exit ?code:? (?:126|127)\b",
@@ -133,8 +133,8 @@ ENDS: tuple[Row, ...] = (
         rf"driver failed with exit code {NO_SPACE_CODE}\b",
         EndReason.JOB_DIRECTORY_FULL,
         gettext_noop(
-            "The job directory took nothing more, so that the agent could leave no record: "
-            "application.driver.log of the YARN log names the quota that was used up."
+            "The job directory was full, so the agent could not write the record: "
+            "application.driver.log of the YARN log names the exceeded quota."
         ),
     ),
     _row(
@@ -160,7 +160,7 @@ ENDS: tuple[Row, ...] = (
     _row(
         r"ApplicationMaster for attempt \S+ timed out",
         EndReason.MASTER_LOST,
-        gettext_noop("The application master fell silent."),
+        gettext_noop("The application master sent no heartbeat in time."),
     ),
     _row(
         r"shutdown by external signal",

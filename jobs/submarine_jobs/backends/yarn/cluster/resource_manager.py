@@ -105,7 +105,7 @@ class ResourceManager:
         given = decoded.get("priority") if isinstance(decoded, dict) else None
         if given is not None and int(given) != priority:
             return _(
-                "The ResourceManager made it {given}: the queue or the cluster allows no more."
+                "The ResourceManager set it to {given}, the maximum of the queue or the cluster."
             ).format(given=given)
         return None
 
@@ -113,7 +113,7 @@ class ResourceManager:
         if status == 401:
             raise ClusterError(
                 _("The ResourceManager at {url} asks for Kerberos (SPNEGO).").format(url=self.url),
-                _("This release of Submarine cannot sign in there yet."),
+                _("This release of Submarine does not support Kerberos."),
             )
         try:
             answer = json.loads(body) if body else {}

@@ -41,7 +41,7 @@ def java_home(profile: Profile) -> Path:
     if not os.access(named / "bin" / "java", os.X_OK):
         raise ClusterError(
             _("{named} is not a Java: it has no bin/java.").format(named=named),
-            _("Set java_home or JAVA_HOME aright."),
+            _("Correct java_home or JAVA_HOME."),
         )
     version = java_version(named)
     if version < OLDEST_JAVA:

@@ -48,7 +48,7 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"safe ?mode",
         ClusterError,
-        gettext_noop("HDFS is in safe mode and takes no writes."),
+        gettext_noop("HDFS is in safe mode and accepts no writes."),
         gettext_noop("Wait until the NameNode leaves it, or ask the operator."),
     ),
     _row(
@@ -60,7 +60,7 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"queue ([\w.-]+) (?:is|has been) (STOPPED|DRAINING)|([\w.-]+) is STOPPED\. Cannot accept",
         QueueRefusedError,
-        gettext_noop("The queue {0}{2} is stopped and takes no jobs."),
+        gettext_noop("The queue {0}{2} is stopped and accepts no jobs."),
         gettext_noop("Choose another queue with --queue."),
     ),
     _row(
@@ -73,13 +73,13 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"(?:leaf )?queue ([\w.-]+) already has (\d+) applications",
         QueueRefusedError,
-        gettext_noop("The queue {0} already holds {1} applications, the most it takes."),
+        gettext_noop("The queue {0} already holds {1} applications, the maximum."),
         gettext_noop("Wait until some have ended, or choose another queue with --queue."),
     ),
     _row(
         r"is not a leaf queue|non-?leaf queue|submitted by user \S+ to (?:a )?non",
         QueueRefusedError,
-        gettext_noop("That queue holds other queues and takes no jobs itself."),
+        gettext_noop("That queue holds other queues and accepts no jobs itself."),
         gettext_noop("Name one of the queues below it with --queue."),
     ),
     _row(
@@ -124,7 +124,7 @@ TABLE: tuple[Refusal, ...] = (
         r"AccessControlException[^\n]*?Permission denied: user=([^,]+), access=(\w+), "
         r'inode="([^"]+)"',
         JobRefusedError,
-        gettext_noop("HDFS lets user {0} not {1} {2}."),
+        gettext_noop("HDFS denies user {0} the permission {1} on {2}."),
         gettext_noop(
             "Choose a job root that you own, and see that your HDFS home directory exists."
         ),
@@ -132,7 +132,7 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"Permission denied: user=([^,]+), access=(\w+), inode=\"([^\"]+)\"",
         JobRefusedError,
-        gettext_noop("HDFS lets user {0} not {1} {2}."),
+        gettext_noop("HDFS denies user {0} the permission {1} on {2}."),
         gettext_noop(
             "Choose a job root that you own, and see that your HDFS home directory exists."
         ),
@@ -152,7 +152,7 @@ TABLE: tuple[Refusal, ...] = (
     _row(
         r"could only be written to 0 of the|There are 0 datanode",
         ClusterError,
-        gettext_noop("HDFS has no DataNode that takes data."),
+        gettext_noop("HDFS has no DataNode that accepts data."),
         gettext_noop("Check the DataNodes: `submarine doctor`."),
     ),
     _row(

@@ -34,7 +34,7 @@ class SubprocessDriver(Driver):
         if self.running() is None:
             if not start:
                 raise DriverUnreachableError(_("No YARN driver runs."))
-            channel.ask(start_driver, timeout=0.0)
+            channel.run(start_driver, timeout=0.0)
         with contextlib.suppress(OSError):
             os.utime(self.directory / "last-use")
         return channel
@@ -44,14 +44,16 @@ class SubprocessChannel:
     """The calls of ``DriverChannel``, each in a subprocess."""
 
     def __init__(self, profile: Profile, conf: HadoopConf) -> None:
-        self._whose = {**vars(profile), "settings": dict(profile.settings)}
+        self._profile = {**vars(profile), "settings": dict(profile.settings)}
         self._conf = str(conf.directory)
 
-    def ask(self, function: Callable[..., Any], *arguments: Any, timeout: float) -> Any:
+    def run(self, function: Callable[..., Any], *arguments: Any, timeout: float) -> Any:
         """Call one of the functions below; a missing response counts as an unreachable driver."""
         limit = START_SECONDS + timeout + _SPARE
         try:
-            return call_in_subprocess(function, self._whose, self._conf, *arguments, seconds=limit)
+            return call_in_subprocess(
+                function, self._profile, self._conf, *arguments, seconds=limit
+            )
         except SubprocessCallError as exc:
             raise DriverUnreachableError(exc.message) from exc
 
@@ -60,15 +62,15 @@ class SubprocessChannel:
 
     def ping(self, timeout: float) -> None:
         """See ``DriverChannel.ping``."""
-        self.ask(ping, timeout, timeout=timeout)
+        self.run(ping, timeout, timeout=timeout)
 
     def submit(self, spec: Mapping[str, Any], timeout: float) -> str:
         """See ``DriverChannel.submit``."""
-        return str(self.ask(submit, spec, timeout, timeout=timeout))
+        return str(self.run(submit, spec, timeout, timeout=timeout))
 
     def kill(self, application_id: str, timeout: float) -> None:
         """See ``DriverChannel.kill``."""
-        self.ask(kill, application_id, timeout, timeout=timeout)
+        self.run(kill, application_id, timeout, timeout=timeout)
 
 
 def start_driver(profile: Mapping[str, Any], conf: str) -> None:

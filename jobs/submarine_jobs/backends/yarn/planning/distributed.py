@@ -16,11 +16,11 @@ from submarine_jobs.backends.yarn.planning.single import (
     MASTER_MEMORY,
     ClusterView,
     container,
-    gpus_words,
+    format_container_size,
+    format_gpus,
     queue_errors,
     size_errors,
     warnings_of,
-    words_of,
 )
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec, Role
@@ -213,7 +213,7 @@ def _gang_errors(
                 ).format(
                     role=role.name,
                     places=places,
-                    sizes=words_of(sizes[role.name]),
+                    sizes=format_container_size(sizes[role.name]),
                     least=least_of(role),
                 )
             ]
@@ -231,7 +231,7 @@ def _gang_errors(
         if need.gpus > limit.gpus:
             return [
                 _("The job needs {gpus} at once, and {place} {limit_gpus}.").format(
-                    gpus=gpus_words(need.gpus), place=place, limit_gpus=limit.gpus
+                    gpus=format_gpus(need.gpus), place=place, limit_gpus=limit.gpus
                 )
             ]
         if need.memory > limit.memory:

@@ -110,7 +110,11 @@ def _place(
     placement = _(
         "in a container of its own beside the application master: queue {queue} lets masters "
         "hold {limit}, and the program with its master needs {together}"
-    ).format(queue=queue.name, limit=words_of(limit), together=words_of(together))
+    ).format(
+        queue=queue.name,
+        limit=format_container_size(limit),
+        together=format_container_size(together),
+    )
     both = [container(_("application master"), master), container(_("program"), task)]
     return placement, both, overhead
 
@@ -138,13 +142,13 @@ def queue_errors(
     if not queue.leaf:
         below = [q.name for q in all_queues if q.leaf and q.path.startswith(queue.path + ".")]
         return [
-            _("Queue {name} takes no jobs itself; choose one below it: {below}.").format(
+            _("Queue {name} accepts no jobs itself; choose one below it: {below}.").format(
                 name=name, below=", ".join(below)
             )
         ]
     if not queue.running:
         return [
-            _("Queue {name} is stopped and takes no jobs; running are {leaves}.").format(
+            _("Queue {name} is stopped and accepts no jobs; running are {leaves}.").format(
                 name=name, leaves=leaves
             )
         ]
@@ -183,13 +187,13 @@ def size_errors(
         ]
     if wanted.gpus > node.gpus:
         most = (
-            _("the largest node has {gpus}").format(gpus=gpus_words(node.gpus))
+            _("the largest node has {gpus}").format(gpus=format_gpus(node.gpus))
             if node.gpus
             else _("no node has any GPU")
         )
         return [
             _("The job asks for {gpus}, and {most}.").format(
-                gpus=gpus_words(wanted.gpus), most=most
+                gpus=format_gpus(wanted.gpus), most=most
             )
         ]
     errors: list[str] = []
@@ -222,11 +226,13 @@ def size_errors(
         elif need.gpus > limit.gpus:
             errors.append(
                 _("The job asks for {gpus}, and {place} {limit_gpus}.").format(
-                    gpus=gpus_words(need.gpus), place=place, limit_gpus=limit.gpus
+                    gpus=format_gpus(need.gpus), place=place, limit_gpus=limit.gpus
                 )
             )
     if not errors and not some_node_holds(view.nodes, need):
-        errors.append(_("No single node has {need} together.").format(need=words_of(need)))
+        errors.append(
+            _("No single node has {need} together.").format(need=format_container_size(need))
+        )
     return errors
 
 
@@ -259,14 +265,14 @@ def container(what: str, need: Size) -> dict[str, Any]:
     return {"what": what, "memory": need.memory, "vcores": need.vcores, "gpus": need.gpus}
 
 
-def gpus_words(count: int) -> str:
+def format_gpus(count: int) -> str:
     """Return ``1 GPU``, ``2 GPUs``."""
     return ngettext("{count} GPU", "{count} GPUs", count).format(count=count)
 
 
-def words_of(need: Size) -> str:
+def format_container_size(need: Size) -> str:
     """Return ``2048 MiB and 1 vcore``."""
     text = ngettext(
         "{memory} MiB and {vcores} vcore", "{memory} MiB and {vcores} vcores", need.vcores
     ).format(memory=need.memory, vcores=need.vcores)
-    return text + (_(" and {gpus}").format(gpus=gpus_words(need.gpus)) if need.gpus else "")
+    return text + (_(" and {gpus}").format(gpus=format_gpus(need.gpus)) if need.gpus else "")

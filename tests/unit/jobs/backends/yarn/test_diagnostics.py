@@ -93,8 +93,8 @@ ENDS = [
         "FAILED",
         "Application driver failed with exit code 73, see logs for more information.",
         R.JOB_DIRECTORY_FULL,
-        "The job directory took nothing more, so that the agent could leave no record: "
-        "application.driver.log of the YARN log names the quota that was used up.",
+        "The job directory was full, so the agent could not write the record: "
+        "application.driver.log of the YARN log names the exceeded quota.",
     ),
     (
         "FINISHED",

@@ -129,7 +129,7 @@ def test_sizes_are_rounded_as_the_scheduler_does() -> None:
             "There is no queue nope; this cluster has default, narrow, deep.",
         ),
         (Resources(512, 1), "off", "Queue off is stopped"),
-        (Resources(512, 1), "ml", "Queue ml takes no jobs itself; choose one below it: deep."),
+        (Resources(512, 1), "ml", "Queue ml accepts no jobs itself; choose one below it: deep."),
         (Resources(9000, 1), None, "the largest node has 8192 MiB"),
         (Resources(512, 9), None, "The job asks for 9 vcores, and the largest node has 8."),
     ],

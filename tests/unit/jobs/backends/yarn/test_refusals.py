@@ -21,7 +21,7 @@ CASES = [
     (
         PREFIX + "org.apache.hadoop.ipc.RemoteException(org.apache.hadoop.hdfs.server.namenode."
         "SafeModeException): Cannot create directory /user/ann/.skein. Name node is in safe mode.",
-        "HDFS is in safe mode and takes no writes.",
+        "HDFS is in safe mode and accepts no writes.",
     ),
     (
         PREFIX + "org.apache.hadoop.yarn.exceptions.InvalidResourceRequestException: Invalid "
@@ -43,7 +43,7 @@ CASES = [
     (
         PREFIX + 'Permission denied: user=root, access=WRITE, inode="/user":hdfs:supergroup:'
         "drwxr-xr-x",
-        "HDFS lets user root not WRITE /user.",
+        "HDFS denies user root the permission WRITE on /user.",
     ),
     (
         PREFIX + "User alice does not have permission to submit application_1_0003 to queue ml",
