@@ -241,7 +241,7 @@ def require_owner(job: Job, record: JobRecord, action: str) -> None:
             _("{id} is a job of {owner}: only its owner may {action}.").format(
                 id=job.id, owner=owner, action=action
             ),
-            _("The command line asks instead: `submarine` with the same verb."),
+            _("On the command line, `submarine` with the same verb asks for confirmation."),
         )
 
 

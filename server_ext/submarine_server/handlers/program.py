@@ -113,7 +113,7 @@ def _open_bundle(job: Job) -> zipfile.ZipFile:
         return zipfile.ZipFile(io.BytesIO(data))
     except FileNotFoundError:
         raise ApiError(
-            404, _("{id} has no program of its own: it runs a command.").format(id=job.id)
+            404, _("{id} runs a command and has no program.").format(id=job.id)
         ) from None
     except (zipfile.BadZipFile, NotImplementedError):
         raise ApiError(

@@ -94,7 +94,7 @@ def export(
     help="Output of a node. Repeatable.",
 )
 def holds(condition: str, outputs: tuple[str, ...]) -> Outcome:
-    """Say whether CONDITION on outputs of nodes holds: exit code 0, or 1 if it does not."""
+    """Evaluate CONDITION on outputs of nodes: exit code 0 if it holds, else 1."""
     true = condition_holds(condition, outputs)
     text = f"{condition}: {'holds' if true else _('does not hold')}."
     return Outcome(text, value={"holds": true}, exit_code=0 if true else JOB_FAILED)

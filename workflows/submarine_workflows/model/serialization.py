@@ -31,7 +31,7 @@ def from_json(found: Mapping[str, Any]) -> Workflow:
     try:
         return Workflow(**{**found, "nodes": tuple(_node(one) for one in found["nodes"])})
     except (TypeError, KeyError, AttributeError) as exc:
-        raise ValueError(_("this is no workflow: {error}").format(error=exc)) from None
+        raise ValueError(_("this is not a workflow: {error}").format(error=exc)) from None
 
 
 def _node_to_json(node: Node) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
         raise ConfigError(_("{path} is not a regular file.").format(path=path))
     if unsafe := check_private(path, status):
         raise ConfigError(
-            _("{path} holds a password and {reason}.").format(path=path, reason=unsafe.reason),
+            _("{path} contains a password and {reason}.").format(path=path, reason=unsafe.reason),
             unsafe.fix,
         )
 
