@@ -18,16 +18,16 @@ from submarine_runtime.translation import _
 from submarine_workflows.model import Kind, Workflow, split_command
 
 MAX_FILE = 32 << 20
-MAX_ALL = 128 << 20
+MAX_TOTAL = 128 << 20
 MAX_FILES = 5000
 NOTEBOOK = ".ipynb"
 #: Azkaban interprets these files in any folder of a project.
-_AZKABANS = (".flow", ".project")
-_KEYS = re.compile(
+_AZKABAN_SUFFIXES = (".flow", ".project")
+_SECRET_FILES = re.compile(
     r"(?i)^(?:\.env(?:\..*)?|\.netrc|\.pgpass|\.git-credentials|id_(?:rsa|dsa|ecdsa|ed25519)"
     r"|credentials(?:\..*)?|.*\.(?:pem|key|p12|pfx|jks|jceks|keytab|kdbx))$"
 )
-_SKIPPED = ("__pycache__", ".ipynb_checkpoints", ".git")
+_IGNORED_FOLDERS = ("__pycache__", ".ipynb_checkpoints", ".git")
 #: Lines are matched one by one, because cells with magics are not valid Python.
 _IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(.*)|import\s+([\w.,\s]+))")
 _SHELL = re.compile(r"^\s*(?:!|%)\s*(.*)")
@@ -104,14 +104,14 @@ class ProjectFiles:
                 _("No file in {root} matches `{pattern}`.").format(root=self._root, pattern=pattern)
             )
         for file in found:
-            if not any(part in _SKIPPED for part in file.parts):
+            if not any(part in _IGNORED_FOLDERS for part in file.parts):
                 self._add(self._inside(str(file.relative_to(self._root)), _("The file")))
 
     def everything(self) -> None:
         """Add the whole folder except hidden files, as for a project in Azkaban's own format."""
         for file in sorted(self._root.rglob("*")):
             parts = file.relative_to(self._root).parts
-            hidden = any(part.startswith(".") or part in _SKIPPED for part in parts)
+            hidden = any(part.startswith(".") or part in _IGNORED_FOLDERS for part in parts)
             if not hidden and file.is_file():
                 name = "/".join(parts)
                 _refuse_key(name, file)
@@ -122,7 +122,7 @@ class ProjectFiles:
         if name in self.files:
             return
         _refuse_key(name, file)
-        if file.suffix in _AZKABANS:
+        if file.suffix in _AZKABAN_SUFFIXES:
             return
         content = self._read(file)
         if file.suffix == NOTEBOOK:
@@ -136,10 +136,10 @@ class ProjectFiles:
     def _take(self, name: str, content: bytes) -> None:
         self.files[name] = content
         self._size += len(content)
-        if self._size > MAX_ALL or len(self.files) > MAX_FILES:
+        if self._size > MAX_TOTAL or len(self.files) > MAX_FILES:
             raise UsageError(
                 _("The project would have more than {max_all} MiB or {max_files} files.").format(
-                    max_all=MAX_ALL >> 20, max_files=MAX_FILES
+                    max_all=MAX_TOTAL >> 20, max_files=MAX_FILES
                 ),
                 _("Store data on HDFS or elsewhere, and name it under `needs:`."),
             )
@@ -214,12 +214,12 @@ class ProjectFiles:
         package = directory / first
         if package.is_dir() and any(package.glob("*.py")):
             for file in sorted(package.rglob("*.py")):
-                if not any(part in _SKIPPED for part in file.parts):
+                if not any(part in _IGNORED_FOLDERS for part in file.parts):
                     self._add(self._inside(_relative(file, self._root), _("The module")))
 
 
 def _refuse_key(name: str, file: Path) -> None:
-    if _KEYS.match(file.name):
+    if _SECRET_FILES.match(file.name):
         raise UsageError(
             _("{name} looks like a credential, and all users of the project could read it.").format(
                 name=name

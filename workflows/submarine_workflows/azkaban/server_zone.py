@@ -14,7 +14,9 @@ from submarine_runtime.translation import _
 from submarine_workflows.model import Schedule, read_schedule, read_timezone
 
 _DAYS = 366 * 3
-_NAMED = _('Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".')
+_HOW_TO_CONFIGURE = _(
+    'Set that of the server under [azkaban] in submarine.toml: timezone = "Asia/Shanghai".'
+)
 
 
 def to_server_zone(schedule: str, wanted: str, servers: str) -> str:
@@ -43,7 +45,7 @@ def to_server_zone(schedule: str, wanted: str, servers: str) -> str:
                 "The workflow's schedule is in {wanted}, and Azkaban uses that of its server, "
                 "which is not configured."
             ).format(wanted=wanted),
-            _NAMED,
+            _HOW_TO_CONFIGURE,
         )
     shift = _difference(read_timezone(wanted), read_timezone(servers))
     if shift is not None and not shift:

@@ -37,7 +37,7 @@ from submarine_workflows.model import Workflow
 
 #: ``ProjectManager.createProject``.
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z_0-9-]*")
-_LONGEST = 64
+_MAX_NAME = 64
 
 
 @dataclass(frozen=True)
@@ -208,22 +208,22 @@ def project_name(named: str, default: str) -> str:
                     "starting with a letter."
                 ).format(named=named)
             )
-        if len(named) > _LONGEST:
+        if len(named) > _MAX_NAME:
             raise UsageError(
                 _(
                     "{named} is too long for a project name: it has {count} characters, and "
                     "Azkaban allows {longest}."
-                ).format(named=named, count=len(named), longest=_LONGEST)
+                ).format(named=named, count=len(named), longest=_MAX_NAME)
             )
         return named
     fit = re.sub(r"[^a-zA-Z_0-9-]", "-", default)
     fit = fit if _NAME.fullmatch(fit) else f"flow-{fit}"
-    if len(fit) > _LONGEST:
+    if len(fit) > _MAX_NAME:
         raise UsageError(
             _(
                 "The workflow's name {fit} is too long for a project: Azkaban allows {longest} "
                 "characters."
-            ).format(fit=fit, longest=_LONGEST),
+            ).format(fit=fit, longest=_MAX_NAME),
             _("Give a shorter name with --project."),
         )
     return fit

@@ -88,7 +88,7 @@ def graph(file: Path, target: Path | None) -> Outcome:
                 )
             ) from None
     value = [{"name": node.name, "dependsOn": list(node.depends_on)} for node in found.nodes]
-    shown = display.of_workflow(found, display.Caption(model.next_runs(found)))
+    shown = display.workflow_output(found, display.Caption(model.next_runs(found)))
     del shown["text/plain"]
     lines = (
         [display.as_text(found), _("The drawing is in {target}.").format(target=target)]

@@ -21,7 +21,7 @@ MAX_DRAWN = 300
 #: Limit of drawn edges: more exceed the size limit of an output and are not readable.
 MAX_EDGES = 1500
 _LONGEST_NAME, _LONGEST = 19, 25
-_WORDS: dict[Kind, Callable[[Node], str]] = {
+_KIND_WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.NOTEBOOK: lambda node: node.notebook,
     Kind.CELLS: lambda node: "cells " + ", ".join(node.cells),
     Kind.COMMAND: lambda node: node.config.get("command", ""),
@@ -33,20 +33,26 @@ _WORDS: dict[Kind, Callable[[Node], str]] = {
     Kind.FLOW: lambda node: _("flow of {count}").format(count=len(node.nodes)),
     Kind.OTHER: lambda node: node.type,
 }
-_GOOD, _BAD, _BUSY, _WAITS, _OVER = "#1a7f37", "#c62828", "#0b6bcb", "#9a6700", "#6b7280"
+_SUCCESS, _FAILURE, _ACTIVE, _WAITING, _ENDED = (
+    "#1a7f37",
+    "#c62828",
+    "#0b6bcb",
+    "#9a6700",
+    "#6b7280",
+)
 #: Colour by Azkaban status, the same as for jobs. Other statuses use the text colour.
 COLOURS = {
-    "SUCCEEDED": _GOOD,
-    "FAILED_SUCCEEDED": _WAITS,
-    "FAILED": _BAD,
-    "FAILED_FINISHING": _BAD,
-    "EXECUTION_STOPPED": _BAD,
-    "RUNNING": _BUSY,
-    "QUEUED": _WAITS,
-    "KILLING": _OVER,
-    "KILLED": _OVER,
-    "CANCELLED": _OVER,
-    "SKIPPED": _OVER,
+    "SUCCEEDED": _SUCCESS,
+    "FAILED_SUCCEEDED": _WAITING,
+    "FAILED": _FAILURE,
+    "FAILED_FINISHING": _FAILURE,
+    "EXECUTION_STOPPED": _FAILURE,
+    "RUNNING": _ACTIVE,
+    "QUEUED": _WAITING,
+    "KILLING": _ENDED,
+    "KILLED": _ENDED,
+    "CANCELLED": _ENDED,
+    "SKIPPED": _ENDED,
 }
 SIGNS = {
     "SUCCEEDED": "\u2713",
@@ -65,7 +71,7 @@ SIGNS = {
 
 def words_of(node: Node) -> str:
     """Return what a node runs, ``features.ipynb``."""
-    return _WORDS[node.kind](node)
+    return _KIND_WORDS[node.kind](node)
 
 
 def as_text(workflow: Workflow) -> str:

@@ -16,7 +16,7 @@ WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 168, 42, 52, 18, 2
 _LANE = 10
 #: With more edges they are drawn straight: lanes would fill most of the drawing.
 _MAX_ROUTED = 600
-_SWEEPS = 4
+_MAX_PASSES = 4
 
 Point = tuple[float, float]
 
@@ -117,7 +117,7 @@ def _arrange(slots: list[list[_Slot]]) -> None:
     for column in slots:
         for number, slot in enumerate(column):
             slot.order = number / max(len(column), 1)
-    for _ in range(_SWEEPS):
+    for _ in range(_MAX_PASSES):
         for column in slots[1:]:
             for slot in column:
                 if slot.before:

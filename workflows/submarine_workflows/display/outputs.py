@@ -21,7 +21,7 @@ MIME_TYPE = "application/vnd.submarine.workflow.v1+json"
 _MAX_NAMED = 50
 
 
-def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
+def workflow_output(workflow: Workflow, caption: Caption) -> dict[str, Any]:
     """Return a workflow that is not running."""
     return {
         MIME_TYPE: {
@@ -33,7 +33,7 @@ def of_workflow(workflow: Workflow, caption: Caption) -> dict[str, Any]:
     }
 
 
-def of_run(
+def run_output(
     workflow: Workflow,
     run: RunState,
     steps: Sequence[NextCommand] = (),

@@ -11,7 +11,7 @@ from submarine_runtime.translation import _
 
 #: A parameter; an output of another node contains a colon.
 PARAMETER = re.compile(r"\$\{([^{}:$]+)\}")
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
 def expand(text: str, values: Mapping[str, str], keep: Callable[[str], bool]) -> str:
@@ -39,7 +39,7 @@ def expand(text: str, values: Mapping[str, str], keep: Callable[[str], bool]) ->
             )
         return values[name]
 
-    for _unused in range(_DEEPEST):
+    for _unused in range(_MAX_DEPTH):
         found = PARAMETER.sub(value_of, text)
         if found == text:
             return text

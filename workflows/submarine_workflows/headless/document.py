@@ -36,11 +36,11 @@ from submarine_workflows.locations import Location, find_location
 PARAMETERS, INJECTED = "parameters", "injected-parameters"
 #: Id of the cell that this run adds to submit the collected cells.
 RUN_CELL = "submarine-run"
-_LOADS = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
+_LOAD_EXTENSION = re.compile(r"^[ \t]*%(?:re)?load_ext[ \t]", re.M)
 _HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 _MAX_TRACEBACK = 400
-_WORDS = {"True": True, "False": False, "None": None}
+_CONSTANTS = {"True": True, "False": False, "None": None}
 
 
 def read_document(location: Location) -> tuple[NotebookNode, bool]:
@@ -205,7 +205,7 @@ def select_cells(notebook: NotebookNode, names: Sequence[str]) -> None:
 
 def _is_always_included(cell: NotebookNode) -> bool:
     parameters = {PARAMETERS, INJECTED}.intersection(tags_of_metadata(cell.metadata))
-    return cell.cell_type == "code" and bool(parameters or _LOADS.search(cell.source))
+    return cell.cell_type == "code" and bool(parameters or _LOAD_EXTENSION.search(cell.source))
 
 
 def _names_of(cells: Sequence[NotebookNode], index: int) -> set[str]:
@@ -333,8 +333,8 @@ def read_parameters(files: Iterable[str], typed: Iterable[tuple[str, str, bool]]
 
 def parse_value(text: str) -> Any:
     """Convert text to a number, True, False or None if possible, as papermill does."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     for kind in (int, float):
         try:
             return kind(text)

@@ -39,8 +39,8 @@ from submarine_workflows.headless.signals import SignalRecorder
 
 T = TypeVar("T")
 TIMED_OUT = 124
-_SHUTDOWN = 15.0
-_SILENCE, _LONGEST = 0.3, 3.0
+_SHUTDOWN_TIMEOUT = 15.0
+_QUIET_SECONDS, _MAX_LATE_SECONDS = 0.3, 3.0
 #: Modules started by kernelspecs that accept ipykernel's options.
 _IPYKERNELS = frozenset({"ipykernel", "ipykernel_launcher", "submarine_kernel"})
 
@@ -214,7 +214,7 @@ class Execution:
                     await self._waiter.within_grace_period(client.execute_hidden(code, jobs.add))
                 )
             if jobs.received:
-                await client.process_late_outputs(_SILENCE, _LONGEST)
+                await client.process_late_outputs(_QUIET_SECONDS, _MAX_LATE_SECONDS)
             if self._settings.return_names and not self._stop.is_set():
                 question = return_values_code(self._settings.return_names)
                 await self._waiter.interruptible(
@@ -241,7 +241,7 @@ class Execution:
             client.shutdown_kernel = "immediate"
         manager = client.km
         try:
-            await asyncio.wait_for(client._async_cleanup_kernel(), _SHUTDOWN)
+            await asyncio.wait_for(client._async_cleanup_kernel(), _SHUTDOWN_TIMEOUT)
         except Exception:
             with contextlib.suppress(Exception):
                 await await_optional(manager.shutdown_kernel(now=True))

@@ -39,7 +39,7 @@ OUTPUTS = "JOB_OUTPUT_PROP_FILE"
 KERNEL_DIED = 138
 _COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_LINES = 40
-_UNKNOWN = re.compile(r"magic function `%+submarine` not found")
+_UNKNOWN_MAGIC = re.compile(r"magic function `%+submarine` not found")
 _NOT_LOADED = _(
     "%submarine is not loaded. Add %load_ext submarine_magics in a cell before it, or use the "
     "kernel of `submarine kernel install` (--kernel submarine)."
@@ -160,7 +160,7 @@ class Report:
         if isinstance(result.error, CellExecutionError):  # some errors have no output
             message = " ".join(_COLOURS.sub("", str(result.error)).split())
             return _("A cell failed: ") + (
-                _NOT_LOADED if _UNKNOWN.search(message) else printable(message[-500:], 500)
+                _NOT_LOADED if _UNKNOWN_MAGIC.search(message) else printable(message[-500:], 500)
             )
         return "" if result.error is None else printable(str(result.error), 500)
 

@@ -26,10 +26,10 @@ from submarine_workflows.model import awaited_url, is_notebook
 
 _GATE = str(Path(__file__).with_name("gate.py"))
 #: Seconds for processes that a command leaves in its group.
-_LEFT_OVER = 5.0
+_LEFTOVER_GRACE = 5.0
 #: Exit code of a command that timed out.
-_LATE = 124
-_TAIL = 8 << 10
+_TIMEOUT_CODE = 124
+_MAX_LAST_OUTPUT = 8 << 10
 #: Last line of a failed headless run; see ``headless.report``.
 _FAILURE = re.compile(r" {4}(?:failed after|ended after|was not saved there)[^:]{1,60}: (.+)")
 
@@ -132,7 +132,7 @@ class NodeProcess:
                 if self._stopped:
                     return AttemptResult(code or 143, _("It was stopped."), stopped=True)
                 if code:
-                    late = awaited_url(words) if code == _LATE else ""
+                    late = awaited_url(words) if code == _TIMEOUT_CODE else ""
                     timeout_reason = (
                         _("{late} did not appear in time.").format(late=late) if late else ""
                     )
@@ -182,7 +182,7 @@ class NodeProcess:
             self._process = None
         self.guard.remove(process.pid)
         process.wait()
-        deadline = time.monotonic() + _LEFT_OVER
+        deadline = time.monotonic() + _LEFTOVER_GRACE
         while _signal(process.pid, 0):
             if time.monotonic() > deadline:
                 _signal(process.pid, signal.SIGKILL)
@@ -208,8 +208,8 @@ def _notebook_failure(log: Path, since: int) -> str:
     """Return the reason in the last line of a headless run's output after ``since`` bytes."""
     try:
         with log.open("rb") as file:
-            file.seek(max(since, file.seek(0, os.SEEK_END) - _TAIL))
-            lines = file.read(_TAIL).decode("utf-8", "replace").splitlines()
+            file.seek(max(since, file.seek(0, os.SEEK_END) - _MAX_LAST_OUTPUT))
+            lines = file.read(_MAX_LAST_OUTPUT).decode("utf-8", "replace").splitlines()
     except OSError:
         return ""
     found = next((match for line in reversed(lines) if (match := _FAILURE.search(line))), None)

@@ -17,7 +17,7 @@ from submarine_workflows.local.progress import Step
 
 _PARAMETER = re.compile(r"\$\{([a-zA-Z_.0-9]+)\}")
 _MAX_DEPTH = 50
-_LONGEST = 1 << 17
+_MAX_LENGTH = 1 << 17
 
 
 def flow_parameters(name: str, execution: int, start: datetime, user: str) -> dict[str, str]:
@@ -106,7 +106,7 @@ def parameter_filler(properties: Mapping[str, str]) -> Callable[[str], str]:
             return known[name]
 
         found = _PARAMETER.sub(one, text)
-        if len(found) > _LONGEST:
+        if len(found) > _MAX_LENGTH:
             raise UsageError(
                 _("With its parameters filled in, `{text}` is too long.").format(text=text[:60])
             )

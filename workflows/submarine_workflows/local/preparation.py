@@ -29,7 +29,7 @@ from submarine_workflows.runs import RunFolder
 
 _MAX_OUTPUT = 1 << 20
 #: Variables of the calling notebook's kernel and of its headless run.
-_NOT_THEIRS = (HEADLESS_VARIABLE, "JPY_")
+_KERNEL_VARIABLES = (HEADLESS_VARIABLE, "JPY_")
 #: Call this release, whatever ``submarine`` is on the PATH. ``-P``: a file of the working directory
 #: must not shadow a module.
 PROGRAM = (sys.executable, "-P", "-m", "submarine_jobs.cli")
@@ -116,7 +116,7 @@ class NodePreparer:
         )
 
     def _environ(self) -> dict[str, str]:
-        environ = {k: v for k, v in self.environ.items() if not k.startswith(_NOT_THEIRS)}
+        environ = {k: v for k, v in self.environ.items() if not k.startswith(_KERNEL_VARIABLES)}
         if shutil.which("submarine", path=environ.get("PATH")) is None:
             # Commands of users find the interpreter, as on an executor host.
             here = os.path.dirname(sys.executable)

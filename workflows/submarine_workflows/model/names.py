@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 
-_UNFIT = re.compile(r"[^\w.+~-]", re.ASCII)
-_LONGEST = 120
-_LONGEST_NAME = 128
+_INVALID_CHARACTERS = re.compile(r"[^\w.+~-]", re.ASCII)
+_MAX_FILE_NAME = 120
+_MAX_WORKFLOW_NAME = 128
 
 
 def is_workflow_name(name: str) -> bool:
@@ -16,7 +16,7 @@ def is_workflow_name(name: str) -> bool:
     The name is used for files and folders, in a crontab, and on terminals.
     """
     plain = name.isprintable() and not {"/", "\\"}.intersection(name)
-    return plain and 0 < len(name) <= _LONGEST_NAME and name not in (".", "..")
+    return plain and 0 < len(name) <= _MAX_WORKFLOW_NAME and name not in (".", "..")
 
 
 def file_name(name: str) -> str:
@@ -26,7 +26,7 @@ def file_name(name: str) -> str:
     neither. If other characters are replaced, a digest of the name keeps it distinct.
     """
     plain = name.replace("+", "\0").replace("~", "\0").replace(":", "+").replace(" ", "~")
-    fit = _UNFIT.sub("_", plain)[:_LONGEST] or "_"
+    fit = _INVALID_CHARACTERS.sub("_", plain)[:_MAX_FILE_NAME] or "_"
     if fit.startswith("."):
         fit = f"_{fit[1:]}"
     if fit == plain:

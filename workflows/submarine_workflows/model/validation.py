@@ -30,7 +30,7 @@ RESERVED = "ROOT"
 _NAME = re.compile(r"[\w.-]+(?: [\w.-]+)*", re.ASCII)
 _PARAMETER = re.compile(r"\$\{([^{}]*)\}")
 #: Prefixes of parameters that Azkaban sets when it runs a node.
-_GIVEN = ("azkaban.", "working.dir", "user.to.proxy")
+_AZKABAN_PARAMETERS = ("azkaban.", "working.dir", "user.to.proxy")
 
 
 def number_problem(name: str, text: str) -> str:
@@ -272,7 +272,11 @@ class _Checker:
             for name in _PARAMETER.findall(text) if "${" in text else ():
                 lines.setdefault(name, line)
         for name, line in lines.items():
-            if name in given or name.startswith(_GIVEN) or self._is_output(flows, node, name):
+            if (
+                name in given
+                or name.startswith(_AZKABAN_PARAMETERS)
+                or self._is_output(flows, node, name)
+            ):
                 continue
             self._add(
                 line,

@@ -11,7 +11,7 @@ from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban import RUN_PREFIX, run_url
 from submarine_workflows.azkaban.api import Azkaban, Execution, NodeExecution
-from submarine_workflows.display import NextCommand, NodeState, RunState, of_run
+from submarine_workflows.display import NextCommand, NodeState, RunState, run_output
 from submarine_workflows.model import Kind, Node, Workflow
 from submarine_workflows.notebook.live_display import distant
 
@@ -67,7 +67,7 @@ def output_of(found: Execution, url: str, command: str) -> dict[str, Any]:
     ended = found.ended if found.over else None
     begun = found.started or found.submitted
     state = RunState(run, found.status, begun, ended, states, url=url)
-    return of_run(workflow, state, _next_steps(found, run, url, command))
+    return run_output(workflow, state, _next_steps(found, run, url, command))
 
 
 def _node(node: NodeExecution) -> Node:

@@ -18,7 +18,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
 from submarine_workflows import headless
-from submarine_workflows.display import Caption, of_workflow
+from submarine_workflows.display import Caption, workflow_output
 from submarine_workflows.local import missing_notebooks
 from submarine_workflows.model import Kind, Node, Workflow, next_runs
 from submarine_workflows.notebook import cell_keys as keys
@@ -185,7 +185,7 @@ def _outcome(
     upcoming = next_runs(found)
     if found.schedule and not handed_over:
         lines.append(_("Its schedule is not active yet: use `--to` azkaban, airflow or cron."))
-    bundle = of_workflow(found, Caption(upcoming, lines))
+    bundle = workflow_output(found, Caption(upcoming, lines))
     value = {
         "name": name,
         "file": str(path) if path is not None else None,

@@ -19,12 +19,12 @@ from submarine_runtime.translation import _
 
 log = logging.getLogger(__name__)
 #: Seconds between checks, and between updates of the elapsed time.
-LOOK, RENEW = 0.5, 5.0
+POLL_INTERVAL, REFRESH_INTERVAL = 0.5, 5.0
 #: Number of displays that are updated; older ones are no longer updated.
 MAX_WATCHED = 24
 #: Characters per second of one display: all together stay below the limit of 1 MB/s of Jupyter
 #: servers.
-RATE = 40_000
+MAX_RATE = 40_000
 
 Update = Callable[[Mapping[str, Any]], None]
 #: Called once at the end, with the reason if it is not the end of the run.
@@ -90,7 +90,9 @@ class WatchedRun:
                 return
             now, (last_stamp, is_active) = time.monotonic(), self.source.stamp()
             wait = self.pause if is_active else 0.0
-            if now - self.drawn < (max(wait, RENEW) if last_stamp == self.last_stamp else wait):
+            if now - self.drawn < (
+                max(wait, REFRESH_INTERVAL) if last_stamp == self.last_stamp else wait
+            ):
                 return
             self.last_stamp, self.drawn = last_stamp, now
             try:
@@ -103,7 +105,7 @@ class WatchedRun:
                 self.fail(error)
                 return
             self.over = over
-            self.pause = len(picture["text/html"]) * 1.5 / RATE
+            self.pause = len(picture["text/html"]) * 1.5 / MAX_RATE
             self.update(picture)
             if over and self.ended is not None:
                 self.ended(None)
@@ -158,7 +160,7 @@ class RunWatcher:
                 if not self._watched and not self._children:
                     self._thread = None
                     return
-            time.sleep(LOOK)
+            time.sleep(POLL_INTERVAL)
 
 
 #: Local runs; and remote runs, because their servers may respond slowly.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_runtime.translation import _
-from submarine_workflows.display import NextCommand, NodeState, RunState, of_run
+from submarine_workflows.display import NextCommand, NodeState, RunState, run_output
 from submarine_workflows.runs import RunFolder, RunView, Status, view_of
 
 
@@ -27,7 +27,7 @@ def state_of(view: RunView) -> RunState:
 
 def output_of(view: RunView, command: str) -> dict[str, Any]:
     """Return the output of a run by MIME type, with next commands."""
-    return of_run(view.workflow, state_of(view), _next_steps(view, command))
+    return run_output(view.workflow, state_of(view), _next_steps(view, command))
 
 
 def _next_steps(view: RunView, command: str) -> Sequence[NextCommand]:

@@ -26,7 +26,7 @@ FAILED, USAGE = 1, 2
 #: A pipe accepts this many bytes without a reader.
 MAX_REASON = 4096
 ENGINE = "submarine"
-_WORDS = {"true": True, "false": False, "null": None}
+_CONSTANTS = {"true": True, "false": False, "null": None}
 MAX_LITERAL = 100_000
 ABANDONED = _(
     "The run was stopped: the process of the Jupyter server that waited for it has ended."
@@ -92,8 +92,8 @@ def value_of(typed: Any) -> Any:
     if not isinstance(typed, str):
         return typed
     text = typed.strip()
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if len(text) > MAX_LITERAL:
         return typed
     try:

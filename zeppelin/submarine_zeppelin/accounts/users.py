@@ -21,7 +21,7 @@ from submarine_zeppelin.interface import ANONYMOUS, flag_property
 SERVICE_USER = "submarine.allow.service.user"
 #: User names become parts of paths and of addresses.
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]{0,99}")
-_WAYS = _(
+_HOW_TO_ALLOW = _(
     "An administrator can set {service_user} to true on the page Interpreters: all jobs then "
     "run as that account."
 ).format(service_user=SERVICE_USER)
@@ -89,7 +89,7 @@ def cluster_user(
                 "Zeppelin has not authenticated you (it has no logins), so the job would run "
                 "as Zeppelin's account, {account}."
             ).format(account=account),
-            _WAYS,
+            _HOW_TO_ALLOW,
         )
     if backend == "local":
         raise RefusedError(
@@ -97,7 +97,7 @@ def cluster_user(
                 "A job on Zeppelin's machine would run as Zeppelin's account, {account}, not "
                 "as {user}."
             ).format(account=account, user=user[:80]),
-            _WAYS,
+            _HOW_TO_ALLOW,
         )
     if kerberos:
         raise RefusedError(

@@ -16,7 +16,7 @@ DEFAULT_LIMIT = 102_400
 LIMIT_PROPERTY = "zeppelin.interpreter.output.limit"
 #: Limit of one image, in characters of base64.
 IMAGE_LIMIT = 4_000_000
-_SMALLEST = 1_000
+_MIN_LIMIT = 1_000
 #: Upper bound of the length of a notice.
 _NOTICE_LENGTH = 200
 
@@ -24,7 +24,7 @@ _NOTICE_LENGTH = 200
 def output_limit(properties: Mapping[str, str]) -> int:
     """Return the limit from the server's settings, or Zeppelin's default."""
     try:
-        return max(_SMALLEST, int(properties.get(LIMIT_PROPERTY, DEFAULT_LIMIT)))
+        return max(_MIN_LIMIT, int(properties.get(LIMIT_PROPERTY, DEFAULT_LIMIT)))
     except ValueError:
         return DEFAULT_LIMIT
 

@@ -21,7 +21,9 @@ TABLE = "application/vnd.submarine.table+json"
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _COLOURS = re.compile(_COLOUR)
 #: IPython's name of an execution in a traceback, with or without colors.
-_PLACE = re.compile(rf"Cell{_COLOUR} {_COLOUR}In{_COLOUR}\s?{_COLOUR}\[{_COLOUR}(\d+){_COLOUR}\]")
+_CELL_LABEL = re.compile(
+    rf"Cell{_COLOUR} {_COLOUR}In{_COLOUR}\s?{_COLOUR}\[{_COLOUR}(\d+){_COLOUR}\]"
+)
 _MAX_NAMES = 2000
 
 
@@ -45,7 +47,7 @@ class PythonSession:
 
     def replace_numbers(self, text: str) -> str:
         """Replace execution numbers in a traceback by paragraph names."""
-        return _PLACE.sub(lambda m: self.paragraph_names.get(int(m[1]), m[0]), text)
+        return _CELL_LABEL.sub(lambda m: self.paragraph_names.get(int(m[1]), m[0]), text)
 
 
 class ExecutionOutput:

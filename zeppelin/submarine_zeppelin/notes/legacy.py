@@ -34,7 +34,7 @@ _WORDS = {
     "CLEAN_RUNTIME_CACHE": CLEAN,
 }
 _VERBS = {"JOB_LIST": ["list"], "JOB_SHOW": ["show", "last"]}
-_UNFIT = re.compile(r"[^a-z0-9-]+")
+_INVALID_CHARACTERS = re.compile(r"[^a-z0-9-]+")
 #: A checkpoint path with at most this number of parts may contain other files.
 MAX_SHALLOW_PARTS = 3
 
@@ -201,7 +201,7 @@ def _role(role: str, service: str, properties: Mapping[str, str], command: str) 
 
 
 def _name(text: str) -> str:
-    return _UNFIT.sub("-", text.lower()).strip("-")[:64] or "job"
+    return _INVALID_CHARACTERS.sub("-", text.lower()).strip("-")[:64] or "job"
 
 
 def _text_box(name: str, shown: str) -> dict[str, Any]:

@@ -15,19 +15,19 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 from submarine_zeppelin.notes.notebook_export import ExportedNotebook
 
-_UNFIT = re.compile(r"[^\w.-]+")
+_INVALID_CHARACTERS = re.compile(r"[^\w.-]+")
 NOTEBOOK = ".ipynb"
 
 
 def note_directory(state_dir: Path, note_id: str) -> Path:
     """Return the directory of a note."""
-    return state_dir / "notes" / (_UNFIT.sub("-", note_id).strip(".") or "note")
+    return state_dir / "notes" / (_INVALID_CHARACTERS.sub("-", note_id).strip(".") or "note")
 
 
 def notebook_stem(note_name: str, note_id: str) -> str:
     """Return the name of a note's notebook without suffix: the last part of the note's name."""
     name = note_name.rstrip("/").rpartition("/")[2]
-    return _UNFIT.sub("-", name).strip("-.")[:100] or note_id
+    return _INVALID_CHARACTERS.sub("-", name).strip("-.")[:100] or note_id
 
 
 def write_notebook(exported: ExportedNotebook, folder: Path, stem: str) -> Path:

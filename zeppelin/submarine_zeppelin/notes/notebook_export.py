@@ -24,7 +24,7 @@ from submarine_zeppelin.notes.note import Paragraph, shell_files
 _LOAD = "%load_ext submarine_magics"
 #: Title of the paragraph with parameters, which is papermill's tag.
 PARAMETERS = "parameters"
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]+")
+_INVALID_CHARACTERS = re.compile(r"[^A-Za-z0-9_-]+")
 _RUNS = ("run",)
 
 
@@ -98,7 +98,9 @@ def check_replaceable(path: Path) -> None:
 
 def _cells(paragraph: Paragraph, files: Sequence[str]) -> Iterator[dict[str, Any]]:
     body = paragraph.body.strip("\n")
-    name = _UNFIT.sub("-", paragraph.paragraph_id)[:60] or f"paragraph-{paragraph.number}"
+    name = (
+        _INVALID_CHARACTERS.sub("-", paragraph.paragraph_id)[:60] or f"paragraph-{paragraph.number}"
+    )
     if not body.strip():
         return
     if paragraph.entry == "python":

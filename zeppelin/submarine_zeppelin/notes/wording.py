@@ -10,7 +10,7 @@ import re
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.notes.note import MARK
 
-_PLACE = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
+_CELL_LABEL = re.compile(rf"\b([Cc])ell(s?) (?={MARK}\d)")
 _NUMBER = re.compile(rf"{MARK}(\d+)")
 #: Notice at the end of a card that is no longer updated, as HTML.
 PAUSED_NOTICE = (
@@ -74,7 +74,9 @@ _HELP = (
 
 def reword(text: str) -> str:
     """Reword a message or an HTML page."""
-    text = _PLACE.sub(lambda match: f"{'P' if match[1] == 'C' else 'p'}aragraph{match[2]} ", text)
+    text = _CELL_LABEL.sub(
+        lambda match: f"{'P' if match[1] == 'C' else 'p'}aragraph{match[2]} ", text
+    )
     text = _NUMBER.sub(r"\1", text)
     for pattern, words in _OTHERS:
         text = pattern.sub(words, text)

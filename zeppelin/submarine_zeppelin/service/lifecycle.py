@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 CLOSE_TIMEOUT = 2.0
 #: Setting: hours to wait for the restart of a server that recovers its interpreters.
 RECOVERY_HOURS = "submarine.recovery.hours"
-_HOURS = 24.0
+_DEFAULT_HOURS = 24.0
 _STORAGE = "zeppelin.recovery.storage.class"
 _NO_STORAGE = "NullRecoveryStorage"
 #: Seconds between two checks whether the server has restarted.
@@ -48,7 +48,7 @@ class ProcessShutdown:
         self._close = close
         self._once = threading.Lock()
         self._recovers = False
-        self._hours = _HOURS
+        self._hours = _DEFAULT_HOURS
 
     def configure(self, properties: Mapping[str, str]) -> None:
         """Set whether the server recovers this process, and how long to wait for it."""

@@ -21,11 +21,11 @@ _SECRET_NAME = re.compile(
     r"pass|secret|token|credential|private|access.?key|keytab|signing|salt", re.I
 )
 #: Shorter and common values are not treated as secrets: masking them would garble the log.
-_SHORTEST = 4
+_MIN_LENGTH = 4
 _HARMLESS = {"true", "false", "none", "null", "simple", "kerberos", "anonymous", "default"}
 MASK = "******"
 _FORMAT = "%(asctime)s %(levelname)s %(name)s %(threadName)s: %(message)s"
-_SIZE, _OLD = 10 << 20, 2
+_MAX_SIZE, _BACKUPS = 10 << 20, 2
 
 
 class SecretsMask:
@@ -43,7 +43,9 @@ class SecretsMask:
             for name, value in properties.items()
             if value and _SECRET_NAME.search(str(name))
         }
-        secrets = {one for one in secrets if len(one) >= _SHORTEST and one.lower() not in _HARMLESS}
+        secrets = {
+            one for one in secrets if len(one) >= _MIN_LENGTH and one.lower() not in _HARMLESS
+        }
         with self._lock:
             self._secrets |= secrets
             ordered = sorted(self._secrets, key=len, reverse=True)
@@ -79,7 +81,9 @@ def set_up_logging(group: str, mask: SecretsMask) -> None:
         path = Path(directory) / f"zeppelin-interpreter-{name}.log"
         try:
             os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
-            handler = RotatingFileHandler(path, maxBytes=_SIZE, backupCount=_OLD, delay=True)
+            handler = RotatingFileHandler(
+                path, maxBytes=_MAX_SIZE, backupCount=_BACKUPS, delay=True
+            )
         except OSError as error:
             print(
                 _("Submarine logs to standard error: {path}: {strerror}").format(

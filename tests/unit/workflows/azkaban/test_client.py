@@ -55,7 +55,7 @@ Client = Callable[..., Azkaban]
 
 @pytest.fixture
 def client(server: servers.Azkaban, kept: SessionFile, monkeypatch: pytest.MonkeyPatch) -> Client:
-    monkeypatch.setattr(connection_module, "PAUSES", tenacity.wait_none())
+    monkeypatch.setattr(connection_module, "RETRY_WAIT", tenacity.wait_none())
 
     def make(password: str = "correct horse", **changes: str) -> Azkaban:
         settings = Settings(**{"url": server.url, "user": "alice", **changes})

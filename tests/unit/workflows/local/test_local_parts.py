@@ -235,7 +235,7 @@ nodes:
 """
     workflow = read_workflow(text, "w", "w.flow")
     assert from_json(json.loads(json.dumps(to_json(workflow)))) == workflow
-    with pytest.raises(ValueError, match="no workflow"):
+    with pytest.raises(ValueError, match="not a workflow"):
         from_json({"name": "w"})
 
 

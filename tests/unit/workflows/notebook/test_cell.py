@@ -16,7 +16,7 @@ from submarine_jobs.commands.grammar import complete_below, explain_below
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.program import CellCollection, read_notebook
-from submarine_workflows.display import MIME_TYPE, NextCommand, NodeState, RunState, of_run
+from submarine_workflows.display import MIME_TYPE, NextCommand, NodeState, RunState, run_output
 from submarine_workflows.formats import open_workflow, read_workflow
 from submarine_workflows.model import WorkflowError
 from submarine_workflows.notebook import saved_file
@@ -183,7 +183,7 @@ def test_the_picture_has_three_forms_without_a_script_of_anybody() -> None:
     state = NodeState("FAILED", 100.0, 130.0, 1, "<script>boom\x1b[31m</script>")
     nodes = {"<script>x</script>": state, "train": NodeState("QUEUED")}
     running = RunState("r-1", "FAILED_FINISHING", 90.0, None, nodes)
-    bundle = of_run(workflow, running, [NextCommand("<b>do</b>", "<i>it</i>")], now=150.0)
+    bundle = run_output(workflow, running, [NextCommand("<b>do</b>", "<i>it</i>")], now=150.0)
     html = bundle["text/html"]
     assert "<script" not in html
     assert "<img" not in html

@@ -76,7 +76,7 @@ def threads() -> Callable[[], int]:
 
 @pytest.fixture
 def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runs:
-    monkeypatch.setattr(watching, "LOOK", 0.02)
+    monkeypatch.setattr(watching, "POLL_INTERVAL", 0.02)
     return Runs(tmp_path / "workflows")
 
 
@@ -167,7 +167,7 @@ def test_the_number_of_live_pictures_has_a_bound(runs: Runs) -> None:
 
 
 def test_a_large_picture_is_renewed_less_often(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "RATE", 0.001)  # as if it took days
+    monkeypatch.setattr(watching, "MAX_RATE", 0.001)  # as if it took days
     run, picture = Run(runs), Picture()
     look = RunWatcher().watch(LocalRun(run.folder, "%submarine"), picture)
     until(lambda: picture.shown)

@@ -48,7 +48,7 @@ from submarine_workflows.azkaban.api.settings import Settings, origin_of, requir
 #: Seconds for a complete response.
 RESPONSE_TIMEOUT, UPLOAD_TIMEOUT = 60.0, 600.0
 ATTEMPTS = 4
-PAUSES = tenacity.wait_random_exponential(multiplier=0.3, max=5)
+RETRY_WAIT = tenacity.wait_random_exponential(multiplier=0.3, max=5)
 _REDIRECTS = 3
 _TEMPORARY = (502, 503, 504)
 #: Seconds for a connection.
@@ -215,7 +215,7 @@ class Connection:
         kinds = (NotSentError, UnavailableError) if safe or again else (NotSentError,)
         retry = tenacity.Retrying(
             stop=tenacity.stop_after_attempt(ATTEMPTS),
-            wait=PAUSES,
+            wait=RETRY_WAIT,
             retry=tenacity.retry_if_exception_type(kinds),
             reraise=True,
         )

@@ -14,8 +14,8 @@ from submarine_workflows.azkaban.api.errors import AzkabanError, UnreachableErro
 from submarine_workflows.azkaban.api.executions import Execution, NodeExecution
 
 #: Statuses in which a node has no log yet.
-_BEFORE = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
-_SILENT = ("CANCELLED", "SKIPPED", "DISABLED")
+_NOT_STARTED = ("READY", "DISPATCHING", "PREPARING", "QUEUED", "")
+_WITHOUT_LOG = ("CANCELLED", "SKIPPED", "DISABLED")
 #: Limit of failed requests while a node runs: the executor or server may be restarting.
 _MAX_FAILURES = 30
 #: The limit for an ended node: for some seconds after a run the web server asks the executor, which
@@ -106,7 +106,7 @@ class LogFollower:
                 continue
             # Read the status before the log, so that the last piece is complete.
             position.over = node.over or execution.over
-            if node.status not in (*_BEFORE, *_SILENT):
+            if node.status not in (*_NOT_STARTED, *_WITHOUT_LOG):
                 yield from self._read(node, position)
             position.done = position.over and not position.failures
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 #: Earliest time that a zip file can store.
-_MOMENT = (1980, 1, 1, 0, 0, 0)
+_MODIFICATION_TIME = (1980, 1, 1, 0, 0, 0)
 _MODE = 0o100644
 _EXECUTABLE = 0o100755
 _SCRIPT = b"#!"
@@ -43,7 +43,7 @@ class Project:
         target = io.BytesIO()
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             for path, content in sorted(self.files.items()):
-                info = zipfile.ZipInfo(path, _MOMENT)
+                info = zipfile.ZipInfo(path, _MODIFICATION_TIME)
                 info.compress_type = zipfile.ZIP_DEFLATED
                 info.create_system = 3
                 mode = _EXECUTABLE if content.startswith(_SCRIPT) else _MODE

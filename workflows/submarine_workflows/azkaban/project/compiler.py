@@ -50,7 +50,7 @@ YARN_TAGS = tuple(
 )
 _NAME = re.compile(r"[\w-][\w.-]*(?: [\w.-]+)*", re.ASCII)
 #: Database columns have 128 characters, also for the name of the flow file.
-_LONGEST = 128 - len(".flow")
+_MAX_NAME = 128 - len(".flow")
 _PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
 #: PyYAML may be built without libyaml, which is ten times faster.
@@ -133,11 +133,11 @@ class _Compiler:
                 "single spaces."
             ).format(workflow=workflow.name)
             self.problems.append(Problem(0, sentence, workflow.file))
-        elif len(workflow.name) > _LONGEST:
+        elif len(workflow.name) > _MAX_NAME:
             sentence = _(
                 "`{workflow}` has {count} characters, and Azkaban allows {longest} for a flow: "
                 "use a shorter name."
-            ).format(workflow=workflow.name, count=len(workflow.name), longest=_LONGEST)
+            ).format(workflow=workflow.name, count=len(workflow.name), longest=_MAX_NAME)
             self.problems.append(Problem(0, sentence, workflow.file))
 
     def flow(self, trigger: Any) -> dict[str, Any]:

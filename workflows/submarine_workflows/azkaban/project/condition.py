@@ -17,7 +17,7 @@ from submarine_workflows.model import tokens_of
 
 #: ``ConditionOnJobStatus``.
 MACROS = ("all_success", "all_done", "all_failed", "one_success", "one_failed")
-_WHOLE = re.compile(r"0|[1-9]\d*")
+_WHOLE_NUMBER = re.compile(r"0|[1-9]\d*")
 _SPLIT = re.compile(r"&&|\|\||==|!=|>|<")
 _OPERAND = re.compile(r"\d+|'.*'|\".*\"|\$\{[^:{}]+:[^:{}]+\}", re.DOTALL)
 _SPACE = re.compile(r"\s+|\(|\)")
@@ -55,7 +55,7 @@ def to_azkaban_condition(text: str) -> str:
 
 def _number(word: str) -> str:
     """Return a whole number unchanged, any other as a product, which is accepted and is numeric."""
-    return word if _WHOLE.fullmatch(word) else f"'1'*'{word}'"
+    return word if _WHOLE_NUMBER.fullmatch(word) else f"'1'*'{word}'"
 
 
 def _check(text: str, translated: str) -> None:

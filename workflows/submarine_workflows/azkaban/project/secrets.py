@@ -16,9 +16,9 @@ _NAME = re.compile(
     r"|ACCESS_?KEY(?:_ID)?|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY)(?:_|$)"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_NO_WORD = re.compile(r"[^A-Za-z0-9]+")
+_SEPARATORS = re.compile(r"[^A-Za-z0-9]+")
 #: ``token.file``, ``password_path``: the location of a secret is not secret.
-_ELSEWHERE = re.compile(r"(?:^|_)(?:FILE|PATH|DIR|URL|URI|NAME|PROVIDER|TTL|TIMEOUT|ALIAS)$")
+_LOCATION = re.compile(r"(?:^|_)(?:FILE|PATH|DIR|URL|URI|NAME|PROVIDER|TTL|TIMEOUT|ALIAS)$")
 _VALUES = (
     (re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----"), _("a private key")),
     (re.compile(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"), _("an access key of AWS")),
@@ -70,8 +70,8 @@ def secret_in_command(line: str) -> str:
 
 def names_secret(name: str) -> bool:
     """Return whether a name denotes a secret."""
-    word = _NO_WORD.sub("_", _CAMEL.sub("_", name)).upper().strip("_")
-    return bool(_NAME.search(word)) and not _ELSEWHERE.search(word)
+    word = _SEPARATORS.sub("_", _CAMEL.sub("_", name)).upper().strip("_")
+    return bool(_NAME.search(word)) and not _LOCATION.search(word)
 
 
 def first_secret(values: Mapping[str, str]) -> tuple[str, str] | None:

@@ -21,12 +21,12 @@ from submarine_jobs.display import MIME_TYPE as CARD
 from submarine_runtime.translation import _
 
 #: Messages that threads of a finished cell may still send.
-_LATE = frozenset({"stream", "display_data", "update_display_data"})
+_LATE_MESSAGES = frozenset({"stream", "display_data", "update_display_data"})
 #: Size limit for joining pieces of a stream, which bounds the cost of copying.
-_PIECE = 1 << 16
+_MAX_JOINED = 1 << 16
 #: Cell metadata that a run writes, which front ends do not send.
 _RUN_METADATA = ("papermill", "execution")
-_SHELL_WAIT = 5.0
+_REPLY_POLL_SECONDS = 5.0
 
 
 class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
@@ -111,7 +111,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
 
     def _process_late(self, message: dict[str, Any]) -> None:
         index = self._cell_of.get(message["parent_header"].get("msg_id", ""))
-        if index is not None and message["msg_type"] in _LATE:
+        if index is not None and message["msg_type"] in _LATE_MESSAGES:
             self.process_message(message, self.nb.cells[index], index)
 
     def process_message(
@@ -119,7 +119,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
     ) -> NotebookNode | None:
         """Process a message as papermill does, and report its data."""
         data = msg["content"].get("data")
-        if isinstance(data, dict) and msg["msg_type"] in _LATE:
+        if isinstance(data, dict) and msg["msg_type"] in _LATE_MESSAGES:
             self._on_data(data)
         shown: NotebookNode | None = super().process_message(msg, cell, cell_index)
         return shown
@@ -139,7 +139,7 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
             and last is not None
             and last.output_type == "stream"
             and last.name == content["name"]
-            and len(last.text) < _PIECE
+            and len(last.text) < _MAX_JOINED
             and not self.clear_before_next_output
             and not self.output_hook_stack[msg["parent_header"].get("msg_id")]
         ):
@@ -230,7 +230,9 @@ class HeadlessClient(PapermillNotebookClient):  # type: ignore[misc]
         assert self.kc is not None
         while True:
             try:
-                message = await ensure_async(self.kc.shell_channel.get_msg(timeout=_SHELL_WAIT))
+                message = await ensure_async(
+                    self.kc.shell_channel.get_msg(timeout=_REPLY_POLL_SECONDS)
+                )
             except Empty:
                 if not await ensure_async(self.kc.is_alive()):
                     raise DeadKernelError(_("Kernel died")) from None
