@@ -9,7 +9,7 @@ import platformdirs
 
 
 def clusters_dir() -> Path:
-    """Directory that contains all miniclusters of this user."""
+    """Return the directory that contains all miniclusters of this user."""
     return platformdirs.user_data_path("jupyter-submarine") / "minicluster"
 
 
@@ -36,23 +36,23 @@ class Layout:
         return self.root / "conf" / "client"
 
     def conf(self, daemon: str) -> Path:
-        """Configuration directory of a daemon."""
+        """Return the configuration directory of a daemon."""
         return self.root / "conf" / daemon
 
     def data(self, daemon: str) -> Path:
-        """Data that a daemon keeps between starts."""
+        """Return the directory of the data that a daemon keeps between starts."""
         return self.root / "data" / daemon
 
     def log(self, daemon: str) -> Path:
-        """Log file of a daemon."""
+        """Return the log file of a daemon."""
         return self.root / "logs" / f"{daemon}.log"
 
     def output(self, daemon: str) -> Path:
-        """Standard output and error of a daemon's JVM."""
+        """Return the file with standard output and error of a daemon's JVM."""
         return self.root / "logs" / f"{daemon}.out"
 
     def pidfile(self, daemon: str) -> Path:
-        """File with the process identity of a daemon."""
+        """Return the file with the process identity of a daemon."""
         return self.root / "run" / f"{daemon}.json"
 
     @property

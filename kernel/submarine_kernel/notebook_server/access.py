@@ -41,7 +41,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        """The URL of the page, without the token."""
+        """URL of the page, without the token."""
         return f"https://{self.host}:{self.port}{self.page}"
 
 

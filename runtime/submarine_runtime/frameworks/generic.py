@@ -33,7 +33,7 @@ RENDEZVOUS = "program"
 
 
 def policy(roles: Iterable[str]) -> str:
-    """A chief decides; without a chief all workers must succeed."""
+    """Return ``chief`` if there is one, else ``all``: all workers must succeed."""
     return "chief" if {"chief", "master"}.intersection(roles) else "all"
 
 

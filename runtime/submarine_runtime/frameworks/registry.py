@@ -313,7 +313,7 @@ def _rendezvous(modules: Sequence[ModuleType], members: Sequence[Member]) -> str
 
 
 def not_collective_sentence(framework: str, tasks: int, required: bool) -> str:
-    """Say that the processes of a gang did not train together, and what the program lacks.
+    """Return a sentence for a gang that did not train together: what the program lacks.
 
     Empty if the framework's programs need not join, unless that is ``required``.
     """

@@ -26,7 +26,7 @@ CLUSTER_ROLES = ("chief", "worker", "ps")
 
 
 def policy(roles: Iterable[str]) -> str:
-    """With parameter servers only the chief ends; otherwise every worker ends by itself."""
+    """Return ``chief`` with parameter servers or evaluators, else ``all``."""
     return "chief" if {"ps", "evaluator"}.intersection(roles) else "all"
 
 

@@ -28,10 +28,11 @@ from submarine_runtime.record import Status
 #: Maximum number of concurrent requests with the token; tunnels have their own limit.
 MAX_REQUESTS = 32
 MAX_STREAMS = 16
-#: Connections that have not shown the token: from one address, and in total. A new one replaces the
-#: oldest. More than a client opens at once: some twenty tunnels when a page is reloaded.
+#: Maximum number of connections without the token: from one address, and in total. A new one
+#: replaces the oldest. More than a client opens at once: some twenty tunnels when a page is
+#: reloaded.
 MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_OVERALL = 32, 128
-#: Seconds within which a connection must show the token.
+#: Seconds within which a connection must present the token.
 GREETING_SECONDS = 10.0
 MAX_BODY = 4096
 SOCKET_SECONDS = 20.0
@@ -111,7 +112,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         ).start()
 
     def finish(self, timeout: float) -> None:
-        """After the end of the job, let followers read to the end, within ``timeout``."""
+        """Wait until followers have read to the end of the job, at most ``timeout`` seconds."""
         self.ended.set()
         deadline = time.monotonic() + timeout
         for _ in range(MAX_STREAMS):
@@ -123,7 +124,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
         return hmac.compare_digest(presented.encode("utf-8", "replace"), self._token)
 
     def authorised(self, request: socket.socket) -> bool:
-        """Record that a connection has shown the token.
+        """Record that a connection has presented the token.
 
         Returns
         -------
@@ -174,7 +175,7 @@ class LiveServer(ThreadingMixIn, TCPServer):
             self.shutdown_request(request)
 
     def service_actions(self) -> None:
-        """Close connections that have not shown the token in time."""
+        """Close connections that have not presented the token in time."""
         with self._lock:
             late = self._unauthenticated.older_than(time.monotonic() - GREETING_SECONDS)
         for request in late:

@@ -158,7 +158,7 @@ def after_failure(job: JobState, task: Task, outcome: Outcome) -> Outcome | None
 
 
 def _tracked(job: JobState) -> list[Task]:
-    """The tracked tasks; of a gang that started with fewer tasks, only those in it."""
+    """Return the tracked tasks; of a gang that started with fewer tasks, only those in it."""
     tracked = [task for task in job.tasks.values() if task.kind == "tracked"]
     return [task for task in tracked if task.name in job.members_by_task or task.failed] or tracked
 

@@ -190,7 +190,7 @@ def start_action(job: JobState, task: Task) -> StartTask:
 
 
 def waiting_sentence(job: JobState, now: float) -> str:
-    """``5 of 8 containers, waiting 40 s for 3 with 1 GPU each``; empty: nothing is missing."""
+    """Return ``5 of 8 containers, waiting 40 s for 3 with 1 GPU each``; empty: all are present."""
     if job.verdict is not None:
         return ""
     gang = job.gang

@@ -236,12 +236,12 @@ def progress(candidate: RestorePoint, started_from: RestorePoint | None) -> Prog
 
 
 def step_text(step: Step) -> str:
-    """``12``, or ``3/500`` for epoch 3 and step 500."""
+    """Return ``12``, or ``3/500`` for epoch 3 and step 500."""
     return "/".join(str(number) for number in step)
 
 
 def counted_files(files: Iterable[str]) -> tuple[str, ...]:
-    """``files`` without those in temporary directories of the libraries."""
+    """Return ``files`` without those in temporary directories of the libraries."""
     return tuple(
         name for name in files if not any(_TEMPORARY.search(part) for part in name.split("/"))
     )
@@ -349,7 +349,7 @@ class _Contents:
         return max(self._by_step, default=None)
 
     def offers(self) -> set[Step]:
-        """The steps at which this snapshot can be restored.
+        """Return the steps at which this snapshot can be restored.
 
         An older step is complete if it has all kinds of files of the newest one, and if no file
         without a step in its name has changed meanwhile.
@@ -386,7 +386,7 @@ class _Contents:
         return sorted(found)
 
     def part(self, step: Step | None) -> TaskRestore:
-        """The snapshot at ``step``; None: all of it."""
+        """Return the part of the snapshot at ``step``; None: all of it."""
         snapshot = self.snapshot
         if step is None or step == self.newest:
             # A snapshot that is restored up to an older step already keeps that limit.
@@ -465,7 +465,7 @@ def _common(
     writers: Sequence[str],
     completed: Mapping[str, int],
 ) -> RestorePoint:
-    """Rules 2 and 3: the newest step, or the newest round, that all writing tasks have."""
+    """Apply rules 2 and 3: the newest step, or the newest round, that all writing tasks have."""
     if len(writers) == 1:  # There is nothing to compare.
         newest = contents[writers[0]][-1]
         return RestorePoint("own", newest.newest, None, "", {writers[0]: newest.part(None)})
@@ -513,7 +513,7 @@ def _listed(steps: Iterable[Step]) -> str:
 
 
 def _at_step(task_contents: Sequence[_Contents], step: Step) -> TaskRestore:
-    """The snapshot that ends with ``step``, else the newest that has it among later ones."""
+    """Return the snapshot that ends with ``step``, else the newest with it and later steps."""
     exact = [contents for contents in task_contents if contents.newest == step]
     if exact:
         return exact[-1].part(step)
@@ -527,7 +527,7 @@ def _rounds(task_contents: Sequence[_Contents], answered: int | None) -> set[int
 
 
 def _in_round(before: Sequence[_Contents], last: int) -> _Contents:
-    """The first snapshot of round ``last``, else the newest of an earlier round."""
+    """Return the first snapshot of round ``last``, else the newest of an earlier round."""
     return next((item for item in before if item.snapshot.round == last), before[-1])
 
 
