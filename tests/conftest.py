@@ -6,7 +6,7 @@ import signal
 
 from hypothesis import HealthCheck, Phase, settings
 
-# A busy machine may be slow for a moment; how long a test may take is pytest-timeout's matter.
+# A busy machine may be slow for a moment; pytest-timeout limits the duration of a test.
 settings.register_profile("shrink", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # Shrinking a failing example may take five minutes, longer than the tests may. The failure shows
 # the example and how to repeat it; `pytest --hypothesis-profile shrink` makes it smaller.

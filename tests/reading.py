@@ -1,4 +1,4 @@
-"""Read a folder in which other processes write: what goes away meanwhile is passed over.
+"""Read a folder that other processes change: files that disappear are skipped.
 
 ``Path.rglob`` fails there now and then: a folder that it has just seen may be gone.
 """

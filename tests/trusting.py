@@ -1,4 +1,4 @@
-"""Confirm a project's file as its user does; ``XDG_STATE_HOME`` says where that is kept."""
+"""Confirm a project's file as its user; the confirmation is stored in ``XDG_STATE_HOME``."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class Execution:
         return self.root.status in OVER
 
     def kill(self) -> None:
-        """``FlowRunner.kill``: every running job is told, nothing else starts."""
+        """``FlowRunner.kill``: stop each running job and start nothing else."""
         with self._changed:
             self.killed = True
             if self.root.status not in OVER:

@@ -365,7 +365,7 @@ def _next(cron: str) -> str:
 
 @contextmanager
 def running(folder: Path, kill_seconds: float = 30.0) -> Iterator[Azkaban]:
-    """A server on loopback; at the end nothing of it runs, and nobody broke its rules."""
+    """A server on loopback. At the end no process of it runs and no request broke its rules."""
     azkaban = Azkaban(folder, kill_seconds)
     handler = type("Handler", (Handler,), {"azkaban": azkaban})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)

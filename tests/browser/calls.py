@@ -14,7 +14,7 @@ API = "submarine/api/v1/"
 
 @dataclass(frozen=True)
 class Answer:
-    """What came back; status 0: nobody answered."""
+    """A response. Status 0: there was none."""
 
     status: int
     headers: Mapping[str, str]

@@ -47,7 +47,7 @@ class Jobs:
     def output(self, job: str, /, **changes: Any) -> Any:
         """What a cell's outputs hold of a job now, as the magics store it.
 
-        ``changes`` replace values of our own MIME type, as somebody might who sends a notebook.
+        ``changes`` replace values of our own MIME type, like a forged notebook.
         """
         data = mimebundle(self.session.job(job).view())
         data[MIME_TYPE] = {**data[MIME_TYPE], **changes}

@@ -142,7 +142,7 @@ class Lab:
         return answer.json
 
     def kill(self) -> None:
-        """As ``kill -9``, or the machine's memory at its end: nobody says goodbye."""
+        """End the server without a shutdown, like ``kill -9`` or the kernel's OOM killer."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()

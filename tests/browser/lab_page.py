@@ -38,7 +38,7 @@ class LabPage:
         self.page = page
         self.lab = lab
         self.url = url or lab.url
-        #: Errors of scripts that nobody caught, and what was written to the console as an error.
+        #: Uncaught errors of scripts, and errors written to the console.
         self.errors: list[str] = []
         page.on("pageerror", lambda error: self.errors.append(error.stack or str(error)))
 

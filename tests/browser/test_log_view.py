@@ -225,9 +225,7 @@ def publish(file: Path, value: dict[str, Any]) -> None:
     new.replace(file)
 
 
-def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
-    lab_page: LabPage, jobs: Jobs
-) -> None:
+def test_the_delay_is_shown_while_the_port_does_not_answer(lab_page: LabPage, jobs: Jobs) -> None:
     ticking = "import time\nfor n in range(3000):\n    print(f'tick {n:05d}', flush=True)\n"
     job = jobs.start(ticking + "    time.sleep(0.2)", "unheard")
     jobs.wait(job, lambda state: state.value == "RUNNING")
@@ -235,7 +233,7 @@ def test_it_says_how_far_behind_it_is_while_nobody_answers_at_the_port(
     lab_page.wait_for(live.exists, 60)
     address = json.loads(live.read_text())
     with socket.socket() as closed:
-        # Nobody listens there, and nobody else gets it.
+        # No process listens at the port, and no other process gets it.
         closed.bind(("127.0.0.1", 0))
         publish(live, {**address, "port": closed.getsockname()[1]})
         lab_page.open_lab()

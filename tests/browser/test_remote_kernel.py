@@ -78,7 +78,7 @@ def end(job: Job) -> None:
 
 
 def restart_server(lab_page: LabPage) -> None:
-    """As after a crash of its machine's memory: nobody says goodbye."""
+    """End it without a shutdown, like a machine that runs out of memory."""
     lab_page.lab.kill()
     lab_page.lab.start()
 
@@ -121,7 +121,7 @@ def test_a_kernel_from_the_launcher(
     lab_page.shut_down_kernel()
 
 
-def test_a_console_is_told_why_its_kernel_is_gone(far: str, lab_page: LabPage, jobs: Jobs) -> None:
+def test_a_console_shows_why_its_kernel_is_gone(far: str, lab_page: LabPage, jobs: Jobs) -> None:
     lab_page.open_lab()
     lab_page.page.evaluate(CONSOLE, far)
     prompt = lab_page.page.locator(".jp-CodeConsole-input .cm-content")
@@ -186,7 +186,7 @@ def test_a_kernel_that_waits_says_for_what_and_can_be_cancelled(lab_page: LabPag
     toast = lab_page.page.locator(TOAST, has_text="The kernel all of Untitled")
     expect(toast).to_contain_text("queue default has 0 of 4 GPUs free", timeout=LOAD)
     lab_page.shot("kernel-waits")
-    # What the page is told while there is no job yet, under the names that it knows.
+    # The progress that the page gets before there is a job, by the ids that it knows.
     told = [
         start["notebook"].startswith("Untitled")
         for start in lab_page.page.evaluate(_STARTS, "0 of 4 GPUs free")

@@ -1,4 +1,4 @@
-"""Who may call what: no token, another origin, no XSRF token, paths that lead elsewhere.
+"""Access control of each call: no token, another origin, no XSRF token, paths that lead elsewhere.
 
 By requests, with no browser: a browser would not even send some of them.
 """
@@ -65,7 +65,7 @@ def test_every_address_of_the_server_extension_is_looked_at_here(job: str) -> No
 
 
 @pytest.mark.parametrize("path", READ)
-def test_nothing_is_told_without_a_login(lab: Lab, job: str, path: str) -> None:
+def test_nothing_is_returned_without_a_login(lab: Lab, job: str, path: str) -> None:
     answer = lab.ask(API + path.format(job=job), token=False)
     assert answer.status in (401, 403), answer
     assert b"secret" not in answer.body

@@ -24,7 +24,7 @@ SLEEP = "import time\nprint('up', flush=True)\ntime.sleep(300)"
 
 
 def harmless(page: Page) -> None:
-    """No script of a stranger has run."""
+    """No injected script has run."""
     page.wait_for_timeout(300)
     assert page.evaluate("() => window.pwned") is None
 
@@ -55,7 +55,7 @@ def test_a_hostile_job_is_text(lab_page: LabPage) -> None:
 
 
 def hostile_outputs(job: str, good: dict[str, Any]) -> list[dict[str, Any]]:
-    """What somebody may write into a notebook under our MIME type."""
+    """Forged outputs of our MIME type."""
     record = {**good["record"], "name": EVIL, "detail": EVIL, "links": {"YARN": LINK, EVIL: LINK}}
     failure = {
         "type": EVIL,

@@ -122,7 +122,7 @@ def cancel(lab_page: LabPage, job: str) -> int:
 
 
 def restarts(card: Locator) -> list[str]:
-    """The restarts of each task; empty while none is told."""
+    """The restarts of each task; empty before the first."""
     try:
         return column(card, "Restarts")
     except AssertionError:

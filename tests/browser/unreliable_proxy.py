@@ -45,7 +45,7 @@ class UnreliableProxy:
         return f"http://127.0.0.1:{self.port}{BASE}"
 
     def sleep(self) -> None:
-        """From now on nothing goes through, and nobody is told."""
+        """Forward nothing and close nothing."""
         self._loop.call_soon_threadsafe(self._awake.clear)
 
     def wake(self, *, cut: bool = True) -> None:

@@ -28,7 +28,7 @@ def shell(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Shell:
-    """Somebody at a command line of the shared cluster, in an empty directory."""
+    """A command line of the shared cluster in an empty directory."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     monkeypatch.setenv("SUBMARINE_STATE_DIR", str(yarn_state))
     monkeypatch.delenv("SUBMARINE_BACKEND", raising=False)

@@ -1,4 +1,4 @@
-"""A port that somebody else has taken: what each framework says is what its module listens for."""
+"""A port in use: the error of each framework is the one that its module looks for."""
 
 from __future__ import annotations
 

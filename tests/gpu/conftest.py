@@ -20,7 +20,7 @@ __all__ = ["remote", "session", "submit", "yarn_profile", "yarn_state"]
 
 @pytest.fixture(scope="session")
 def minicluster() -> Iterator[Minicluster]:
-    """In the place of the shared one, which counts GPUs that nobody has."""
+    """In place of the shared one, whose GPUs do not exist."""
     parent = Path(tempfile.mkdtemp(prefix="submarine-gpu-"))
     cluster = Minicluster("gpu", parent=parent)
     try:

@@ -1,4 +1,4 @@
-"""Jobs on a real GPU: what is measured, who has it, how a program ends there, and the doctor."""
+"""Jobs on a real GPU: measurements, claims, ends of programs, and the doctor."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_job_that_is_shot_leaves_nothing_on_the_device(submit: Submit, tmp_pat
     assert job.wait(PATIENCE).reason is EndReason.AGENT_LOST
 
 
-def test_a_full_device_is_told_with_its_figures(submit: Submit) -> None:
+def test_a_full_device_is_reported_with_its_figures(submit: Submit) -> None:
     job = submit(machine.FILL, "fill")
     record = job.wait(PATIENCE)
     print(record.reason, record.detail, record.hints)

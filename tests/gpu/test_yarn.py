@@ -1,4 +1,4 @@
-"""Jobs of a real YARN on a real GPU: who gets it, who must not see it, and who waits for it."""
+"""Jobs of a real YARN on a real GPU: allocation, isolation and waiting."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_two_jobs_want_all_gpus_and_a_third_wants_none(submit: Submit, tmp_path:
         sorted(one.uuid for one in before),
         count,
     )
-    # Who asked for none sees none: the device is not isolated here.
+    # A job without GPUs sees none: the device is not isolated here.
     plain = submit(machine.LOOK, "plain", memory=HOST_MEMORY)
     assert first_line(plain) == ["", 0]
     second = submit(machine.LOOK, "second", gpus=count, memory=HOST_MEMORY)

@@ -92,7 +92,7 @@ def test_parameters_reach_jobs_and_cards_are_final_in_all_forms(runs: NotebookRu
         assert "step 2" in shown["text/plain"]
     # Ids and tags went to the kernel: the tagged cell is collected, under its place.
     assert "main.py" in str(cell(document, "cell-7").outputs)
-    # Leaving early is no failure, and is told; jobs are waited for all the same.
+    # An early exit is no failure and is reported; its jobs are waited for.
     *run, left = [found.metadata.papermill.status for found in document.cells]
     assert (set(run), left) == ({"completed"}, "pending")
     assert "called sys.exit(), so the last 1 code cell did not run" in ran.stderr
@@ -196,7 +196,7 @@ def test_sigterm_cancels_the_jobs_and_leaves_a_readable_output(runs: NotebookRun
     nothing_is_orphaned(runs)
 
 
-def test_sigkill_of_the_engine_leaves_no_job_and_half_a_notebook_to_nobody(
+def test_sigkill_of_the_engine_leaves_no_job_and_a_whole_notebook(
     runs: NotebookRuns,
 ) -> None:
     source, output = in_the_middle(runs), runs.folder / "out.ipynb"
@@ -309,7 +309,7 @@ def test_options_of_jobs_submit_what_is_collected_at_the_end(runs: NotebookRuns)
 
 
 @pytest.mark.full
-def test_a_dead_kernel_is_told_and_what_it_printed_is_kept(runs: NotebookRuns) -> None:
+def test_a_dead_kernel_is_reported_and_its_output_is_kept(runs: NotebookRuns) -> None:
     source = runs.notebook("dies", DIES, "1")
     ran = runs.run("submarine", "run", source, "-o", "out.ipynb", "--execute")
     assert ran.returncode == 138

@@ -64,7 +64,7 @@ def users(minicluster: Minicluster, tmp_path: Path) -> Iterator[tuple[str, str]]
         minicluster.add_user(name)
     yield names
     for name in names:
-        # Whatever went wrong before: what runs there takes the room of other tests.
+        # Also after a failure: a running job takes resources of other tests.
         mine = session_as(minicluster, name, tmp_path / f"end-{name}")
         for record in mine.jobs():
             if not record.state.ended:

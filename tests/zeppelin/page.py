@@ -1,4 +1,4 @@
-"""A browser's part: the websocket by which Zeppelin's page hears of a note."""
+"""The websocket of Zeppelin's page, which gets the messages of a note."""
 
 from __future__ import annotations
 

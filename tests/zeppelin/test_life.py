@@ -51,7 +51,7 @@ def test_a_restart_ends_the_process_and_its_children(echo: Zeppelin, tmp_path: P
     note = echo.note("restart")
     child = child_of(note, tmp_path / "child")
     (process,) = echo.interpreters("echo")
-    # The server cancels what runs before it restarts an interpreter: not what a job is told.
+    # The server cancels what runs before it restarts an interpreter: not a cancel of the job.
     cancelled = tmp_path / "cancelled"
     waiting = note.add(f"%echo\noncancel {cancelled}\nlines 1\nawait {tmp_path}/never")
     note.begin(waiting)

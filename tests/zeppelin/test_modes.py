@@ -165,7 +165,7 @@ def test_modes_of_users(
     waited = common.run(common.add(f"%submarine wait {jobs[ada]}"), JOB)
     assert "CANCELLED" in text_of(waited)
     assert jobs_in(common.get(common.paragraphs[1])) == {jobs[bob]}
-    # The restart of one user's session is nobody else's.
+    # The restart of one user's session does not affect other users.
     enter(server, bob)
     server.restart("submarine", common)
     assert "NameError" in python(common, "print(mine)")

@@ -50,7 +50,7 @@ def test_a_zeppelin_with_a_password(
         right = urlencode({"userName": "submarine", "password": token})
         status, headers, body = guest.post("/api/login", right, form)
         assert status == 200, body
-        # It gives a session to whoever asks, and another one to whoever has logged in: the last.
+        # Each request gets a session, and each login another one: the last is used.
         given = [cookie.split(";")[0] for cookie in headers.get_all("Set-Cookie") or []]
         sessions = [cookie for cookie in given if cookie.startswith("JSESSIONID=")]
         note = json.dumps({"name": "mine", "notePath": "/mine"})

@@ -28,7 +28,7 @@ PROGRAM = "%submarine.python\nimport time\nprint('words of', {user!r}, flush=Tru
 
 
 def check_owners(cluster: Minicluster, jobs: dict[str, str], tmp_path: Path) -> None:
-    """The application, the directory and its files belong to each job's user, and to nobody else.
+    """The application, the directory and its files belong to each job's user only.
 
     Parameters
     ----------

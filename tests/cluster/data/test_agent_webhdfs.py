@@ -28,7 +28,7 @@ pytestmark = pytest.mark.cluster
 
 
 def dead_url() -> str:
-    """An address of this machine at which nobody listens."""
+    """An address of this machine where no process listens."""
     return f"http://127.0.0.1:{free_port()}"
 
 

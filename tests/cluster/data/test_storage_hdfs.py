@@ -184,7 +184,7 @@ def test_a_user_that_cannot_be_named_to_hdfs_is_said(tmp_path: Path) -> None:
 
 
 def test_a_namenode_that_was_away_is_waited_for(minicluster: Minicluster, tmp_path: Path) -> None:
-    """As somebody who is not the process's user; hdfs-native waits by itself."""
+    """As another user than the process's; hdfs-native waits by itself."""
     conf = HadoopConf(Path(minicluster.environ()["HADOOP_CONF_DIR"]))
     user, door = f"user-{secrets.token_hex(3)}", Door(conf.webhdfs[0])
     minicluster.admit(user)
@@ -212,7 +212,7 @@ def test_a_namenode_that_was_away_is_waited_for(minicluster: Minicluster, tmp_pa
     assert found["exclusive"] is True
     assert (found["list"], found["read"]) == (["a", "b", "c"], b"1")
     assert found["stat"] is None
-    # Who stays away is told as ever.
+    # An outage that is longer is an error.
     soon = WebHdfsStorage("hdfs://away", webhdfs=[door.url], user=user, timeout=2.0)
     door.open, before = False, door.turned_away
     with pytest.raises(StorageError, match=r"Cannot read hdfs://away/tmp/x|did not answer in time"):

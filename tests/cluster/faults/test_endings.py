@@ -61,7 +61,7 @@ def test_memory_that_yarn_takes_offence_at_is_in_the_record(train: Callable[...,
     assert "ask for" in record.detail.lower()
 
 
-def test_who_decides(train: Callable[..., Job]) -> None:
+def test_the_policy_decides_the_end(train: Callable[..., Job]) -> None:
     jobs = []
     for policy, allowed in (("any", 0.0), ("fraction", 0.5), ("chief", 0.0)):
         what = "time.sleep(600)" if policy == "chief" else "import nothing_of_this_name"

@@ -1,4 +1,4 @@
-"""HDFS is away for a minute, for somebody who is not the process's own user (WebHDFS)."""
+"""HDFS is not available for a minute, for another user than the process's (WebHDFS)."""
 
 from __future__ import annotations
 

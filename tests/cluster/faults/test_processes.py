@@ -51,7 +51,7 @@ def test_a_killed_worker_costs_a_restart_and_nothing_else(
         assert record.epoch >= 1
 
 
-def test_a_killed_coordinator_comes_back_and_nobody_notices(
+def test_a_killed_coordinator_comes_back_without_an_effect_on_tasks(
     train: Callable[..., Job], go: Path
 ) -> None:
     job = train("kill-coordinator", at=12)

@@ -31,7 +31,7 @@ def test_each_kind_of_task_is_killed(train: Callable[..., Job], go: Path) -> Non
     roles = tuple(Role(name, 1, size, kind=kind) for name, kind in kinds.items())
     source = SERVING + program(30, 0.1, hold=str(go))
     job = train("kinds", at=5, source=source, roles=roles, max_restarts=4)
-    # Nobody minds a sidecar.
+    # A sidecar has no effect on the end.
     kill(job, "program", "tensorboard:0")
     until(lambda: task_of(job, "tensorboard:0").restarts == 1, "the sidecar is back")
     for name in ("chief", "worker", "ps", "evaluator"):

@@ -240,7 +240,7 @@ def test_two_kernels_submit_at_once(yarn_profile: Profile, session: Session) -> 
     assert answers[0][0] != answers[1][0]
 
 
-def test_cancelled_while_it_waits_for_room(
+def test_cancelled_while_it_waits_for_resources(
     minicluster: Minicluster, session: Session, submit: Submit
 ) -> None:
     filler = submit(WAITS, "filler", memory=6000)
@@ -322,7 +322,7 @@ def test_the_agent_is_shot_and_the_job_is_closed_once(session: Session, submit: 
     until(lambda: not Path(f"/proc/{program}").exists(), "the program is gone too")
 
 
-def test_killed_on_the_cluster_by_somebody(session: Session, submit: Submit) -> None:
+def test_killed_on_the_cluster(session: Session, submit: Submit) -> None:
     job = submit(WAITS)
     until(lambda: job.record().state is State.RUNNING, "it runs")
     assert job.handle is not None
@@ -371,7 +371,9 @@ def test_a_job_directory_is_private_and_holds_no_secret_elsewhere(finished: Job)
             assert b"PRIVATE KEY" not in data, path
 
 
-def test_somebody_elses_job_is_refused_in_a_sentence(yarn_profile: Profile, finished: Job) -> None:
+def test_the_job_of_another_user_is_refused_with_a_message(
+    yarn_profile: Profile, finished: Job
+) -> None:
     job = finished
     root = job.directory.path.rpartition("/")[0].rpartition("/")[0]
     stranger = f"""
@@ -423,7 +425,7 @@ def test_storage_errors_are_one_sentence(session: Session) -> None:
 def test_a_quota_that_is_used_up_while_a_job_runs(
     minicluster: Minicluster, yarn_profile: Profile, submit: Submit, tmp_path: Path
 ) -> None:
-    """Neither agent nor whoever looks can leave the record: it ends all the same, and says why."""
+    """Neither the agent nor a client can write the record: the job ends and its reason is shown."""
     go = tmp_path / "go"
     job = submit(HELD.format(go=str(go)))
     until(lambda: b"9" in job.log("stdout").data, "ten lines", LIMIT)

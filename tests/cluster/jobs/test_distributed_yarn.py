@@ -148,7 +148,7 @@ def test_a_master_that_dies_is_started_again_with_the_same_orders(
 
 
 def test_a_cancel_at_any_point_leaves_nothing(submit: Callable[..., Job]) -> None:
-    """Two jobs at a time: the cluster has room for the containers of two."""
+    """Two jobs at a time: the cluster has resources for two."""
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(partial(check_cancel, submit), [0.0, 1.5, 3.0, 6.0]))
 

@@ -80,7 +80,7 @@ def here(minicluster_env: Minicluster, yarn_state: Path, tmp_path: Path) -> Iter
 
 
 def same_result(logs: list[str], accuracy: float = 0.9) -> None:
-    """Each log ends with the same digest of weights; every accuracy that is told is good."""
+    """Each log ends with the same digest of weights; every printed accuracy is good."""
     digests = [re.findall(r"^digest ([0-9a-f]{64})$", log, re.MULTILINE) for log in logs]
     assert all(len(found) == 1 for found in digests), logs
     assert len({found[0] for found in digests}) == 1, logs

@@ -132,7 +132,7 @@ def test_tasks_of_a_gang_have_numbers_and_metrics_of_their_own(submit: Submit) -
 
 
 @pytest.mark.usefixtures("measured")
-def test_memory_at_a_stroke_is_told_with_advice(submit: Submit) -> None:
+def test_sudden_memory_is_reported_with_advice(submit: Submit) -> None:
     """900 MB at once: YARN looks every 3 s, so most of these would once have been its kills."""
     program = "import time\ntime.sleep({})\nx = bytearray(900 << 20)\ntime.sleep(60)\n"
     jobs = [submit(program.format(1 + n * 0.7), f"stroke{n}", memory=256) for n in range(4)]

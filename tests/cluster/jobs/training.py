@@ -61,7 +61,7 @@ def program(steps: int = 60, pause: float = 0.05, every: int = 5, hold: str = ""
 
 
 def right_value(steps: int = 60) -> int:
-    """What every task's number must be in the end."""
+    """Return the number that each task must have at the end."""
     value = 1
     for step in range(1, steps + 1):
         value = (value * FACTOR + step) % MODULUS
@@ -179,7 +179,7 @@ def process_of(job: Job, kind: str, task: str | None = None) -> psutil.Process:
 
 
 def gone(process: psutil.Process) -> bool:
-    """Whether it has ended, reaped or not."""
+    """Whether a process has ended; it may be a zombie."""
     try:
         return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:

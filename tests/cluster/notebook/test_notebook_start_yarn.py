@@ -39,7 +39,7 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
         application = record.application_id
         assert application
         assert token not in str(record.to_json())
-        # From YARN's own page, through its proxy, to the door, which asks who is there.
+        # From YARN's page, through its proxy, to the login page.
         linked = until(lambda: link_on_yarn(shell, application), "YARN has the link")
         assert linked == record.links["JupyterLab"] == page
         status, headers, _ = anonymous.ask("GET", urlsplit(linked).path)
@@ -70,7 +70,7 @@ def test_a_lab_in_a_container(shell: Shell) -> None:
 
 
 def link_on_yarn(shell: Shell, application: str) -> str:
-    """Where the application's page leads to, as somebody finds it who begins at the RM."""
+    """The address that the application's page at the ResourceManager leads to."""
     backend: Any = shell.session(load_config()).backend()
     app = backend.rm.get(f"/apps/{application}")["app"]
     if app["state"] != "RUNNING":
@@ -86,7 +86,7 @@ def link_on_yarn(shell: Shell, application: str) -> str:
 
 
 @pytest.mark.full
-def test_a_zeppelin_in_a_container_ends_when_nobody_uses_it(shell: Shell, tmp_path: Path) -> None:
+def test_an_unused_zeppelin_in_a_container_ends(shell: Shell, tmp_path: Path) -> None:
     words = ["notebook", "start", "--app", "zeppelin", "--memory", "1500M", "--idle", "5s"]
     home = zeppelin_at(tmp_path / "zeppelin")
     value = execute([*words, "--zeppelin-home", str(home)], shell).value

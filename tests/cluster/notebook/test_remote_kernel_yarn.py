@@ -39,7 +39,7 @@ def test_a_kernel_with_a_gpu_lives_and_its_container_is_killed(remote: Remote) -
     assert ended == "ok"
     assert device.strip() in {"0", "1", "2", "3"}
 
-    # Somebody else waits, is told for what, and gives up: no job of his is left.
+    # Another start waits, shows the reason and is interrupted: no job is left.
     remote.install("greedy", gpu=4, start_timeout="10s")
     with pytest.raises(SubmarineError, match=r"(?s)no container in 10 s.*GPU") as error:
         remote.manager("greedy").start_kernel()

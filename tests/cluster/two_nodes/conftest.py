@@ -47,7 +47,7 @@ def command(data_home: Path) -> Command:
 
 @pytest.fixture(scope="package")
 def two(data_home: Path, command: Command) -> Iterator[Minicluster]:
-    """A cluster on which who has one node has not it all."""
+    """A cluster of two nodes, so that a job on one node does not use it all."""
     cluster = Minicluster("two", parent=data_home / "jupyter-submarine" / "minicluster")
     try:
         out = command("start", "--name", "two", "--nodes", "2", "--memory", "6G", "--gpus", "4")

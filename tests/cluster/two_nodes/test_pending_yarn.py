@@ -65,7 +65,7 @@ def until_text(found: Callable[[], str], *parts: str, seconds: float = 240.0) ->
     return until(complete, lambda: f"{parts!r} are not in {found()!r}", seconds)
 
 
-def test_who_holds_the_gpus(shell: Shell, start: Callable[..., Job]) -> None:
+def test_the_job_that_holds_the_gpus_is_named(shell: Shell, start: Callable[..., Job]) -> None:
     session = shell.session(shell.config({}))
     nodes = session.backend().rm.get("/nodes")["nodes"]["node"]  # type: ignore[attr-defined]
     count = len([node for node in nodes if node["state"] == "RUNNING"])
@@ -114,7 +114,7 @@ def test_two_gangs_that_each_hold_a_part_of_what_both_need_both_finish(
     shell: Shell, start: Callable[..., Job]
 ) -> None:
     total = gpus_of(shell)
-    # Who gets what is the scheduler's affair: now and then one of them gets it all.
+    # The scheduler decides: sometimes one of them gets everything.
     assert any(both_held_a_part(start, total) for _ in range(3))
 
 

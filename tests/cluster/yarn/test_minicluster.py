@@ -225,7 +225,7 @@ def test_a_daemon_without_its_pidfile_is_found_and_replaced(minicluster):
     assert minicluster.status().state == "running"
 
 
-def test_an_occupied_port_is_told_in_the_daemons_own_words(minicluster):
+def test_an_occupied_port_is_reported_with_the_daemons_message(minicluster):
     minicluster.kill("historyserver")
     port = minicluster.saved.ports["history-http"]
     with socket.socket() as intruder:

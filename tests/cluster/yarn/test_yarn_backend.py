@@ -128,7 +128,7 @@ def test_a_narrow_queue_runs_the_task_beside_its_master(
     assert until_stage(backend, handle, Stage.ENDED, Stage.ENDED).reason is EndReason.SUCCEEDED
 
 
-def test_how_ends_are_told(backend: YarnBackend, make: Make) -> None:
+def test_how_ends_are_reported(backend: YarnBackend, make: Make) -> None:
     """Three jobs at once, one observation for all of them."""
     sources = {
         EndReason.OUT_OF_MEMORY: "x = b'a' * (900 << 20); import time; time.sleep(30)",
@@ -177,7 +177,7 @@ def test_stop_while_running_and_again_afterwards(backend: YarnBackend, make: Mak
 
 
 def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Make) -> None:
-    """The first has nearly all, so the second waits with a reason that says who has it."""
+    """The first job has nearly all resources, so the second waits for the first."""
     resources = Resources(7000, 1)
     first = backend.submit(make("import time; time.sleep(600)", resources=resources))
     until_stage(backend, first, Stage.RUNNING)
@@ -197,7 +197,7 @@ def test_stop_while_waiting_leaves_nothing_behind(backend: YarnBackend, make: Ma
     until_stage(backend, first, Stage.ENDED)
 
 
-def test_an_application_that_nobody_knows(backend: YarnBackend) -> None:
+def test_an_unknown_application(backend: YarnBackend) -> None:
     gone = {"kind": "yarn", "application_id": "application_1_0001", "submitted": time.time()}
     assert look(backend, gone).stage is Stage.UNKNOWN
     assert backend.find("nobody-20261121-0000") is None

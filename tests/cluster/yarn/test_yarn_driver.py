@@ -69,14 +69,14 @@ def test_a_small_process_submits_and_kills(own: Profile) -> None:
     assert pid_of(backend) != before
     for handle, submission in zip(handles, made, strict=True):
         assert application_ids(backend, submission) == [handle["application_id"]]
-        # As where the ResourceManager lets nobody kill over REST.
+        # Like a ResourceManager that forbids kills over REST.
         identity = str(handle["application_id"])
         backend.driver.call(lambda channel, identity=identity: channel.kill(identity, 60.0))  # type: ignore[misc]
         until(lambda one=handle: backend.observe({"x": one})["x"].stage is Stage.ENDED)  # type: ignore[misc]
 
 
 @pytest.mark.usefixtures("small")
-def test_a_small_process_is_told_why_not(own: Profile, tmp_path: Path) -> None:
+def test_a_small_process_gets_the_reason(own: Profile, tmp_path: Path) -> None:
     backend = YarnBackend(own)
     refused = make_submission(backend, "pass")
     nowhere = replace(refused, spec=replace(refused.spec, queue="no-such-queue"))

@@ -28,7 +28,7 @@ while not os.path.exists({go!r}):
 
 
 def fetch(url: str) -> str:
-    """The page; nothing as long as nobody serves it."""
+    """The page; empty while it is not served."""
     try:
         with urllib.request.urlopen(url, timeout=10) as reply:
             text: str = reply.read().decode()

@@ -89,7 +89,7 @@ def test_a_user_without_a_home(
 ) -> None:
     minicluster.admit("stranger")
     submission = make_submission(backend, "pass")
-    # The client of HDFS is told its user by this variable, which nobody after this test may find.
+    # The HDFS client reads its user from this variable, which must not be set in later tests.
     monkeypatch.setenv("HADOOP_USER_NAME", "stranger")
     stranger = replace(yarn_profile, user="stranger", state_dir=tmp_path)
     theirs = YarnBackend(stranger)

@@ -1,4 +1,4 @@
-"""Starts real agents on real job directories for tests; not a fake of anything."""
+"""Agents as processes, with job directories on the local disk."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
 
 
 class AgentProcesses:
-    """One job directory; any number of agents for it."""
+    """One job directory and the processes of its agents."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -108,11 +108,11 @@ class AgentProcesses:
         return agent
 
     def start(self, program: str | bytes | None = None, **options: Any) -> subprocess.Popen[bytes]:
-        """Prepare and launch; returns at once."""
+        """Prepare and launch; do not wait."""
         return self.launch(self.prepare(program, **options))
 
     def run(self, program: str | bytes | None = None, **options: Any) -> JobRecord:
-        """Run a program to its end; the published record."""
+        """Run a program to its end; return the published record."""
         self.finish(self.start(program, **options))
         return self.record()
 
@@ -129,7 +129,7 @@ class AgentProcesses:
         return (self.scratch(name) / f"worker-0.{stream}.log").read_bytes()
 
     def shipped(self, stream: str) -> bytes:
-        """The log as it lies in the job directory; fails where segments do not join."""
+        """Return the log in the job directory; fail if segments do not join."""
         directory = self.job_dir / "logs/worker-0/e1-a1"
         whole = b""
         for path in sorted(directory.glob(f"{stream}.[0-9]*")):

@@ -19,7 +19,7 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
 
 STEPS = 400
-#: Each step leaves a line that says who made it and when: two attempts that write at the same time
+#: Each step leaves a line with its process and time: two attempts that write at the same time
 #: would be seen.
 PROGRAM = """\
 import os, pathlib, sys, time
@@ -41,7 +41,7 @@ print("done", step, flush=True)
 
 
 def main() -> None:
-    """Submit, cut, mend, wait, report."""
+    """Submit, cut the network, restore it, wait, report."""
     directory, seconds = Path(sys.argv[1]), float(sys.argv[2])
     loopback("up")
     diaries = directory / "diaries"

@@ -1,4 +1,4 @@
-"""A coordinator played by the test: real TLS, real sockets, and the test decides every word."""
+"""A fake coordinator: real TLS and sockets, and messages that the test chooses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Line = dict[str, Any]
 
 
 class FakeCoordinator:
-    """Accepts links; remembers every line; acknowledges heartbeats while ``acknowledge`` is set."""
+    """Accept links, keep each line, and acknowledge heartbeats while ``acknowledge`` is set."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class FakeCoordinator:
         self._changed = threading.Condition()
         self._using = threading.Lock()
         self._links: list[ssl.SSLSocket] = []
-        # One that nobody is given meanwhile: another coordinator may come back on it.
+        # Not an ephemeral port: another coordinator may come back on it.
         self.port = port or free_port()
         self._listener = socket.create_server(("127.0.0.1", self.port))
         threading.Thread(target=self._accept, daemon=True).start()
@@ -86,7 +86,7 @@ class FakeCoordinator:
                     self._hear(link, json.loads(raw))
 
     def _receive(self, link: ssl.SSLSocket) -> bytes:
-        """What has come; one thread at a time may touch a TLS connection, and another one talks."""
+        """Return received bytes. Only one thread at a time may use a TLS connection."""
         while True:
             with self._using:
                 try:
@@ -122,7 +122,7 @@ class FakeCoordinator:
         self._say(self._links[-1], {"type": kind, **fields})
 
     def start(self, *members: Member, epoch: int = 1, attempt: int = 1, **fields: Any) -> None:
-        """Order a start, of a gang of one unless told otherwise."""
+        """Send a start, by default for a gang of one task."""
         gang = members or (Member("worker:0", "worker", 0, "127.0.0.1", "127.0.0.1", (4711,)),)
         listed = to_json(gang)
         self.say("start", epoch=epoch, attempt=attempt, members=listed, **fields)
@@ -130,7 +130,7 @@ class FakeCoordinator:
     def wait(
         self, wanted: Callable[[Line], Any], seconds: float = PATIENCE, after: int = 0
     ) -> Line:
-        """The first line, from number ``after`` on, that is wanted."""
+        """Wait for the first line from number ``after`` on that is wanted."""
         deadline = time.monotonic() + seconds
         with self._changed:
             while True:
@@ -164,7 +164,7 @@ class FakeCoordinator:
             link.close()
 
     def close(self) -> None:
-        """Be gone: nobody listens any more."""
+        """Stop listening and cut all links."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()

@@ -202,7 +202,7 @@ def test_silence_ends_the_program_before_anybody_replaces_it(
 def test_ports_are_held_until_the_program_and_renewed(
     agents: AgentProcesses, coordinator: FakeCoordinator, tmp_path: Path
 ) -> None:
-    """While the gang forms nobody gets them; the program binds its own without any option."""
+    """While the gang forms no process gets them; the program binds its own without an option."""
     program = (
         "import socket\nfrom pathlib import Path\n"
         f"port = int(Path({str(tmp_path)!r}, 'p').read_text())\n"
@@ -232,7 +232,7 @@ def can_bind(port: int) -> bool:
         return True
 
 
-def test_a_taken_port_is_told_apart_from_the_programs_own_error(
+def test_a_taken_port_is_distinguished_from_the_programs_own_error(
     agents: AgentProcesses, coordinator: FakeCoordinator
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -419,7 +419,7 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
 GANG = [{"name": "worker", "instances": 2, "kind": "tracked"}]
 
 
-def test_inputs_come_before_ready_and_a_missing_one_is_told(
+def test_inputs_come_before_ready_and_a_missing_one_is_reported(
     agents: AgentProcesses, coordinator: FakeCoordinator, tmp_path: Path
 ) -> None:
     (tmp_path / "data").mkdir()
@@ -444,16 +444,16 @@ def test_inputs_come_before_ready_and_a_missing_one_is_told(
     assert ended["retry"] == "no"
 
 
-def test_nobody_there_or_somebody_else(
+def test_no_coordinator_or_another_one(
     agents: AgentProcesses, coordinator: FakeCoordinator, tmp_path: Path
 ) -> None:
     """Another certificate is not our coordinator; what the environment lacks is one sentence."""
-    stranger = FakeCoordinator(tmp_path, create_secret("agent-20261121-0a1b"))
-    agent = agents.launch(agents.prepare("print(1)"), env=stranger.environment())
+    other = FakeCoordinator(tmp_path, create_secret("agent-20261121-0a1b"))
+    agent = agents.launch(agents.prepare("print(1)"), env=other.environment())
     time.sleep(1.0)
     assert agent.poll() is None  # it goes on trying
-    assert not stranger.heads
-    stranger.close()
+    assert not other.heads
+    other.close()
     agent.kill()
     for wrong in ("worker:x", "ps:0"):
         agent = agents.launch(agents.prepare("print(1)"), env=coordinator.environment(wrong))

@@ -116,7 +116,7 @@ def test_attempts_at_the_same_time_share_one_job(run_of: Path) -> None:
     assert len(submarine_jobs.list_jobs()) == 1
 
 
-def test_whoever_comes_second_leaves_nothing_behind(
+def test_a_second_attempt_leaves_nothing_behind(
     run_of: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = start("sleep 3600")

@@ -1,4 +1,4 @@
-"""The agent's port: what a follower sees, and what a stranger does not."""
+"""The agent's port: what a client reads, and what an unauthenticated peer does not."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ REQUESTS = [
 ]
 
 
-def test_strangers_get_401_and_nothing_else(agents: AgentProcesses) -> None:
+def test_unauthenticated_requests_get_401_and_nothing_else(agents: AgentProcesses) -> None:
     agent = agents.start(WAITER)
     for request in REQUESTS:
         answer = ask(agents, request.replace(b"TOKENx", agents.secret.token.encode() + b"x"))
@@ -196,7 +196,7 @@ def test_old_tls_and_plain_text_are_refused(agents: AgentProcesses) -> None:
     agents.finish(agent)
 
 
-def test_a_silent_stranger_is_shown_out(agents: AgentProcesses) -> None:
+def test_a_silent_unauthenticated_connection_is_closed(agents: AgentProcesses) -> None:
     agent = agents.start(WAITER)
     with connect(agents) as connection:
         connection.settimeout(1)

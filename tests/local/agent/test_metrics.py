@@ -105,7 +105,7 @@ def test_memory_taken_at_a_stroke_is_found_at_once(agents: AgentProcesses, pause
     record = agents.record()
     assert record.reason is EndReason.OUT_OF_MEMORY
     assert "of 300 MiB: ask for" in record.detail
-    # It was found, and nobody waited for the program to end by itself.
+    # It was found, and the test did not wait for the program to end by itself.
     assert time.monotonic() - began < pause + 60
 
 
@@ -163,7 +163,7 @@ def test_two_tasks_of_a_node_have_devices_of_their_own(
         other.stop_all()
 
 
-def test_who_waits_for_a_device_says_so_and_hears_a_cancel(node: Path, tmp_path: Path) -> None:
+def test_a_wait_for_a_device_is_reported_and_can_be_cancelled(node: Path, tmp_path: Path) -> None:
     session = Session(Profile(backend="local", state_dir=tmp_path / "state"))
 
     def submit(name: str, gpus: int) -> Job:

@@ -58,7 +58,7 @@ def test_a_short_cut_is_not_noticed_by_the_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_long_cut_restarts_the_tasks_and_nobody_writes_twice(tmp_path: Path) -> None:
+def test_a_long_cut_restarts_the_tasks_and_nothing_is_written_twice(tmp_path: Path) -> None:
     record = run_with_cut(tmp_path, 120)
     assert record.state is State.SUCCEEDED, (record.reason, record.detail)
     assert all(task.restarts >= 1 for task in record.tasks)
@@ -66,6 +66,6 @@ def test_a_long_cut_restarts_the_tasks_and_nobody_writes_twice(tmp_path: Path) -
         entries = diary(tmp_path, name)
         assert assert_one_writer_at_a_time(entries) >= 2
         assert entries[-1][2] == 400
-        # While nobody could be heard, nobody wrote for long: lost_after is 25 s.
+        # During the cut no task wrote for long: lost_after is 25 s.
         pauses = [after[0] - before[0] for before, after in pairwise(entries)]
         assert max(pauses) > 60

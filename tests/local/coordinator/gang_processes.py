@@ -1,4 +1,4 @@
-"""Distributed jobs for real on this machine: coordinator, agents and programs are processes."""
+"""Distributed jobs on this machine: coordinator, agents and programs are processes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JOB_ID = "gang-20261121-0a1b"
 
 
 class GangProcesses:
-    """One distributed job below ``root``, as the local backend would lay it out."""
+    """One distributed job below ``root``, in the layout of the local backend."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -58,7 +58,7 @@ class GangProcesses:
             "listen": "127.0.0.1",
         }
         common.update({key: config.pop(key) for key in set(common) & set(config)})
-        # Patience that a busy machine does not exhaust; who waits for a loss says how long.
+        # Long enough for a busy machine; tests of a loss set their own limits.
         settings = {"lost_after": 15.0, "lost_margin": 1.0, "heartbeat": 0.3, **config}
         coordinator = make_coordinator_config(roles, **common, application_attempts=1, **settings)
         (self.scratch / "coordinator.json").write_text(json.dumps(to_json(coordinator)))
@@ -106,7 +106,7 @@ class GangProcesses:
         return self.wait()
 
     def story(self) -> str:
-        """All that anybody said, for a test that failed."""
+        """Return all logs and events, for a test that failed."""
         logs = [self.root / "coordinator.log", *sorted(self.scratch.glob("tasks/*/agent.log"))]
         said = [f"{path}: {path.read_text()[-3000:]}" for path in logs if path.exists()]
         return "\n".join([*said, *map(str, self.events())])
@@ -124,7 +124,7 @@ class GangProcesses:
         return found
 
     def log(self, task: str, attempt: str = "e1-a1", stream: str = "stdout") -> str:
-        """A log as it was shipped; fails where segments do not join."""
+        """Return a shipped log; fail if segments do not join."""
         whole = b""
         directory = self.job_dir / "logs" / task.replace(":", "-") / attempt
         for path in sorted(directory.glob(f"{stream}.[0-9]*")):

@@ -59,7 +59,7 @@ if index == "0" and role == "worker":
 
 
 def counter(steps: int, hold: Path | str = "") -> str:
-    """The counting program; with ``hold`` nobody does the last step before that file is there."""
+    """The counting program. No task does the last step before the file ``hold`` exists."""
     return COUNTER.format(steps=steps, hold=str(hold))
 
 
@@ -175,7 +175,9 @@ while not os.path.exists({str(go)!r}):
     assert ports != {gang.log("worker:0")}
 
 
-def test_a_killed_coordinator_comes_back_and_nobody_notices(gang: GangProcesses, go: Path) -> None:
+def test_a_killed_coordinator_comes_back_without_an_effect_on_tasks(
+    gang: GangProcesses, go: Path
+) -> None:
     gang.prepare(counter(40, go), FULL)
     gang.start()
     gang.wait_for_state("RUNNING")
@@ -198,7 +200,7 @@ def test_a_killed_coordinator_comes_back_and_nobody_notices(gang: GangProcesses,
     assert (gang.job_dir / "model/model").read_text() == "40"
 
 
-def test_a_coordinator_that_hangs_is_replaced_and_nobody_notices(
+def test_a_coordinator_that_hangs_is_replaced_without_an_effect_on_tasks(
     gang: GangProcesses, go: Path
 ) -> None:
     gang.prepare(counter(50, go), FULL, lost_after=25.0)
@@ -298,7 +300,7 @@ def test_a_minimum_of_workers_is_enough_in_order_of_roles(gang: GangProcesses) -
         make_role("ps", 1, kind="untracked"),
     ]
     gang.prepare(counter(3), roles)
-    # The third worker never gets a place: somebody else's file is there.
+    # The third worker gets no directory: a file has its name.
     (gang.scratch / "tasks").mkdir()
     (gang.scratch / "tasks/worker-2.1").mkdir()
     (gang.scratch / "tasks/worker-2.1").chmod(0o500)
@@ -625,7 +627,7 @@ def test_a_kill_while_the_disk_is_full_costs_an_epoch_and_not_the_job(
     gang.wait_for_event("snapshot", task="worker:0")
     coordinator = gang.processes("coordinator")[0]
     journal = gang.scratch / "journal.jsonl"
-    # What it writes to any file is cut off here, as by a disk without room.
+    # Writes to any file are cut off here, like on a full disk.
     limits = (journal.stat().st_size + 20, resource.RLIM_INFINITY)
     coordinator.rlimit(psutil.RLIMIT_FSIZE, limits)
     os.kill(gang.program("worker:1"), signal.SIGKILL)
@@ -695,7 +697,7 @@ def test_viewers_see_status_logs_and_all_tasks_in_one_stream(gang: GangProcesses
     gang.wait()
 
 
-def test_strangers_and_slow_hands_hold_nothing_up(gang: GangProcesses, go: Path) -> None:
+def test_unauthenticated_and_slow_connections_do_not_block(gang: GangProcesses, go: Path) -> None:
     gang.prepare(counter(20, go), WORKERS)
     gang.start()
     until((gang.job_dir / "live.json").exists)

@@ -109,7 +109,9 @@ def seconds_to_the_record(agents: AgentProcesses) -> float:
 
 
 @pytest.mark.parametrize("after", ["", "del x\n", "os._exit(os.kill(os.getpid(), 15))\n"])
-def test_sigterm_because_of_memory_is_told_as_such(agents: AgentProcesses, after: str) -> None:
+def test_sigterm_because_of_memory_is_reported_as_out_of_memory(
+    agents: AgentProcesses, after: str
+) -> None:
     # YARN sees it before the agent's next look, and says nothing but SIGTERM.
     stroke = (
         "import os, signal\n"
@@ -234,7 +236,7 @@ def test_agent_does_not_start_the_program_of_a_closed_job(
     assert not ran.exists()
 
 
-def test_a_record_that_somebody_else_has_written_stands(agents: AgentProcesses) -> None:
+def test_the_record_of_another_writer_is_kept(agents: AgentProcesses) -> None:
     agent = agents.start(HELD)
     program_pid(agents)
     (agents.job_dir / "record.json").write_text('{"job_id": "x"}')

@@ -261,7 +261,7 @@ OWN_NAMES = ("ranks", "keras-own", "orbax")
 
 
 class Run:
-    """A job that is killed again and again, and ends when it is told to."""
+    """A job that is killed again and again, and that ends when the test creates a file."""
 
     def __init__(self, gang: GangProcesses, kind: str, seed: int, **config: Any) -> None:
         self.gang, self.dice = gang, random.Random(seed)

@@ -1,4 +1,4 @@
-"""What the tests of inputs, checkpoints and versions share; no test in itself."""
+"""Files, snapshots and stores for tests of inputs and checkpoints."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ WRITES = ("publish", "put", "move", "delete", "make_directory", "upload")
 
 
 class DyingStore(LocalStore):
-    """Fails at one of its writing operations, before or after it is done, and ever after."""
+    """A store that fails at one write operation, before or after it, and at all later ones."""
 
     def __init__(self, root: str, at: int, done: bool) -> None:
         super().__init__(root)

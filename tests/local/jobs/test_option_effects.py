@@ -534,7 +534,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 
 def examined(*words: str) -> str:
-    """The doctor's check of the room for a job, with a cluster that refuses what it is asked."""
+    """The doctor's check of resources for a job, with a cluster that refuses the request."""
 
     class Yarn:
         def plan(self, asked: Any) -> Any:

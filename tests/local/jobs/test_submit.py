@@ -1,4 +1,4 @@
-"""A submit that fails on this side: what is told, what is left, what the list says."""
+"""A submit that fails on this side: its message, its remains, its row in the list."""
 
 from __future__ import annotations
 

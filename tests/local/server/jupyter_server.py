@@ -1,4 +1,4 @@
-"""A real jupyter-server with the extension, as a process, on the local backend; and its client."""
+"""A jupyter-server process with the extension on the local backend, and its HTTP client."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Server:
             time.sleep(0.1)
 
     def stop(self) -> bool:
-        """Ask it to end; whether it did so by itself. What hangs would hang for ever."""
+        """Terminate the server; return whether it ended without SIGKILL."""
         if self.process is None:
             return True
         self.process.terminate()
@@ -130,7 +130,7 @@ class Server:
             connection.close()
 
     def log_in(self) -> tuple[str, str]:
-        """As a browser: the Cookie header of a person who is logged in, and the XSRF token."""
+        """Log in like a browser: the Cookie header and the XSRF token."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         cookies: http.cookies.SimpleCookie = http.cookies.SimpleCookie()
         for path in (f"tree?token={TOKEN}", "login"):
@@ -146,7 +146,7 @@ class Server:
         return header, cookies["_xsrf"].value
 
     def until(self, path: str, fits: Any, timeout: float = PATIENCE) -> Any:
-        """What ``GET path`` answers as soon as it fits."""
+        """Wait until the answer of ``GET path`` fits; return it."""
         deadline = time.monotonic() + timeout
         while True:
             answer = self.call("GET", path)
@@ -159,7 +159,7 @@ class Server:
 
 @contextmanager
 def running(scratch: Path, *words: str, **environment: str) -> Iterator[Server]:
-    """A server on the local backend; in the end it ends by itself, and its log has no stack."""
+    """A server on the local backend. It must end by itself, and its log must have no traceback."""
     made = Server(scratch, SUBMARINE_BACKEND="local", **environment)
     made.start(*words)
     try:

@@ -1,4 +1,4 @@
-"""Who may: somebody else says who it is and what they may, as under a hub; TLS ends at a proxy."""
+"""Identity and permissions from another service, as under a hub; TLS ends at a proxy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from submarine_jobs.client import Job
 from tests.local.server.jupyter_server import API, BASE, TOKEN, Server, running
 from tests.submission import Submit
 
-#: ada may all, eve may read, mallory nothing here; who they are is told by another than Jupyter.
+#: ada may do everything, eve may read, mallory nothing. Another service authenticates them.
 CONFIG = f"""\
 from jupyter_server.auth import Authorizer, IdentityProvider, User
 
@@ -71,7 +71,7 @@ def test_the_authorizer_decides_what_a_user_may(server: Server, done: Job) -> No
     # Nothing was done: there is the one job, and no version of a model.
     assert server.call("GET", "jobs").json["total"] == 1
     assert server.call("GET", f"jobs/{done.id}/models").json["models"] == []
-    # Who may cannot cancel what has ended, and that is not for want of permission.
+    # An ended job cannot be cancelled; the reason is not a permission.
     answer = server.call("POST", f"jobs/{done.id}/cancel", {})
     assert (answer.status, answer.json["code"]) == (409, "refused")
 
@@ -97,7 +97,7 @@ def upgraded(server: Server, token: str, **headers: str) -> int:
     return asyncio.run(asyncio.wait_for(attempt(), 60))
 
 
-def test_the_websocket_is_for_who_may_read(server: Server) -> None:
+def test_the_websocket_needs_the_permission_to_read(server: Server) -> None:
     assert upgraded(server, TOKEN, Origin=server.origin) == 101
     assert upgraded(server, "of-eve", Origin=server.origin) == 101
     assert upgraded(server, "of-mallory", Origin=server.origin) == 403

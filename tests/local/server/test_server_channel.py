@@ -29,7 +29,7 @@ from tests.submission import Submit, make_job
 from tests.waiting import PATIENCE, until
 
 NOWHERE = "nothing-20261120-7f3a"
-#: Goes on until somebody makes the file.
+#: Runs until the file exists.
 WAITER = """\
 import os, time
 while not os.path.exists({flag!r}):
@@ -124,7 +124,7 @@ def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> 
         job.cancel()
 
 
-def test_a_job_that_has_ended_is_told_once(channel: Page, submit: Submit) -> None:
+def test_a_job_that_has_ended_is_sent_once(channel: Page, submit: Submit) -> None:
     job = submit("raise ValueError('<b>no</b>')")
     job.wait(60)
     for number in (1, 2):

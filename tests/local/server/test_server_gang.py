@@ -19,7 +19,7 @@ from tests.local.coordinator.gang_processes import GangProcesses
 from tests.reading import content, files_below
 from tests.waiting import until
 
-#: Writes into its TensorBoard file whenever it is told to, and says when it did.
+#: Writes into its TensorBoard file on request, and prints when it did.
 PROGRAM = """\
 import os, time
 board = os.path.join(os.environ["SUBMARINE_TENSORBOARD_DIR"], "events.out.tfevents.1")
@@ -57,7 +57,7 @@ def test_a_look_and_a_question_for_times_reach_every_task(
     gang: GangProcesses, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    # Without anybody who looks nothing would be brought for an hour.
+    # Without a viewer nothing would be shipped for an hour.
     gang.prepare(
         PROGRAM.format(place=str(go)),
         [make_role("worker", 2)],

@@ -15,7 +15,7 @@ from submarine_runtime.protocol.states import State
 from tests.local.server.jupyter_server import Server
 
 DONE, GOING = "done-20261120-0001", "going-20261120-0002"
-#: Seconds that one call to the cluster may take, as the server is told.
+#: The server's limit in seconds for one call to the cluster.
 LIMIT = 3.0
 
 
@@ -87,7 +87,7 @@ def server(tmp_path_factory: pytest.TempPathFactory, mute: Mute) -> Iterator[Ser
     assert made.stop(), "a cluster that hangs held up the server's end"
 
 
-def test_health_and_the_list_come_though_nobody_answers(server: Server) -> None:
+def test_health_and_the_list_come_though_the_cluster_does_not_answer(server: Server) -> None:
     for _ in range(3):
         health = server.call("GET", "health").json
         assert (health["backend"], health["reachable"]) == ("yarn", False)
@@ -108,7 +108,7 @@ def test_what_needs_the_cluster_fails_in_time_with_a_sentence(server: Server) ->
     assert cluster.json["nodes"] == []
 
 
-def test_many_who_wait_for_it_leave_room_for_the_others(server: Server) -> None:
+def test_many_waiting_requests_do_not_block_the_others(server: Server) -> None:
     answers: list[int] = []
     begun = threading.Semaphore(0)
 

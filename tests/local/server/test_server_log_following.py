@@ -267,7 +267,7 @@ def test_a_page_that_sleeps_is_sent_on_and_told_what_it_missed(
     asyncio.run(main())
 
 
-def test_nothing_is_asked_when_nobody_looks(session: Session, submit: Submit) -> None:
+def test_nothing_is_requested_without_a_viewer(session: Session, submit: Submit) -> None:
     async def main() -> None:
         core = OwnCore(session)
         job = submit(TALKER.format(stop="/nothing"))

@@ -211,7 +211,7 @@ def test_a_server_that_is_killed_in_the_middle_of_a_log_costs_no_byte(
     assert page.skipped == 0
 
 
-def test_a_search_whose_page_goes_away_ends_and_leaves_room(server: Server, over: Job) -> None:
+def test_a_search_ends_with_its_page(server: Server, over: Job) -> None:
     path = f"{API}jobs/{over.id}/log/search?task=worker:0&attempt=e1-a1&q=step&limit=5000"
     for _ in range(40):
         with socket.create_connection(("127.0.0.1", server.port), 5) as connection:
@@ -221,7 +221,7 @@ def test_a_search_whose_page_goes_away_ends_and_leaves_room(server: Server, over
     assert len(hits) == 5000
 
 
-def test_nonsense_in_a_subscription_is_told_and_ends_it(server: Server, over: Job) -> None:
+def test_an_invalid_subscription_is_reported_and_ended(server: Server, over: Job) -> None:
     async def main() -> None:
         channel = await websocket(server)
         asked: list[dict[str, Any]] = [

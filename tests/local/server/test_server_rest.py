@@ -144,7 +144,7 @@ def test_rerun_submits_the_same_again(server: Server, done: Job, session: Sessio
     assert view["cell_id"] == "launching-cell"
 
 
-def test_a_failure_is_told_with_its_cell_and_what_to_do(server: Server, submit: Submit) -> None:
+def test_a_failure_is_reported_with_its_cell_and_advice(server: Server, submit: Submit) -> None:
     job = submit(f"x = {SCRIPT!r}\nraise ValueError(x)", SCRIPT)
     job.wait(60)
     answer = server.call("GET", f"jobs/{job.id}")
@@ -201,7 +201,7 @@ def test_a_body_that_is_too_large_is_refused_unread(server: Server, done: Job) -
     assert (answer.status, answer.json["code"]) == (413, "too_large")
 
 
-def test_nobody_gets_in_without_a_token(server: Server, done: Job) -> None:
+def test_no_access_without_a_token(server: Server, done: Job) -> None:
     for method, path in (
         ("GET", "health"),
         ("GET", "jobs"),
@@ -267,7 +267,7 @@ def test_a_cookie_alone_does_not_post(server: Server, done: Job) -> None:
     assert ok.status == 201
 
 
-def test_somebody_elses_job_may_be_read_but_not_touched(
+def test_the_job_of_another_user_can_be_read_but_not_changed(
     server: Server, done: Job, session: Session
 ) -> None:
     known = session.store.get(done.id)
@@ -324,7 +324,7 @@ def test_asking_without_activity_does_not_keep_the_server_alive(server: Server) 
     assert active() > before
 
 
-def test_a_change_is_told_on_jupyters_event_bus(server: Server, submit: Submit) -> None:
+def test_a_change_is_published_on_jupyters_event_bus(server: Server, submit: Submit) -> None:
     async def heard() -> dict[str, Any]:
         url = f"ws://127.0.0.1:{server.port}{BASE}api/events/subscribe"
         request = HTTPRequest(url, headers={"Authorization": f"token {TOKEN}"})
@@ -335,7 +335,7 @@ def test_a_change_is_told_on_jupyters_event_bus(server: Server, submit: Submit) 
         async def next_of(*states: str) -> dict[str, Any]:
             nonlocal reading
             while True:
-                # The server looks at jobs while somebody wants to see them.
+                # The server observes jobs only while they are displayed.
                 await asyncio.to_thread(server.call, "GET", "jobs")
                 while reading.done():
                     told = json.loads(reading.result())

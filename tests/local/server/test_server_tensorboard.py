@@ -197,7 +197,7 @@ def test_a_running_job_is_shown_at_most_five_seconds_behind(
 ) -> None:
     job = submit(server, WRITING.replace("FLAG", repr(str(tmp_path / "enough"))))
     until(lambda: curve(server, job.id, f"{job.id}/train"))
-    time.sleep(4)  # it takes a moment until the job knows that somebody looks
+    time.sleep(4)  # The job learns with a delay that it is displayed.
     lags = []
     for _ in range(12):
         points = curve(server, job.id, f"{job.id}/train")
@@ -207,7 +207,7 @@ def test_a_running_job_is_shown_at_most_five_seconds_behind(
     assert max(lags) < 5, lags
 
 
-def test_nobody_else_on_this_machine_reaches_it(server: Server, submit: Submit) -> None:
+def test_other_users_of_this_machine_do_not_reach_it(server: Server, submit: Submit) -> None:
     job = submit(server, "print(1)")
     page = server.call("GET", f"{BOARD}{job.id}/")
     assert f"{job.id} has written no TensorBoard files".encode() in page.data
@@ -274,7 +274,7 @@ def test_no_credentials_pass_in_either_direction(telltale: Server, known: str) -
     assert "location" not in away.headers
 
 
-def test_who_may_not(telltale: Server, known: str) -> None:
+def test_unauthenticated_and_cross_site_requests_are_refused(telltale: Server, known: str) -> None:
     place = f"{BOARD}{known}/data/x"
     assert telltale.call("GET", place, token=None).status == 302
     assert telltale.call("POST", place, b"a=1", token=None).status == 403

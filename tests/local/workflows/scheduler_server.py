@@ -117,7 +117,7 @@ class Scheduler(Server):
         return sorted(found)
 
     def session(self, monkeypatch: Any) -> Session:
-        """What somebody sees of the Submarine jobs in a shell of this user."""
+        """The Submarine jobs as a shell of this user lists them."""
         for name in ("HOME", "XDG_CONFIG_HOME", "SUBMARINE_STATE_DIR", "SUBMARINE_BACKEND"):
             monkeypatch.setenv(name, self.environment[name])
         monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)

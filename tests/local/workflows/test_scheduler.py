@@ -158,7 +158,7 @@ def test_a_definition_runs_every_minute(server: Scheduler, monkeypatch: pytest.M
 
 
 @pytest.mark.full
-def test_runs_that_never_were_are_told(server: Scheduler) -> None:
+def test_runs_that_never_started_are_reported(server: Scheduler) -> None:
     """The server was away for an hour, says its database: the next run tells what was missed."""
     server.write("tick.ipynb", "print('tick')")
     definition = define(server, "tick.ipynb", schedule="*/20 * * * *", active=False)

@@ -344,7 +344,7 @@ def test_the_log_of_a_node_stays_below_its_size(flows, monkeypatch):
         assert "\n4000\n" in text
 
 
-def test_somebody_is_told_of_a_run_that_failed_and_of_no_other(flows):
+def test_a_notification_is_sent_for_a_failed_run_only(flows):
     code = "import sys; open('told', 'a').write(sys.stdin.read())"
     notify = f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
     flows.script("a.sh", "echo connecting with token=hunter22; exit ${1:-0}")

@@ -107,7 +107,7 @@ class Workflows:
             process.communicate()
 
 
-#: A program that says who it is and waits for the word to go on, in the folder of its parameter.
+#: A program that writes its process id and waits for a file, in the folder of its parameter.
 WAITING_CELL = """\
 %%submarine --only
 import os, time
@@ -142,7 +142,7 @@ nodes:
 
 
 class Training(Workflows):
-    """A notebook whose job trains until it is told to end, and a report after it."""
+    """A notebook whose job trains until a file exists, and a report after it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -184,7 +184,7 @@ def test_jobs_come_back_into_their_paragraphs(make: Make, tmp_path: Path) -> Non
     first.close()
     assert "this card is not updated" in first.outputs["c"].text
     end.touch()
-    # Somebody else hears of the end before: the paragraph still shows that the job runs.
+    # Another viewer learns of the end first: the paragraph still shows that the job runs.
     Session(load_config().profile).job("one").wait(60)
     second = make()
     second.write("b", program)
@@ -305,7 +305,7 @@ class Plugin:
         self.load = lambda: command
 
 
-def test_nobody_is_somebody(make: Make) -> None:
+def test_an_unauthenticated_user_is_refused(make: Make) -> None:
     note = make({"submarine.allow.service.user": "false"})
     note.write("a", "%submarine.python\nprint(1)")
     note.write("c", "%submarine run one --memory 256M")

@@ -64,7 +64,7 @@ def device_line(
 
 
 class Claimer:
-    """A process that claims devices as an agent does, and holds them until it is told."""
+    """A process that claims devices like an agent and holds them until `end`."""
 
     def __init__(
         self,

@@ -163,7 +163,7 @@ def test_no_user_can_undo_the_lock_of_another(node: Node) -> None:
 
 
 @needs_root
-def test_files_that_another_user_puts_there_stop_nobody(node: Node) -> None:
+def test_files_of_another_user_do_not_block_claims(node: Node) -> None:
     (node.top / "precious").write_text("precious")
     spoilt = node.act(
         ADA,
@@ -281,7 +281,7 @@ def test_the_shared_directory_alone_comes_with_a_warning(tmp_path: Path) -> None
     assert (len(got["devices"]), got["warning"]) == (1, WEAK)
 
 
-def test_a_spoilt_shared_directory_does_not_stop_who_has_another(tmp_path: Path) -> None:
+def test_an_unusable_shared_directory_is_replaced_by_another(tmp_path: Path) -> None:
     device, other = tmp_path / "nvidia0", tmp_path / "nvidia1"
     device.touch()
     spoilt = tmp_path / "file"

@@ -1,4 +1,4 @@
-"""Devices of a task: what the driver tells, what is claimed, and that nobody shares by accident."""
+"""Devices of a task: the driver's report, claims, and no accidental sharing."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ def test_isolated_devices_are_reported_and_not_claimed(devices: Node, start: Any
     driver = devices(device_line("GPU-a"), device_line("GPU-b"))
     docker = {"NVIDIA_VISIBLE_DEVICES": "0,1"}
     assert start(driver=driver, gpus=2, environ=docker).answer()["variables"] == {}
-    image = {"NVIDIA_VISIBLE_DEVICES": "all"}  # what NVIDIA's images say when nobody chose
+    image = {"NVIDIA_VISIBLE_DEVICES": "all"}  # the default of NVIDIA's images
     assert start(driver=driver, gpus=1, environ=image).answer()["variables"]
 
 
@@ -205,7 +205,7 @@ def test_on_ones_own_machine_a_container_is_the_notebooks(devices: Node, start: 
     assert "became free" in start(driver=driver, environ=chosen, backend="local").answer()["error"]
 
 
-def test_who_waits_for_a_device_says_so_once_and_can_give_up(
+def test_a_wait_for_a_device_is_reported_once_and_has_a_limit(
     devices: Node, start: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     driver = devices(device_line("GPU-a"))
@@ -334,7 +334,7 @@ def test_what_others_put_into_the_directory_does_no_harm(tmp_path: Path) -> None
     assert locks.take(["a", "b", "c", "d"], 1)
     assert locks.held == ["d"]
     assert target.read_text() == "precious"
-    # Somebody empties the directory: the next lock is on the new file, not on the old one.
+    # The directory is emptied: the next lock is on the new file, not on the old one.
     (tmp_path / "locks/d").unlink()
     other = DeviceLocks(places(tmp_path / "locks"))
     assert other.take(["d"], 1)

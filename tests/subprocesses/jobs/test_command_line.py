@@ -204,7 +204,7 @@ def test_a_reader_that_goes_away_is_no_error(environ: dict[str, str], tmp_path: 
     assert b"Traceback" not in done.stderr
 
 
-def test_a_wait_ends_though_nobody_reads_its_lines(environ: dict[str, str], tmp_path: Path) -> None:
+def test_a_wait_ends_though_its_output_is_not_read(environ: dict[str, str], tmp_path: Path) -> None:
     (tmp_path / "short.py").write_text("import time\ntime.sleep(1.5)\n")
     command = f"{' '.join(SUBMARINE)} run short.py --wait 2>&1 | head -n 1"
     done = subprocess.run(

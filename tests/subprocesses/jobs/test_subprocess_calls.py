@@ -98,7 +98,7 @@ def test_its_error_is_raised_here_as_it_was_there(calls: ModuleType) -> None:
     assert size.value.reason is EndReason.NEVER_FITS
 
 
-def test_one_that_ends_early_is_told_with_its_last_words(calls: ModuleType) -> None:
+def test_one_that_ends_early_is_reported_with_its_last_output(calls: ModuleType) -> None:
     with pytest.raises(SubprocessCallError, match="ended early: the last words"):
         call_in_subprocess(calls.end, 3, seconds=60)
     with pytest.raises(SubprocessCallError, match="ended early: ZeroDivisionError"):
@@ -109,7 +109,7 @@ def test_one_that_takes_too_long_is_ended(calls: ModuleType, tmp_path: Path) -> 
     told = tmp_path / "pid"
     with pytest.raises(SubprocessCallError, match="took more than"):
         call_in_subprocess(calls.stay, told, seconds=1)
-    # On a busy machine it may have been ended before it could tell who it is.
+    # On a busy machine it may have ended before it printed its process id.
     assert not told.exists() or is_gone(int(told.read_text()))
 
 

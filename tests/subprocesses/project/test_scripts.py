@@ -1,4 +1,4 @@
-"""The runner of `make test`: budgets are kept, failures are told, nothing is left running."""
+"""The runner of `make test`: budgets are kept, failures are reported, nothing is left running."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_ci_calls_make_test_and_every_folder_of_tests_has_a_part(parts):
         ("syntax error", "python failed (2)", ()),
     ],
 )
-def test_few_failures_of_real_programs_get_a_second_try_that_is_told(
+def test_few_failures_of_real_programs_get_a_reported_second_try(
     parts, tmp_path, capfd, monkeypatch, tests, result, again
 ):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # Loading plugins takes a second.

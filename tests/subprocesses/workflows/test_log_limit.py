@@ -1,4 +1,4 @@
-"""The log of a node stays below a size, with its beginning and its end, whoever writes into it."""
+"""The log of a node is limited in size and keeps its beginning and its end."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ def test_a_command_that_writes_on_and_on(tmp_path: Path) -> None:
     assert text.startswith(lines(0, 70))
     assert text.endswith(b"line 0199999\nthe end\n")
     assert text.count(b"omitted") == 1
-    # What was written in the instant of a cut is in nobody's count.
+    # Bytes written at the moment of a cut are not counted.
     assert limit.left_out > 200_000 * 13 / 2
 
 
-def test_a_log_that_is_gone_troubles_nobody(tmp_path: Path) -> None:
+def test_a_log_that_is_gone_is_no_error(tmp_path: Path) -> None:
     assert not LogLimit(tmp_path / "none" / "log").check()
     assert not (tmp_path / "none").exists()

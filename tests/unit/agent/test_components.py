@@ -159,7 +159,7 @@ def test_every_ending_has_a_state(code: int, shell: bool, started: bool | None, 
 
 
 class LossyStore(LocalStore):
-    """A store whose replies are lost: what was asked for is done, and nobody hears of it."""
+    """A store whose replies are lost: the operation is done, and the caller gets an error."""
 
     lost = 0
 

@@ -26,6 +26,6 @@ def test_an_executor_that_ignores_the_image_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variables", [{}, {"YARN_CONTAINER_RUNTIME_TYPE": "default"}])
-def test_who_asked_for_no_image_is_left_alone(tmp_path: Path, variables: dict[str, str]) -> None:
+def test_a_task_without_an_image_is_not_checked(tmp_path: Path, variables: dict[str, str]) -> None:
     (tmp_path / WITHOUT_DOCKER).touch()
     assert check_image(str(tmp_path), variables) is None

@@ -46,7 +46,7 @@ def test_lines_are_kept_until_they_have_surely_been_read() -> None:
     assert taken(outbox) == [3]
 
 
-def test_the_last_state_is_told_on_every_new_link() -> None:
+def test_the_last_state_is_sent_on_every_new_link() -> None:
     outbox = Outbox()
     outbox.add({"type": "state", "v": "running"})
     outbox.add({"type": "event", "v": "e"})
@@ -70,7 +70,7 @@ def test_what_is_kept_is_bounded_and_a_line_is_not_too_long() -> None:
         outbox.add({"v": "x" * MAX_LINE})
 
 
-def test_nobody_waits_for_a_reader_that_will_never_come() -> None:
+def test_giving_up_ends_the_wait_for_sent_messages() -> None:
     outbox = Outbox()
     outbox.add({"v": 1})
     threading.Timer(0.05, outbox.give_up).start()

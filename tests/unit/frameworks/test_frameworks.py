@@ -232,7 +232,7 @@ def test_every_collective_framework_names_what_its_program_lacks(framework: str)
     assert not setups(framework, members_of({"worker": 1}))["worker:0"].rendezvous
 
 
-def test_who_decides_and_who_may_be_restarted_alone() -> None:
+def test_roles_that_decide_and_roles_that_restart_alone() -> None:
     assert policy_of("any", ["worker", "ps"]) == "all"
     assert policy_of("any", ["chief", "worker"]) == "chief"
     assert policy_of("keras", ["chief", "worker", "ps"]) == "chief"

@@ -144,7 +144,7 @@ def test_configurations_of_the_pages_are_read(page: str, text: str, tmp_path: Pa
 
 
 def commands(page: Path) -> Iterator[str]:
-    """Lines of code blocks that somebody could type, from ``submarine`` on."""
+    """Commands in code blocks, from ``submarine`` on."""
     for body in blocks(page, "sh", "bash", "shell"):
         yield from (line for line in body.splitlines() if line.startswith("submarine "))
     for body in blocks(page, "console"):

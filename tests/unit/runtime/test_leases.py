@@ -18,7 +18,7 @@ from tests.waiting import until
 
 
 def silent(lease: Lease, seconds: float, start: float = 0.0) -> float:
-    """Nobody gives a sign for so long; the moment after it."""
+    """Pass a time without a sign of life; return the time after it."""
     now, end = start, start + seconds
     while now < end:
         now = min(end, now + max(0.5, lease.pause(now)))
@@ -67,7 +67,7 @@ def test_after_an_outage_there_is_time_to_write_a_sign() -> None:
     assert lease.left >= 50
 
 
-def test_of_a_stretch_in_which_nobody_looked_little_counts() -> None:
+def test_little_counts_of_a_period_without_checks() -> None:
     lease = Lease(100.0, 0.0)
     lease.checked(86400.0, False)  # the agent was stopped for a day
     assert not lease.expired
@@ -81,7 +81,7 @@ def test_what_had_passed_before_counts() -> None:
 
 
 @given(st.floats(0.01, 1e6))
-def test_who_gives_signs_may_miss_two_of_them(seconds: float) -> None:
+def test_two_missed_signs_are_allowed(seconds: float) -> None:
     assert 0 < renewal_interval(seconds) <= 60.0
     lease = Lease(seconds, 0.0)
     silent_for = 3 * renewal_interval(seconds)
@@ -101,7 +101,7 @@ def test_it_is_never_over_before_its_time(looks: list[tuple[float, bool | None]]
         assert not lease.expired or quiet >= 100.0
         if lease.expired:
             return
-        assert lease.pause(now) > 0  # nobody looks in a busy loop
+        assert lease.pause(now) > 0  # no busy loop
 
 
 # --- the watch over a job directory
@@ -186,7 +186,7 @@ def test_a_job_that_waited_long_begins_with_a_fresh_sign(directory: Directory) -
 
 
 def test_a_late_sign_still_lets_it_begin(directory: Directory) -> None:
-    """Whoever started it could not write for a while: its next sign comes before half a lease."""
+    """The owner could not write for a while: its next sign comes before half a lease."""
     older(directory, layout.INTENT, 3600)
     looks = directory.looks
 
@@ -210,7 +210,7 @@ def test_a_job_that_had_begun_goes_on_at_once(directory: Directory) -> None:
     watch.stop()
 
 
-def test_nobody_is_ended_while_the_file_system_is_away(directory: Directory) -> None:
+def test_no_job_is_ended_while_the_file_system_is_away(directory: Directory) -> None:
     said: list[str] = []
     watch = LeaseWatch(directory, 0.4, said.append)
     begin(watch)

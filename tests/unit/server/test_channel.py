@@ -104,7 +104,7 @@ def test_a_slow_page_costs_one_message_a_subscription() -> None:
     with_page(test, ticking=Ticking)
 
 
-def test_an_end_is_told_and_frees_the_number() -> None:
+def test_an_end_is_sent_and_frees_the_number() -> None:
     async def test(page: PageSubscriptions, wire: Wire) -> None:
         for _ in range(2):
             await subscribe(page, 7, "ending")

@@ -57,7 +57,7 @@ class OnlyAuthenticated(APIHandler):
 class Copied(Good):
     @functools.wraps(Good.get)
     async def get(self) -> None:  # type: ignore[override]
-        """It carries the mark, and asks nobody."""
+        """It has the mark, and checks no permission."""
 
 
 class Added(Good):

@@ -93,7 +93,7 @@ def test_one_call_for_all_that_ask_and_errors_are_not_kept() -> None:
     asyncio.run(scene())
 
 
-def test_one_who_stops_waiting_does_not_stop_the_others() -> None:
+def test_a_cancelled_waiter_does_not_cancel_the_others() -> None:
     async def scene() -> None:
         service = JobService()
 

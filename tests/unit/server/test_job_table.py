@@ -74,7 +74,7 @@ def target(number: int) -> Target:
     return Target(known(number), None, None)  # type: ignore[arg-type]
 
 
-def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
+def test_a_request_gets_the_next_poll_that_begins() -> None:
     observer = PollObserver()
     observer.begin()  # a poll that began before the question must not answer it
     found: list[Any] = []
@@ -95,7 +95,7 @@ def test_whoever_asks_gets_the_next_poll_that_begins() -> None:
     assert found[0] == {job(1): Observation(Stage.RUNNING)}
 
 
-def test_a_poll_that_fails_is_told_and_an_end_lets_go() -> None:
+def test_a_failed_poll_is_raised_and_an_end_releases_waiters() -> None:
     observer = PollObserver()
     assert observer([]) == {}
     said: list[str] = []

@@ -1,4 +1,4 @@
-"""What a page hears of the kernels in containers that its server starts."""
+"""Messages to a page about the kernels in containers that its server starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from submarine_server.channel import Credit, feeds
 from submarine_server.channel.feeds import FEEDS
 
 
-def test_a_page_hears_of_each_start_and_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_gets_each_start_and_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(feeds, "STARTS_PAUSE", 0)
     asyncio.run(_hear())
 

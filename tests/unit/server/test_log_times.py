@@ -18,7 +18,7 @@ from submarine_jobs.storage import LocalStorage
 from submarine_server.logs import LogReader
 
 
-def test_an_index_is_a_stranger_s_text() -> None:
+def test_an_index_is_untrusted_text() -> None:
     good = [Mark(10, 1.5), Mark(20, 2.5)]
     assert parse_index(b"20 2.5\n10 1.5\n") == good
     nonsense = (
@@ -74,7 +74,7 @@ def test_without_an_index_the_times_of_segments_count(tmp_path: Path) -> None:
 
 
 def test_a_record_that_names_an_address_inside_learns_and_gets_nothing(tmp_path: Path) -> None:
-    """Whoever listens there has not the job's certificate: no request is sent, no token told."""
+    """The listener does not have the job's certificate: no request and no token is sent."""
     secret = create_secret("evil-20261122-0a1b")
     (tmp_path / "secret.json").write_bytes(secret.to_bytes())
     heard: list[bytes] = []

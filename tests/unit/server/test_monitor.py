@@ -99,7 +99,7 @@ def test_what_has_ended_is_asked_for_together_and_what_is_forgotten_once() -> No
     assert cluster.asked == ["/apps", "/scheduler"]
 
 
-def test_a_handle_that_is_nonsense_harms_nobody() -> None:
+def test_an_invalid_handle_is_harmless() -> None:
     seen = survey(Cluster(1)).poll({**handles(0), job(5): {"kind": "what"}})
     assert list(seen) == [job(0)]
 
@@ -207,7 +207,7 @@ def test_a_cluster_that_is_configured_later_is_watched(
     asyncio.run(test())
 
 
-def test_a_job_that_starts_and_ends_unseen_is_told_and_one_that_is_found_is_not(
+def test_a_job_that_ends_between_polls_is_published_and_one_that_is_found_is_not(
     tmp_path: Path,
 ) -> None:
     session = Session(Profile(backend="local", state_dir=tmp_path / "state", user="ada"))
@@ -339,7 +339,7 @@ def test_curves_continue_when_the_job_directory_answers_again(
     taken = asyncio.run(read())
     assert (taken.rows, taken.ended) == ([1, 2], True)
     answers[:] = [StorageError("No answer.")]
-    with pytest.raises(StorageError):  # a page that was never shown anything is told why
+    with pytest.raises(StorageError):  # a page without any row gets the reason
         asyncio.run(
             readers._read(
                 SimpleNamespace(directory=None, index_entry=lambda: None), metrics.JobMetrics()

@@ -100,7 +100,7 @@ def test_a_wait_on_display_is_explained_within_a_few_polls(
         'queue default has 0 of 8 GPUs free, application "gobbler" of root holds 6, '
         '2 are reserved for application "second" of root'
     )
-    # Nobody looks any more: nothing is asked that only an explanation needs.
+    # No viewer any more: nothing is requested that only an explanation needs.
     seen, asked = polls.look([])
     assert asked == {"/apps": 1, "/scheduler": 1}
     assert "gobbler" not in seen[waiting].pending
@@ -115,7 +115,7 @@ def test_ends_take_the_scheduler_s_place_and_cost_nothing_later(cluster: Any) ->
     handles = {job_id: {"application_id": identity} for identity, job_id in ended.items()}
     cluster.asked.clear()
     polls._survey.poll(handles)
-    # The list, those that are missing by their tags, and the one that nobody knows by its name.
+    # The list, the missing ones by their tags, and the unknown one by its name.
     assert cluster.asked == {"/apps": 2, "/apps/application_1_0000": 1}
     cluster.asked.clear()
     polls._survey.poll(handles)
@@ -140,7 +140,7 @@ def test_an_application_that_lost_its_tag_costs_no_question_either(cluster: Any)
         assert cluster.asked == {"/apps": 1, "/scheduler": 1}
 
 
-def test_whoever_looks_at_the_cluster_learns_who_holds_without_a_question(cluster: Any) -> None:
+def test_a_view_of_the_cluster_names_the_holders_without_a_request(cluster: Any) -> None:
     cluster.apps = numbered(0, 2)
     polls = Polls(cluster)
     polls.waits.cache.mark_viewed()
@@ -275,7 +275,7 @@ def holder(identity: str, count: int, label: str = "", job_id: str = "") -> GpuH
     return GpuHolder(identity, gpus={label: count}, job_id=job_id)
 
 
-def test_only_what_is_certain_is_said_of_who_holds_gpus() -> None:
+def test_only_certain_holders_of_gpus_are_named() -> None:
     a, b, fast = node("a", 2), node("b", 4), node("c", 1, "fast")
     one, two = holder("app1", 2), holder("app2", 4)
     # Either might be on either.
@@ -301,7 +301,7 @@ def test_only_what_is_certain_is_said_of_who_holds_gpus() -> None:
     assert located_gpus(Overview(nodes=(a, b), holders=(one, two)), {"app1": {"z": 2}}) == {}
 
 
-def test_jobs_are_named_by_their_ids_and_strangers_text_is_tame() -> None:
+def test_jobs_are_named_by_their_ids_and_untrusted_text_is_sanitized() -> None:
     evil = GpuHolder(
         "application_1_2",
         name="<b>\n\x1b[31m" + "x" * 500,

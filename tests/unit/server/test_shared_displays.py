@@ -1,4 +1,4 @@
-"""What pages share: one for all who look at the same time, ended with the last."""
+"""Displays that pages share: one for all pages at the same time, ended with the last."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shared(made: list[Thing]) -> SharedPool[str, Thing]:
     return SharedPool(Thing, work, lambda thing: thing.failed)
 
 
-def test_all_who_look_share_one_that_ends_with_the_last() -> None:
+def test_all_pages_share_one_that_ends_with_the_last() -> None:
     async def story() -> None:
         made: list[Thing] = []
         all_things = shared(made)
@@ -45,7 +45,7 @@ def test_all_who_look_share_one_that_ends_with_the_last() -> None:
     asyncio.run(story())
 
 
-def test_who_comes_after_a_failure_has_another_and_the_first_is_ended_by_its_own() -> None:
+def test_a_page_after_a_failure_gets_a_new_one_and_the_first_ends_with_its_pages() -> None:
     async def story() -> None:
         made: list[Thing] = []
         all_things = shared(made)

@@ -187,7 +187,7 @@ def test_runs_have_the_same_names_while_a_job_runs_and_after(tmp_path: Path) -> 
     assert files.update() == 0
 
 
-def test_there_is_room_for_so_much(tmp_path: Path) -> None:
+def test_the_size_is_limited(tmp_path: Path) -> None:
     job, runs = tmp_path / "job", tmp_path / "runs"
     runs.mkdir()
     piece(job, "worker-0", "events.out.tfevents.1", 0, b"x" * 900)
@@ -218,7 +218,7 @@ def test_a_socket_has_a_short_name_wherever_the_state_directory_is(tmp_path: Pat
     assert not Path(process.socket).parent.exists()
 
 
-def test_somebody_looks_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_view_lasts_for_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("submarine_runtime.record.status.time.monotonic", lambda: now[0])
     woken: list[int] = []

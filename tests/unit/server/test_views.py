@@ -126,7 +126,7 @@ def test_the_index_pages_running_first(tmp_path: Path) -> None:
             store.page(JobQuery(after=wrong))
 
 
-def test_a_notebook_is_told_as_the_file_browser_knows_it(tmp_path: Path) -> None:
+def test_a_notebook_has_the_path_of_the_file_browser(tmp_path: Path) -> None:
     details = JobDetailsCache(tmp_path)
     inside = str(tmp_path / "a" / "b.ipynb")
     assert details.visible_origin(Origin(inside, "c")) == Origin("a/b.ipynb", "c")

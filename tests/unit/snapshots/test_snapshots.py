@@ -66,7 +66,7 @@ def test_names_that_are_looked_at(work: Path, name: str, kept: bool) -> None:
     assert (name in seen(work)) == kept
 
 
-def test_a_file_that_somebody_writes_is_not_whole(work: Path) -> None:
+def test_a_file_that_is_being_written_is_not_complete(work: Path) -> None:
     path = str(work / "m.bin")
     with open(path, "wb") as file:
         file.write(b"half")

@@ -1,4 +1,4 @@
-"""Somebody is told, and no secret is told with it."""
+"""Notifications are sent, and contain no secret."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_secret_is_masked(text, masked):
         "tokenizer: bert", "https://host:8088/cluster/app/application_1_1", "monkey: 3",
     ],
 )  # fmt: skip
-def test_what_is_no_secret_is_told(text):
+def test_what_is_no_secret_is_sent(text):
     assert mask(text, environ={}) == text
 
 
@@ -97,7 +97,7 @@ def test_a_notifier_that_fails_is_said_and_waited_for_no_longer(code, sentence):
     assert sentence in " ".join(said)
 
 
-def test_whoever_ends_a_run_waits_no_minute_for_its_notifier(monkeypatch):
+def test_the_end_of_a_run_does_not_wait_for_its_notifier(monkeypatch):
     monkeypatch.setattr(notifying, "STOPPED_TIMEOUT", 0.3)
     said: list[str] = []
     asked = iter([False, False])

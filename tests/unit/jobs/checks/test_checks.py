@@ -1,4 +1,4 @@
-"""Checks before a submit: what is wrong, in which cell, and how to mend it."""
+"""Checks before a submit: the problem, its cell, and how to fix it."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_nothing_is_asked_where_nothing_is_imported() -> None:
     assert missing_imports(bundle_of(cell("x = 1")), "/nowhere/python") == []
 
 
-def test_a_program_from_files_is_told_in_terms_of_files() -> None:
+def test_problems_of_a_program_from_files_name_files() -> None:
     files = {"a.py": b"import b\nprint(x, f)\n", "b.py": b"def f(): pass\n"}
     found = check_program(Bundle("a.py", files, SourceMap({})))
     assert [(f.message, f.fix) for f in found] == [

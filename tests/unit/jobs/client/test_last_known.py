@@ -1,4 +1,4 @@
-"""A job whose cluster nobody here can ask any more is listed as last known, not as running."""
+"""A job of a cluster that cannot be asked any more is listed as last known, not as running."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def put(session: Session, number: int, state: State, age: float, patch: pytest.M
     return job_id
 
 
-def test_a_state_that_nobody_can_ask_for_has_a_question_mark_and_an_age(
+def test_a_state_that_cannot_be_checked_has_a_question_mark_and_an_age(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = put(session, 1, State.RUNNING, 3 * 86400 + 60, monkeypatch)

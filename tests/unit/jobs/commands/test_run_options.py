@@ -230,7 +230,7 @@ def test_submarines_service_with_a_quicklink() -> None:
     assert (spec.docker_image, spec.python_env) == ("zeppelin:1", "docker:zeppelin:1")
 
 
-def test_sizes_and_kinds_that_nobody_gave() -> None:
+def test_sizes_and_kinds_that_are_not_given() -> None:
     spec = spec_of(
         *("--worker", "2", "--chief", "1", "--ps", "1", "--evaluator", "1", "--tensorboard"),
         *("--memory", "8G", "--vcores", "3", "--gpu", "2", "--role", "reader=1,memory=1G"),

@@ -37,7 +37,7 @@ CONTENT = 'queue = "ml"\njava_home = "jdk"\n[profiles.lab.settings]\nyarn_comman
 
 
 class Person(Frontend):
-    """Somebody who answers."""
+    """An interactive front end with a fixed answer."""
 
     interactive = True
 
@@ -92,7 +92,7 @@ def test_harmless_keys_need_no_confirmation(project: Path, tmp_path: Path) -> No
 
 
 def test_every_key_is_harmless_or_confirmed(project: Path) -> None:
-    """A key that is added needs confirmation until somebody calls it harmless."""
+    """A new key needs confirmation until it is declared harmless."""
     known = {*PROFILE_KEYS, "default_profile", *(f"settings.{name}" for name in KNOWN_SETTINGS)}
     known |= {f"{name}.{key}" for name, keys in SECTIONS.items() for key in keys}
     assert known >= HARMLESS
@@ -135,7 +135,7 @@ def test_confirmed_once_and_until_one_of_these_keys_changes(project: Path, tmp_p
         load_config()
 
 
-def test_a_command_asks_where_somebody_can_answer(project: Path, tmp_path: Path) -> None:
+def test_a_command_asks_in_an_interactive_front_end(project: Path, tmp_path: Path) -> None:
     no = Person(False)
     with pytest.raises(UntrustedConfigError):
         execute(["config"], no)
@@ -151,7 +151,7 @@ def test_a_command_asks_where_somebody_can_answer(project: Path, tmp_path: Path)
     assert len([words for words in yes.heard if "Trust" in words]) == 1
 
 
-def test_nobody_is_asked_without_a_person_or_by_tab(project: Path) -> None:
+def test_no_question_without_an_interactive_front_end_or_in_completion(project: Path) -> None:
     with pytest.raises(UntrustedConfigError):
         execute(["list"], Frontend())
     with pytest.raises(UsageError, match="This front end cannot ask"):

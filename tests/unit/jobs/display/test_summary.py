@@ -1,4 +1,4 @@
-"""What a person is told of a job in text and card: why, what for, how long, with what end."""
+"""The summary of a job in text and card: reason, purpose, duration, end."""
 
 from __future__ import annotations
 

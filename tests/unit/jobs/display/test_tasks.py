@@ -200,7 +200,7 @@ def test_a_long_history_is_counted() -> None:
     assert moments[-1].sentence == "number 499"
 
 
-def test_network_epoch_hints_and_pending_are_told() -> None:
+def test_network_epoch_hints_and_pending_are_shown() -> None:
     tasks = [task("worker", n, network=f"eth1 10.0.0.{n}") for n in range(2)]
     job = record(State.RUNNING, tasks=tasks, epoch=3, hints=["Ask for 1 GiB."])
     text, html = both(JobView(job))

@@ -139,7 +139,7 @@ class Silence:
 
 
 @pytest.mark.parametrize("first", range(1, 9))
-def test_outage_of_the_file_system_loses_no_line_and_is_told_once(
+def test_outage_of_the_file_system_loses_no_line_and_is_reported_once(
     ports: Any, monkeypatch: pytest.MonkeyPatch, first: int
 ) -> None:
     """The outage begins at any call, and the job has ended when it begins."""
@@ -162,7 +162,9 @@ def test_outage_of_the_file_system_loses_no_line_and_is_told_once(
     assert all("could not be read (HDFS did not answer in time); it" in note for note in notes)
 
 
-def test_long_outage_is_told_before_it_is_over(ports: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_outage_is_reported_before_it_is_over(
+    ports: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(following, "GAP_NOTE_AFTER", -1.0)
     job = ports([])
     job.port.close()

@@ -34,7 +34,7 @@ def test_a_quota_that_is_used_up_is_named_with_its_size(text: str, said: str) ->
     assert error.message == f"Cannot write {_URL}: {said}"
 
 
-def test_any_other_refusal_says_nothing_of_room() -> None:
+def test_any_other_refusal_does_not_mention_space() -> None:
     error = storage_error("write", _URL, RuntimeError("AccessControlException: Permission denied"))
     assert not isinstance(error, NoRoomError)
     assert "permission denied" in error.message

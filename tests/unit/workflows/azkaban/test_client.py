@@ -347,13 +347,13 @@ def test_a_run_whose_answer_was_lost_is_found(server: servers.Azkaban, client: C
     azkaban.cancel(execid)
 
 
-def test_nobody_is_there() -> None:
+def test_no_server_at_the_address() -> None:
     settings = Settings("http://127.0.0.1:9", "alice")
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:9 cannot be reached: .*refused"):
         Azkaban(Connection(settings, lambda: "x")).flows("nightly")
 
 
-def test_a_certificate_that_nobody_trusts(tmp_path: Path) -> None:
+def test_an_untrusted_certificate(tmp_path: Path) -> None:
     import http.server
     import ssl
     import threading

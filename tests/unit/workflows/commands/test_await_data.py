@@ -39,7 +39,7 @@ def test_what_comes_later_is_waited_for_and_said_once(tmp_path):
     assert said == [f"Waiting for {tmp_path}/_SUCCESS, at most 1 min 00 s …"]
 
 
-def test_what_does_not_come_in_time_is_told(tmp_path):
+def test_data_that_does_not_come_in_time_is_named(tmp_path):
     with pytest.raises(DataMissingError, match="does not exist after") as late:
         wait(str(tmp_path / "x"), 0.1)
     assert late.value.exit_code == 124

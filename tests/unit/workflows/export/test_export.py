@@ -139,7 +139,7 @@ def in_group(group):
     return found
 
 
-def test_a_step_ends_when_who_runs_it_is_killed(tmp_path):
+def test_a_step_ends_when_its_runner_is_killed(tmp_path):
     watch = watched(dag_of(read_workflow(FLOW, "n"), "n"))
     script = "trap 'echo told > told; exit' TERM\necho $$ > new; mv new pid\n"
     script += "until [ -e go ]; do sleep 0.1; done\n"

@@ -254,7 +254,7 @@ def test_a_tab_is_called_a_tab() -> None:
         assert [one.line for one in caught.value.problems] == [line]
 
 
-def test_a_problem_is_told_at_its_own_line_and_not_at_that_of_the_node() -> None:
+def test_a_problem_is_reported_at_its_own_line_and_not_at_that_of_the_node() -> None:
     text = """\
 schedule: 0 30 2 ? * *
 timezone: Europe/Berln

@@ -116,7 +116,7 @@ def test_a_lease_of_seconds_is_warned_of() -> None:
     assert not Settings().warning
 
 
-def test_a_notebook_without_our_extension_is_told_how_to_load_it() -> None:
+def test_a_notebook_without_our_extension_gets_advice_to_load_it() -> None:
     said = "UsageError: Line magic function `%submarine` not found."
     told = []
     for text in (said, "something else\n\x1b[31mred"):
@@ -146,7 +146,7 @@ def test_settings_that_make_no_sense(environ: dict[str, str]) -> None:
         Settings.from_keywords({}, environ)
 
 
-def test_a_stretch_of_time_that_is_none_is_told_with_who_says_it() -> None:
+def test_an_invalid_duration_is_reported_with_its_source() -> None:
     with pytest.raises(UsageError, match=r"^SUBMARINE_RUN_LEASE: 'soon' is not a duration"):
         Settings.from_keywords({}, {"SUBMARINE_RUN_LEASE": "soon"})
     with pytest.raises(UsageError, match=r"^run_timeout: 'soon'"):

@@ -1,4 +1,4 @@
-"""How a kernel is started for a run that nobody watches."""
+"""How a kernel is started for an unattended run."""
 
 from __future__ import annotations
 

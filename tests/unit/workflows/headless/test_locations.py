@@ -69,7 +69,7 @@ def test_papermills_own_last_write_replaces_the_output_in_one_step(
         assert papermill_io._handlers != before
         monkeypatch.chdir(tmp_path / "elsewhere")  # papermill's --cwd
         write_ipynb(notebook("1 + 1"), "out.ipynb")
-        # Papermill is as it was: nobody else's write is ours.
+        # Papermill is as it was: writes of others are not redirected.
         assert papermill_io._handlers == before
     assert nbformat.read(tmp_path / "out.ipynb", 4).cells[0].source == "1 + 1"
     assert (tmp_path / "same").read_text() == "half read"

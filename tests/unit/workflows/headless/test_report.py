@@ -1,4 +1,4 @@
-"""What is told of a run that did not end well, or that could not begin."""
+"""The report of a run that failed or could not begin."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def told(folder: Path) -> dict[str, Any]:
     return notice
 
 
-def test_a_run_that_cannot_begin_is_told(folder: Path) -> None:
+def test_a_run_that_cannot_begin_is_reported(folder: Path) -> None:
     words = "run none.ipynb -o out.ipynb --execute --notify"
     with pytest.raises(UsageError, match=r"none\.ipynb cannot be read"):
         execute([*words.split(), "tee notice.json"], TerminalFrontend(json_asked=False))
@@ -62,7 +62,7 @@ def test_a_run_that_cannot_begin_is_told(folder: Path) -> None:
     assert notice["link"] == str(folder / "out.ipynb")
 
 
-def test_a_failed_job_of_a_command_is_told_with_its_last_lines(folder: Path) -> None:
+def test_a_failed_job_of_a_command_is_reported_with_its_last_lines(folder: Path) -> None:
     request = NotebookRun("a.ipynb", notify="tee notice.json")
     given = {"db_password": "line", "steps": 3}
     report = Report("a.ipynb", "out/b.ipynb", failed(), RunResult(), 2.0, given)

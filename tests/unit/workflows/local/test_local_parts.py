@@ -246,7 +246,7 @@ def at(text: str, zone: tzinfo = BERLIN, fold: int = 0) -> float:
 NIGHTLY = "0 30 2 ? * *"
 
 
-def test_runs_that_should_have_been_are_told():
+def test_missed_runs_are_reported():
     found = find_missed_runs(NIGHTLY, BERLIN, [at("2026-11-10T02:30:01")], at("2026-11-13T12:00"))
     assert [moment.isoformat() for moment in found.times] == [
         "2026-11-11T02:30:00+01:00", "2026-11-12T02:30:00+01:00", "2026-11-13T02:30:00+01:00",

@@ -1,4 +1,4 @@
-"""Azkaban's rules for a flow, on the pure state: who starts, who is skipped, how it all ends.
+"""Azkaban's rules for a flow, on the pure state: starts, skipped nodes, the end.
 
 What is expected here was read in ``azkaban.execapp.FlowRunner`` and its tests.
 """

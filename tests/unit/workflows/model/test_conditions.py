@@ -59,7 +59,7 @@ def test_parameters_alone_ask_for_success_too():
     assert holds("one_failed && ${a:n} == 1", BAD, a={"n": 1})
 
 
-def test_what_it_looks_at_is_told():
+def test_the_names_in_a_condition():
     condition = read_condition("${a:n} > 5 && ${b:m} < 2 && ${a:n} < 9")
     assert condition.parameters == (("a", "n"), ("b", "m"))
 

@@ -129,7 +129,7 @@ def test_what_no_cell_or_another_notebook_has_written_stays(saved: Path) -> None
         ([*LINE, "--too"], TEXT, "No such option --too of workflow; did you mean --to"),
     ],
 )
-def test_what_is_wrong_is_told_with_the_line_of_the_cell_and_nothing_is_kept(
+def test_a_problem_is_reported_with_the_line_of_the_cell_and_nothing_is_kept(
     saved: Path, words: list[str], text: str, sentence: str
 ) -> None:
     with pytest.raises(UsageError) as caught:

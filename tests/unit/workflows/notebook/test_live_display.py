@@ -144,7 +144,7 @@ def test_one_that_breaks_or_is_removed_holds_up_no_other(
     several[0].end()
 
 
-def test_a_runner_that_was_killed_is_told_as_such(runs: Runs) -> None:
+def test_a_killed_runner_is_reported(runs: Runs) -> None:
     run, picture = Run(runs), Picture()
     look = RunWatcher().watch(LocalRun(run.folder, "%submarine"), picture)
     until(lambda: picture.status() == "RUNNING")

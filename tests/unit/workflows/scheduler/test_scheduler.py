@@ -63,7 +63,7 @@ def document(path: Path, *outputs: dict[str, Any]) -> Path:
     return path
 
 
-def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
+def test_a_failure_is_reported_by_its_first_error(tmp_path: Path) -> None:
     error = {
         "output_type": "error",
         "ename": "JobFailedError",
@@ -74,7 +74,7 @@ def test_a_failure_is_told_by_its_first_error(tmp_path: Path) -> None:
     assert len(output_text) == MAX_MESSAGE
 
 
-def test_a_run_that_was_ended_is_told_by_that_and_not_by_what_it_interrupted(
+def test_an_ended_run_is_reported_by_its_end_and_not_by_the_interrupted_call(
     tmp_path: Path,
 ) -> None:
     errors = [
@@ -117,7 +117,7 @@ def test_a_run_whose_server_is_gone_says_so_itself(tmp_path: Path, before: str, 
     assert found == {"its": Status[after], "other": Status[before]}
 
 
-def test_a_run_that_left_nothing_is_told_by_its_exit_code(tmp_path: Path) -> None:
+def test_a_run_without_output_is_reported_by_its_exit_code(tmp_path: Path) -> None:
     assert "exit code 2" in why_failed(tmp_path / "never.ipynb", 2)
     assert why_failed(tmp_path / "never.ipynb", 1, "\x1b[1mKernel died\x1b[0m") == "Kernel died"
     assert "signal 9" in why_failed(document(tmp_path / "x.ipynb"), -9)

@@ -215,7 +215,7 @@ def waiting(number: int, state: str = "ACCEPTED", **more: Any) -> dict[str, Any]
     return app(f"application_1_{number:04}", state, **{**fields, **more})
 
 
-def test_a_waiting_job_says_who_holds_what_it_waits_for() -> None:
+def test_a_waiting_job_names_the_holders_of_its_resources() -> None:
     rm = Busy(waiting(0), waiting(1, "RUNNING", runningContainers=2), app("application_1_0002"))
     handles = {
         job(0): handle("application_1_0000"),

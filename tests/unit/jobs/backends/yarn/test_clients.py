@@ -144,7 +144,7 @@ def test_every_driver_call_has_a_timeout() -> None:
         channel.close()
 
 
-def test_nobody_on_the_drivers_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_process_on_the_drivers_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     certificate, key = new_credentials()
     port = int(closed_port().rpartition(":")[2])

@@ -1,4 +1,4 @@
-"""A distributed job for YARN: its plan, what skein is told, where inputs lie."""
+"""A distributed job for YARN: its plan, its skein specification, its inputs."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def submission(tmp_path: Path, spec: JobSpec) -> Submission:
     )  # fmt: skip
 
 
-def test_what_skein_is_told(tmp_path: Path) -> None:
+def test_the_skein_specification(tmp_path: Path) -> None:
     roles = (
         worker(3, least=2, node_label="fast", docker_image="registry/tf:2.16"),
         Role("ps", 1, Resources(64), command="serve", kind="untracked", nodes=("one",), relax=True),
@@ -135,7 +135,7 @@ def test_what_skein_is_told(tmp_path: Path) -> None:
     app = build_gang(made, parts)
     assert app.max_attempts == 2
     assert "submarine_gang:3" in app.tags
-    # What YARN keeps in small letters is sent so; nobody's tag passes for one of ours.
+    # What YARN keeps in small letters is sent so; a foreign tag does not pass for one of ours.
     assert {"azkaban.flow.execid:17", "azkaban.flow.flowid:nightly"} < app.tags
     assert "submarine_gang:9" not in app.tags
     assert f"exec '{python}' -I runtime.zip supervise --directory ." in app.master.script
