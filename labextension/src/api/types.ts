@@ -6,7 +6,7 @@
  * them as text, never as markup, and follow addresses only through `safeLink`.
  */
 
-import type { IJobEvent, IJobRecord, State } from './record';
+import type { IJobEvent, IJobRecord } from './record';
 
 /**
  * `live` from the job's port, `shipped` from its directory, `final` from its record, or `backend`.
@@ -120,28 +120,29 @@ export interface ILogQuery {
 }
 
 /** A row of the job list. */
-export interface IJobRow {
-  job_id: string;
-  name: string;
-  state: State;
-  user: string;
-  queue: string | null;
-  backend: string;
-  created: number | null;
+export interface IJobRow extends Pick<
+  IJobRecord,
+  | 'job_id'
+  | 'name'
+  | 'state'
+  | 'user'
+  | 'queue'
+  | 'backend'
+  | 'created'
+  | 'finished'
+  | 'progress'
+  | 'application_id'
+  | 'workflow'
+  | 'workflow_run'
+  | 'workflow_node'
+> {
   started: number | null;
-  finished: number | null;
-  progress: number | null;
   tasks: number;
   gpus: number;
   /** Why the job waits or ended, one sentence. */
   detail: string;
-  application_id: string | null;
   notebook: string;
   cell_id: string;
-  /** The workflow, run and node that started the job; empty if it was not started by a workflow. */
-  workflow: string;
-  workflow_run: string;
-  workflow_node: string;
 }
 
 export interface IJobsPage {

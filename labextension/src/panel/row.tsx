@@ -8,6 +8,7 @@ import type { IJobRow } from '../api/types';
 import { StateIcon } from '../card/icons';
 import { elapsedText } from '../card/details/phases';
 import { percent } from '../format';
+import { columnsText } from './columns';
 import { type IHeading, HEADING_HEIGHT, ROW_HEIGHT } from './layout';
 
 export interface IRowProps {
@@ -60,7 +61,7 @@ export function JobRow(props: IRowProps): React.ReactElement {
             {row.workflow_node || row.workflow}
           </span>
         )}
-        {detailOf(props)}
+        {columnsText(row, props.trans)}
       </span>
       {row.progress !== null && !ENDED.has(row.state) && (
         <span className="jp-Submarine-jobs-progress" aria-hidden="true">
@@ -91,28 +92,6 @@ export function RunHeading(props: {
       </span>
     </div>
   );
-}
-
-/** State, progress and reason: `RUNNING 42 % · 4 tasks · 2 GPUs`. */
-function detailOf({ row, trans }: IRowProps): string {
-  const parts: string[] = [row.state];
-  if (row.progress !== null && !ENDED.has(row.state)) {
-    parts[0] = `${row.state} ${percent(row.progress)}`;
-  }
-  if (row.detail !== '') {
-    parts.push(row.detail);
-    return parts.join(' · ');
-  }
-  if (row.tasks > 1) {
-    parts.push(trans._n('%1 task', '%1 tasks', row.tasks));
-  }
-  if (row.gpus > 0) {
-    parts.push(trans._n('%1 GPU', '%1 GPUs', row.gpus));
-  }
-  if (row.queue !== null && row.queue !== '') {
-    parts.push(row.queue);
-  }
-  return parts.join(' · ');
 }
 
 export function RowMenu(props: {

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.model import JobView
+from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
 from submarine_runtime.protocol.states import State
-from submarine_server.views import JobDetails, event_json, task_json, view_json
+from submarine_server.views import JobDetails, event_json, row_json, task_json, view_json
 
 ROOT = Path(__file__).parents[3]
 
@@ -33,6 +34,15 @@ def test_the_generated_files_are_current() -> None:
         if path.read_text(encoding="utf-8") != content
     ]
     assert not stale, "run `python scripts/record_schema.py`"
+
+
+def test_the_server_sends_the_rows_that_the_front_end_expects() -> None:
+    text = (ROOT / "labextension" / "src" / "api" / "types.ts").read_text(encoding="utf-8")
+    declared = re.search(r"interface IJobRow extends Pick<\s*IJobRecord,([^>]*)>([^}]*)}", text)
+    assert declared is not None
+    names = re.findall(r"'(\w+)'", declared[1]) + re.findall(r"^  (\w+):", declared[2], re.M)
+    record = JobRecord("a-20261120-7f3a", "a", State.RUNNING)
+    assert {*row_json(record, Origin())} == {*names}
 
 
 def test_the_server_sends_the_fields_that_the_front_end_expects() -> None:
