@@ -122,8 +122,8 @@ def _check_one(role: RoleOptions) -> None:
             _("Leave gpu out of --ps_resources; workers keep theirs."),
         )
     if role.image and role.python_env and role.python_env.startswith("docker:"):
-        whose = _("The role {name}").format(name=role.name)
-        _check_images(role.image, role.python_env, whose)
+        owner = _("The role {name}").format(name=role.name)
+        _check_images(role.image, role.python_env, owner)
 
 
 def check_image(options: RunOptions) -> None:
@@ -132,12 +132,12 @@ def check_image(options: RunOptions) -> None:
         _check_images(options.docker_image, options.python_env, _("The job"))
 
 
-def _check_images(image: str, python_env: str, whose: str) -> None:
+def _check_images(image: str, python_env: str, owner: str) -> None:
     parsed = parse_python_env(python_env)
     if parsed.kind == "docker" and parsed.value != image:
         raise UsageError(
-            _("{whose} is given two images, {image} and {value}.").format(
-                whose=whose, image=image, value=parsed.value
+            _("{owner} is given two images, {image} and {value}.").format(
+                owner=owner, image=image, value=parsed.value
             ),
             _("Give one of them."),
         )
