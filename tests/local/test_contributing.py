@@ -56,7 +56,7 @@ def run(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
     command = [sys.executable, *words]
     return subprocess.run(
-        command, cwd=tree, env=environment, capture_output=True, text=True, timeout=120
+        command, cwd=tree, env=environment, capture_output=True, text=True, timeout=400
     )
 
 
