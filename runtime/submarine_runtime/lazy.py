@@ -35,8 +35,11 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
             module = sys.modules[package]
             loader: Any = module.__loader__
             stub = loader.get_data(f"{module.__path__[0]}/__init__.pyi").decode("utf-8")
+            found: dict[str, str] = {}
             for source, names in _IMPORT.findall(stub):
-                modules.update(dict.fromkeys(_EXPORT.findall(names), source))
+                found.update(dict.fromkeys(_EXPORT.findall(names), source))
+            # In one step: another thread that reads a part would miss names.
+            modules.update(found)
         return modules
 
     def getattribute(name: str) -> Any:
