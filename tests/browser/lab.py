@@ -18,13 +18,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
-from nbformat.v4 import new_code_cell, new_notebook
 
 from submarine_kernel.kernelspecs import install_kernel
 from submarine_minicluster.machine import find_marked, free_port, terminate
 from tests.browser.calls import API, Answer, call
+from tests.notebooks import write_notebook
 
 ROOT = Path(__file__).resolve().parents[2]
 #: The front end to show; another build of it by this variable, while writing tests.
@@ -160,11 +159,7 @@ class Lab:
 
     def write(self, name: str, *cells: str | NotebookNode, kernel: str = "submarine") -> Path:
         """A notebook of code cells, or of cells with outputs, below the server's root."""
-        names = {"name": kernel, "display_name": kernel, "language": "python"}
-        made = [new_code_cell(cell) if isinstance(cell, str) else cell for cell in cells]
-        path = self.notebooks / name
-        nbformat.write(new_notebook(cells=made, metadata={"kernelspec": names}), path)
-        return path
+        return write_notebook(self.notebooks / name, *cells, kernel=kernel)
 
 
 def clean_environment(scratch: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ import nbformat
 import psutil
 
 from tests.notebook.conftest import clean_environment
+from tests.notebooks import write_notebook
 from tests.waiting import until
 
 PATIENCE = 150.0
@@ -33,20 +34,7 @@ class NotebookRuns:
 
     def notebook(self, name: str, *cells: str | tuple[str, list[str]]) -> Path:
         """Write a notebook of these cells; each its text, or text and tags."""
-        document = nbformat.v4.new_notebook(
-            metadata={
-                "kernelspec": {"name": "python3", "display_name": "Python", "language": "python"},
-                "language_info": {"name": "python"},
-            }
-        )
-        for number, cell in enumerate(cells):
-            source, tags = cell if isinstance(cell, tuple) else (cell, [])
-            made = nbformat.v4.new_code_cell(source, id=f"cell-{number}")
-            made.metadata["tags"] = tags
-            document.cells.append(made)
-        path = self.folder / f"{name}.ipynb"
-        nbformat.write(document, path)
-        return path
+        return write_notebook(self.folder / f"{name}.ipynb", *cells)
 
     def start(self, *words: str | Path) -> subprocess.Popen[str]:
         """Start a program of this environment, with signals as a scheduler leaves them."""

@@ -45,7 +45,7 @@ from submarine_minicluster.settings import SavedCluster, Settings
 from tests.azkaban import server as azkaban_server
 from tests.azkaban.configured import configured
 from tests.frontends import RecordingFrontend
-from tests.unit.notebooks import notebook
+from tests.notebooks import notebook
 
 # The grammar
 

@@ -11,16 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_notebook
-
 from submarine_jobs.client import Session
 from submarine_jobs.config import load_config
 from tests.local.server.jupyter_server import BASE, Server
+from tests.notebooks import write_notebook
 from tests.waiting import until
 
 OURS = "submarine_workflows.scheduler.SubmarineExecutionManager"
-KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
 
 class Scheduler(Server):
@@ -44,11 +41,8 @@ class Scheduler(Server):
 
     def write(self, name: str, *sources: str, parameters: str = "") -> str:
         """A notebook in the server's root; its path there."""
-        cells = [new_code_cell(source) for source in ("%load_ext submarine_magics", *sources)]
-        if parameters:
-            cells.insert(0, new_code_cell(parameters, metadata={"tags": ["parameters"]}))
-        document = new_notebook(cells=cells, metadata={"kernelspec": KERNEL})
-        nbformat.write(document, self.root / name)
+        first = [(parameters, ["parameters"])] if parameters else []
+        write_notebook(self.root / name, *first, "%load_ext submarine_magics", *sources)
         return name
 
     def create(

@@ -22,6 +22,7 @@ from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
 from tests.frontends import RecordingFrontend
 from tests.local.workflows.workflow_runs import WAITING_CELL
+from tests.notebooks import write_notebook
 from tests.processes import is_gone
 from tests.waiting import until
 
@@ -85,11 +86,7 @@ def nightly(tmp_path: Path) -> Path:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "report.sh").write_text(REPORT)
-    cells = [nbformat.v4.new_code_cell(source) for source in ("rows = 1", *JOB)]
-    cells[0].metadata["tags"] = ["parameters"]
-    document = nbformat.v4.new_notebook(cells=cells)
-    document.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-    nbformat.write(document, folder / "train.ipynb")
+    write_notebook(folder / "train.ipynb", ("rows = 1", ["parameters"]), *JOB)
     file = folder / "nightly.flow"
     file.write_text(FLOW)
     return file

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
-
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Outcome
 from submarine_workflows.runs import RunFolder, Runs, RunView, view_of
 from tests.frontends import RecordingFrontend
+from tests.notebooks import write_notebook
 from tests.processes import is_gone
 from tests.waiting import PATIENCE, until
 
@@ -149,11 +148,8 @@ class Training(Workflows):
         # Its own: other tests have workflows of this name on the same cluster.
         self.name = f"training-{uuid.uuid4().hex[:6]}"
         sources = [source.replace("{name}", self.name) for source in _CELLS]
-        cells = [nbformat.v4.new_code_cell(source) for source in sources]
-        cells[1].metadata["tags"] = ["parameters"]
-        document = nbformat.v4.new_notebook(cells=cells)
-        document.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
-        nbformat.write(document, folder / "train.ipynb")
+        load, parameters, *rest = sources
+        write_notebook(folder / "train.ipynb", load, (parameters, ["parameters"]), *rest)
         self.write(_FLOW)
 
     def begin(self) -> tuple[subprocess.Popen[str], int]:

@@ -18,7 +18,7 @@ from submarine_workflows.headless.document import (
     read_parameters,
 )
 from submarine_workflows.locations import urls as places
-from tests.unit.notebooks import notebook
+from tests.notebooks import notebook
 
 
 def ids(made: Any) -> list[str]:

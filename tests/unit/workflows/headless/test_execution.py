@@ -19,7 +19,7 @@ from submarine_workflows.headless.managed_run import JobReporter
 from submarine_workflows.headless.report import Report
 from submarine_workflows.headless.result import RunResult, show_failures
 from submarine_workflows.headless.settings import Settings
-from tests.unit.notebooks import notebook
+from tests.notebooks import notebook
 
 # What a kernel says
 

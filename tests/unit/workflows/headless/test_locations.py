@@ -16,7 +16,7 @@ from submarine_workflows.locations import (
     urls as places,
     without_password,
 )
-from tests.unit.notebooks import notebook
+from tests.notebooks import notebook
 
 # Places
 

@@ -13,7 +13,7 @@ from submarine_jobs.commands import complete, execute
 from submarine_jobs.commands.run import NotebookRun
 from submarine_jobs.errors import StorageError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, TerminalFrontend
-from tests.unit.notebooks import notebook
+from tests.notebooks import notebook
 
 # Which of both a run is
 
