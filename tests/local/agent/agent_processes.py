@@ -39,6 +39,15 @@ def zip_of(files: Mapping[Any, str | bytes]) -> bytes:
     return stream.getvalue()
 
 
+def joined_segments(directory: Path, stream: str) -> bytes:
+    """Return the shipped log of an attempt; fail if segments do not join."""
+    whole = b""
+    for path in sorted(directory.glob(f"{stream}.[0-9]*")):
+        assert int(path.name.split(".")[1]) == len(whole), "segments do not join"
+        whole += path.read_bytes()
+    return whole
+
+
 class AgentProcesses:
     """One job directory and the processes of its agents."""
 
@@ -130,12 +139,7 @@ class AgentProcesses:
 
     def shipped(self, stream: str) -> bytes:
         """Return the log in the job directory; fail if segments do not join."""
-        directory = self.job_dir / "logs/worker-0/e1-a1"
-        whole = b""
-        for path in sorted(directory.glob(f"{stream}.[0-9]*")):
-            assert int(path.name.split(".")[1]) == len(whole), "segments do not join"
-            whole += path.read_bytes()
-        return whole
+        return joined_segments(self.job_dir / "logs/worker-0/e1-a1", stream)
 
     def wait_for_log(self, text: bytes, stream: str = "stdout") -> None:
         path = self.scratch() / f"worker-0.{stream}.log"

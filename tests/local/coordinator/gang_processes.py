@@ -22,7 +22,7 @@ from submarine_runtime.protocol.record import JobRecord, TaskRecord
 from submarine_runtime.protocol.serialization import to_json
 from submarine_runtime.protocol.spec import Role
 from tests.configurations import make_agent_config, make_coordinator_config
-from tests.local.agent.agent_processes import AGENT_PYTHON, zip_of
+from tests.local.agent.agent_processes import AGENT_PYTHON, joined_segments, zip_of
 from tests.waiting import until
 
 JOB_ID = "gang-20261121-0a1b"
@@ -125,12 +125,8 @@ class GangProcesses:
 
     def log(self, task: str, attempt: str = "e1-a1", stream: str = "stdout") -> str:
         """Return a shipped log; fail if segments do not join."""
-        whole = b""
         directory = self.job_dir / "logs" / task.replace(":", "-") / attempt
-        for path in sorted(directory.glob(f"{stream}.[0-9]*")):
-            assert int(path.name.split(".")[1]) == len(whole), "segments do not join"
-            whole += path.read_bytes()
-        return whole.decode()
+        return joined_segments(directory, stream).decode()
 
     def processes(self, verb: str) -> list[psutil.Process]:
         found = {}
