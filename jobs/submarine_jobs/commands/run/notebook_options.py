@@ -18,9 +18,9 @@ from submarine_jobs.commands.grammar import (
 )
 from submarine_jobs.commands.run.declared_options import together
 from submarine_jobs.errors import UsageError
-from submarine_runtime.translation import _
+from submarine_runtime.translation import _, gettext_noop
 
-_HEADING = "Executing a notebook"
+_HEADING = gettext_noop("Executing a notebook")
 _MAX_KEY = 60
 
 
