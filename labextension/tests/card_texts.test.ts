@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/details/phases';
-import { notableEvents } from '../src/card/status_text';
+import { notableEvents } from '../src/card/labels';
 import { allColumns } from '../src/card/tasks/task_columns';
 import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks/tasks';
 import { duration, figure, memory, formatTime, size, runningDuration } from '../src/format';

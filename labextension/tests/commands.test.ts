@@ -5,8 +5,7 @@ import { renderToStaticMarkup } from 'react-dom/server';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { CancelRequests } from '../src/api/cancel_requests';
 import type { IJobView, IJobRow } from '../src/api/types';
-import { JobActions } from '../src/commands/actions';
-import { chooseJob, jobArgument } from '../src/commands/job_argument';
+import { JobActions, chooseJob, jobArgument } from '../src/commands/actions';
 import { DEFAULTS } from '../src/settings';
 import type { IRest } from '../src/tokens';
 

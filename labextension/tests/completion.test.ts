@@ -1,7 +1,6 @@
 import type { ICompletionContext } from '@jupyterlab/completer';
 import { expect, test, vi } from 'vitest';
-import { SubmarineCompletions } from '../src/completion/provider';
-import { isPlain, parseMagicLine } from '../src/completion/magic_line';
+import { SubmarineCompletions, isPlain, parseMagicLine } from '../src/completion/provider';
 
 test.each([
   ['%submarine ', '%', ['']],

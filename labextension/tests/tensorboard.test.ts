@@ -1,6 +1,6 @@
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { describe, expect, it, vi } from 'vitest';
-import { jobIds, nameOf } from '../src/tensorboard/jobs';
+import { jobIds, nameOf } from '../src/tensorboard/widget';
 import { trans } from './card_fakes';
 import { TensorBoardRenderer, type ITensorBoardContext } from '../src/tensorboard/renderer';
 

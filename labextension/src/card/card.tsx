@@ -12,7 +12,7 @@ import { FailureBox } from './details/failure';
 import { Announcer, Freshness, Head, Notes, Origin, Progress, StatusText } from './header';
 import { Metrics } from './details/metrics';
 import type { CardModel } from './model';
-import { tone } from './status_text';
+import { tone } from './labels';
 import { Tasks } from './tasks/task_table';
 import { Events, Phases } from './details/timeline';
 

@@ -2,7 +2,7 @@
 
 import React from 'react';
 import type { State } from '../api/record';
-import { tone } from './status_text';
+import { tone } from './labels';
 
 const SHAPES: Record<ReturnType<typeof tone>, string> = {
   // Hourglass, triangle, check mark, cross, square, question mark.

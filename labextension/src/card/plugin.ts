@@ -36,7 +36,7 @@ function contextOf(app: JupyterFrontEnd, translator: ITranslator | null): ICardC
 /** Cards in outputs. */
 export const cardPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-submarine:card',
-  description: 'Shows a job in the output of a cell, live.',
+  description: 'Shows a job in the output of a cell, with live updates.',
   autoStart: true,
   requires: [IRenderMimeRegistry],
   optional: [ISubmarine, ITranslator],

@@ -24,7 +24,7 @@ const TOGGLE_TAG = 'submarine:toggle-tag';
 
 export const cellsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-submarine:cells',
-  description: 'Shows which cells are collected by their tag, and reveals the cell of a job.',
+  description: 'Labels the cells that are collected by their tag, and reveals the cell of a job.',
   autoStart: true,
   requires: [INotebookTracker],
   optional: [IDocumentManager, ICommandPalette, ISettingRegistry, ITranslator],

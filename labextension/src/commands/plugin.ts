@@ -13,8 +13,7 @@ import { errorMessage } from '../api/rest/errors';
 import { DOMAIN } from '../api/plugin';
 import { SETTINGS, readSettings } from '../settings';
 import { CommandIDs, ISubmarine } from '../tokens';
-import { JobActions } from './actions';
-import { chooseJob, jobArgument } from './job_argument';
+import { JobActions, chooseJob, jobArgument } from './actions';
 
 /** Select a job, then run the command in `args.command` with it. */
 const CHOOSE = 'submarine:choose-job';

@@ -20,7 +20,7 @@ interface IPanel {
 
 export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-submarine:kernels',
-  description: 'Says what a kernel in a container waits for, and why it is gone.',
+  description: 'Shows why a kernel in a container waits, and why it ended.',
   autoStart: true,
   requires: [ISubmarine, INotebookTracker],
   optional: [IConsoleTracker, ITranslator],

@@ -16,9 +16,8 @@ import { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { DOMAIN } from '../api/plugin';
 import { CommandIDs, ISubmarine } from '../tokens';
-import { jobIds, nameOf } from './jobs';
+import { jobIds, nameOf, TensorBoardWidget } from './widget';
 import { TensorBoardRenderer } from './renderer';
-import { TensorBoardWidget } from './widget';
 
 /** MIME type of `%submarine tensorboard`: `{ jobs: string[] }`. */
 export const TENSORBOARD_MIME_TYPE = 'application/vnd.submarine.tensorboard.v1+json';

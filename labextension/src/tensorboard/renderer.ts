@@ -4,8 +4,7 @@ import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ReadonlyPartialJSONObject, ReadonlyPartialJSONValue } from '@lumino/coreutils';
 import { Widget } from '@lumino/widgets';
-import { createFrame } from './frame';
-import { jobIds } from './jobs';
+import { createFrame, jobIds } from './widget';
 
 /** Services of the application for an output. */
 export interface ITensorBoardContext {

@@ -19,7 +19,7 @@ const RANK = 40;
 
 export const workflowPlugin: JupyterFrontEndPlugin<void> = {
   id: 'jupyter-submarine:workflow',
-  description: "Shows a workflow's run in the output of a cell, live.",
+  description: 'Shows a workflow run in the output of a cell, with live updates.',
   autoStart: true,
   requires: [IRenderMimeRegistry],
   optional: [ISubmarine, ITranslator],

@@ -111,7 +111,7 @@ export class Requests {
     } catch {
       if (init.signal?.aborted) {
         // JupyterLab reports an abort as a network error; restore the AbortError.
-        throw new DOMException('The request was given up.', 'AbortError');
+        throw new DOMException('The request was aborted.', 'AbortError');
       }
       throw new ApiError(0, {
         error: this.trans.__('The Jupyter server does not respond.'),
@@ -174,7 +174,7 @@ export async function* readLines(body: ReadableStream<Uint8Array>): AsyncGenerat
         }
       }
       if (rest.length > MAX_LINE) {
-        throw new Error('The answer holds a line of more than 1 MiB.');
+        throw new Error('The response has a line of more than 1 MiB.');
       }
     }
   } finally {

@@ -5,7 +5,7 @@ import type { IJobEvent } from '../../api/record';
 import type { IJobView } from '../../api/types';
 import { useCard } from '../context';
 import { barWidths, phaseSpans } from './phases';
-import { PHASES, eventName, phaseName, notableEvents } from '../status_text';
+import { PHASES, eventName, phaseName, notableEvents } from '../labels';
 import { duration, formatTime, runningDuration } from '../../format';
 
 /** Maximum number of notable events, and of all events. */

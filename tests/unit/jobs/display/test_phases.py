@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def test_every_front_end_knows_every_phase() -> None:
-    front_end = (ROOT / "labextension/src/card/status_text.ts").read_text()
+    front_end = (ROOT / "labextension/src/card/labels.ts").read_text()
     (listed,) = re.findall(r"PHASES: readonly string\[\] = \[(.*?)\]", front_end, re.DOTALL)
     assert tuple(re.findall(r"'(\w+)'", listed)) == PHASES
     style = (ROOT / "labextension/style/card.css").read_text()
