@@ -63,21 +63,19 @@ LINT = Part(
         tool("vermin", "-t=3.8-", "--no-tips", "--violations", "--quiet", *SHIPPED),
     ),
 )
-# The browsers' plugin takes half a second in each worker. Some tests start processes and wait for
-# them, so three workers keep two cores busy. A test that hangs fails after its own time limit, with
-# its stack.
-UNIT = Part(
-    "unit",
-    140,
-    (pytest("tests/unit", "-n", "3", "--timeout", "90", "-p", "no:playwright"),),
-    real=True,
-)
-CHECK = (LINT, UNIT)
+# The browsers' plugin takes half a second in each worker. A test that hangs fails after its own
+# time limit, with its stack.
+UNIT_TESTS = pytest("tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
+UNIT = Part("unit", 110, (UNIT_TESTS,), real=True)
+#: With fewer random examples.
+QUICK_UNIT = replace(UNIT, budget=90, commands=((*UNIT_TESTS, "--hypothesis-profile", "quick"),))
+# A third worker of the tests would import and collect everything again: the linters fill the gaps.
+CHECK = (replace(LINT, beside=True, budget=90), QUICK_UNIT)
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` if the front end is set up: changes of Python code do not need Node.js.
 QUICK_FRONT_END = Part(
     "front end",
-    20,
+    90,
     (
         jlpm("eslint", "--cache", "--cache-location", "node_modules/.cache/eslint", "src", "tests"),
         jlpm("prettier", "--cache", "--check", "src", "tests", "style", "schema"),
@@ -85,6 +83,7 @@ QUICK_FRONT_END = Part(
         jlpm("test"),
     ),
     LABEXTENSION,
+    beside=True,
 )
 #: Without a cache; the types were checked by the build in set-up.
 FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
@@ -112,7 +111,7 @@ PLANS = {
     "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
     "test": (
         UNIT,
-        Part("local backend", 450, (LOCAL_TESTS,), real=True),
+        Part("local backend", 480, (LOCAL_TESTS,), real=True),
         *STATIC,
         Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(

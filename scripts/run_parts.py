@@ -222,6 +222,7 @@ def main() -> int:
     chosen = [part for part in plan if part.name in (arguments.part or [part.name])]
     if not chosen:
         parser.error(f"the parts are: {', '.join(part.name for part in plan)}")
+    began = arguments.setup_began or time.time()
     outcomes = []
     if arguments.setup_began:
         took = max(0.0, time.time() - arguments.setup_began)
@@ -234,6 +235,7 @@ def main() -> int:
             end_leftovers(folder)
             shutil.rmtree(folder, ignore_errors=True)
     print_table(outcomes)
+    print(f"{'elapsed':<16}{time.time() - began:>9.1f}")
     return 0 if all(one.result == "ok" for one in outcomes) else 1
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 
 from hypothesis import HealthCheck, Phase, settings
 
@@ -16,7 +17,13 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.target],
     print_blob=True,
 )
+# `make check`: a quarter of the examples.
+settings.register_profile("quick", settings.get_profile("project"), max_examples=25)
 settings.load_profile("project")
+
+# jsonschema, which nbformat imports, builds a grammar for the format `iri` in a second of CPU time.
+# No schema of ours uses that format.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 pytest_plugins = ["submarine_minicluster.pytest_plugin"]
 

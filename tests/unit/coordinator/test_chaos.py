@@ -15,6 +15,7 @@ from submarine_runtime.coordinator.machine import (
     new_job_state,
 )
 from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from tests.random_examples import examples
 from tests.unit.coordinator.simulation import Simulation, orders, role
 
 FAULTS = st.tuples(
@@ -73,7 +74,7 @@ def disturb(sim: Simulation, fault: str, index: int) -> None:
             sim.finish(agent, reasons[fault])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.lists(FAULTS, min_size=2, max_size=25),
     st.booleans(),

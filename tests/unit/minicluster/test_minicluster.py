@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -288,16 +289,12 @@ def test_configuration_files_are_replaced_atomically(tmp_path: Path) -> None:
     layout.make()
     saved = SavedCluster(Settings(), "/java", choose_ports(port_names(1), set()), ())
     write_configuration(layout, saved, tmp_path / "lib")
-    path, over, read = layout.client_conf / "core-site.xml", threading.Event(), []
-
-    def reader() -> None:
-        while not over.is_set():
-            read.append(len(ElementTree.parse(path).getroot()))
-
-    with ThreadPoolExecutor(1) as pool:
-        reading = pool.submit(reader)
-        for _ in range(60):
-            write_configuration(layout, saved, tmp_path / "lib")
-        over.set()
-        reading.result(20)
-    assert len(set(read)) == 1
+    files = sorted(layout.root.rglob("*.xml"))
+    assert layout.client_conf / "core-site.xml" in files
+    before = {file: file.read_bytes() for file in files}
+    with ExitStack() as stack:
+        opened = {file: stack.enter_context(file.open("rb")) for file in files}
+        write_configuration(layout, saved, tmp_path / "lib")
+        for file, stream in opened.items():
+            assert stream.read() == before[file]
+            assert os.fstat(stream.fileno()).st_ino != file.stat().st_ino

@@ -52,9 +52,10 @@ from submarine_workflows.model import (
 from submarine_workflows.notifications import Notice
 from tests.azkaban.executor import partition, resolve
 from tests.azkaban.project import Node, load_project
+from tests.random_examples import examples
 
 #: Enough to find what these characters break; the whole module takes some seconds.
-QUICK = settings(max_examples=80, deadline=None, derandomize=True)
+QUICK = settings(max_examples=examples(80), deadline=None, derandomize=True)
 #: Characters that mean something to one of the readers come often.
 ANY = st.text(
     st.one_of(
@@ -202,7 +203,7 @@ def printed(script: str, variables: dict[str, str] | None = None) -> list[str]:
 WORDS = st.lists(without(ANY, "\0", "${"), min_size=1, max_size=20)
 
 
-@settings(QUICK, max_examples=25)
+@settings(QUICK, max_examples=examples(25))
 @given(WORDS, without(ANY, "\0"))
 def test_words_of_a_shell_are_values(words: list[str], value: str) -> None:
     yarn = " ".join(application.quote(word) for word in words)
@@ -255,7 +256,7 @@ nodes:
 """
 
 
-@settings(QUICK, max_examples=40)
+@settings(QUICK, max_examples=examples(40))
 @given(without(ANY, "\0"), without(ANY, "\0", "${"), ANY)
 def test_a_dag_file_holds_constants_and_its_steps_values(day: str, fixed: str, mail: str) -> None:
     workflow = read_workflow(AIRFLOW, "nightly")
@@ -403,7 +404,7 @@ def test_a_name_in_a_path_is_one_part_of_it(name: str) -> None:
     assert re.fullmatch(r"[a-z0-9-]+", slug(name))
 
 
-@settings(QUICK, max_examples=30)
+@settings(QUICK, max_examples=examples(30))
 @given(ANY, ANY)
 def test_a_text_in_the_index_is_a_value_of_sql(
     tmp_path_factory: pytest.TempPathFactory, name: str, other: str

@@ -24,6 +24,7 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.outputs import parse_names, send_values
 from submarine_jobs.outputs.values import unpack_values as unpack_for_person
 from submarine_runtime.values import ValuesError, pack_values, unpack_values
+from tests.random_examples import examples
 
 
 def there_and_back(**values: Any) -> dict[str, Any]:
@@ -262,7 +263,7 @@ VALID = io.BytesIO()
 pack_values({"a": np.arange(5), "b": [1, (2.5, b"x")], "c": np.float32(1)}, VALID)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(st.integers(0, len(VALID.getvalue()) - 1), st.integers(0, 255))
 def test_a_damaged_file_is_read_or_refused(position: int, byte: int) -> None:
     data = bytearray(VALID.getvalue())

@@ -22,6 +22,7 @@ from submarine_jobs.program import Cell, CellCollection
 from submarine_runtime.protocol.record import JobRecord
 from submarine_runtime.protocol.states import State
 from tests.frontends import RecordingFrontend
+from tests.random_examples import examples
 
 
 class Notebook(RecordingFrontend):
@@ -96,7 +97,7 @@ def test_version() -> None:
     assert execute(["--version"], Frontend()).text.startswith("submarine ")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(
     st.lists(
         st.sampled_from([*VERBS, "minicluster", "--help", "--json", "-h", "--version", "--", "x"])

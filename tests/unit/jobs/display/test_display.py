@@ -23,6 +23,7 @@ from submarine_runtime.protocol.record import (
     TracebackFrame,
 )
 from submarine_runtime.protocol.states import State
+from tests.random_examples import examples
 from tests.unit.jobs.display.display_records import EVIL, NOW, check_html, record
 
 
@@ -96,7 +97,7 @@ def test_evil_job_is_harmless() -> None:
     assert "<script>alert(1)</script>" in shown
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.text(max_size=80))
 def test_any_text_is_harmless(text: str) -> None:
     check_all(hostile(text))
@@ -128,7 +129,7 @@ RECORDS = _any(
 ).map(JobRecord.to_json)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     RECORDS, st.dictionaries(st.sampled_from([*JobRecord.__dataclass_fields__]), JSON, max_size=2)
 )

@@ -29,6 +29,7 @@ from submarine_jobs.environments.inventory import editable_sources
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PythonEnv, parse_python_env
 from submarine_jobs.storage import LocalStorage
+from tests.random_examples import examples
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_what_python_env_may_not_say(text: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=1 << 12), max_size=20))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_members_one_after_the_other_are_one_gzip_file(pieces: list[bytes]) -> None:
     import io
 

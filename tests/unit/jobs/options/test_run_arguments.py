@@ -27,6 +27,7 @@ from submarine_jobs.options import (
 )
 from submarine_jobs.options.command_line import to_argv
 from submarine_jobs.options.declaration import PairsOption, declared
+from tests.random_examples import examples
 
 PROFILE = Profile(backend="yarn", queue="ml", python="/opt/py/bin/python")
 
@@ -143,7 +144,7 @@ def test_each_parameter_of_a_job_is_declared() -> None:
     assert [name for name in RUN_OPTIONS if not helps[name]] == []
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(_OPTIONS)
 def test_format_then_parse_gives_the_same_options(options: RunOptions) -> None:
     assert parse_run(to_argv(options)) == options
@@ -162,7 +163,7 @@ _ANYTHING = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_ANYTHING)
 def test_any_words_are_understood_or_refused(words: list[str]) -> None:
     from submarine_jobs.commands.grammar import HelpRequested

@@ -13,6 +13,7 @@ from IPython.core.inputtransformer2 import TransformerManager
 import submarine_jobs
 from submarine_jobs.program import IPythonSyntaxError, clean_source
 from submarine_jobs.program.logical_lines import logical_lines
+from tests.random_examples import examples
 
 VALID = [
     "x = 1\n",
@@ -92,7 +93,7 @@ def test_commands_between_statements_are_found_exactly(
 
 
 @given(st.text(alphabet="%!?=()'\"\\\n#{}fx ,/;awit", max_size=80))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_text_is_cleaned_or_refused_and_keeps_its_lines(source: str) -> None:
     line, fix = 1, "not needed"
     try:

@@ -15,6 +15,7 @@ from submarine_workflows.formats import read_workflow
 from submarine_workflows.local.progress import Progress
 from submarine_workflows.model import check
 from submarine_workflows.runs import FailureAction, Status
+from tests.random_examples import examples
 
 F, S, K = Status.FAILED, Status.SUCCEEDED, Status.KILLED
 DIAMOND = """
@@ -203,7 +204,7 @@ def test_what_was_done_well_is_not_done_again():
     assert [step.path for step in found.advance()] == ["last"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.data())
 def test_every_flow_comes_to_an_end_in_which_every_node_has_ended(data):
     count = data.draw(st.integers(1, 8))

@@ -30,6 +30,7 @@ from submarine_zeppelin.thrift import (
     open_protocol,
     protocol,
 )
+from tests.random_examples import examples
 from tests.unit.zeppelin.execution.fake_server import (
     NOTE,
     ControlledInterpreter,
@@ -283,7 +284,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(steps=STEPS)
 def test_each_call_is_answered_in_any_order_of_events(
     steps: list[tuple[str, str, str]],
