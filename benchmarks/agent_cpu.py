@@ -22,18 +22,20 @@ from typing import Any
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
 from submarine_runtime.coordinator.server import Connection, LinkServer
-from submarine_runtime.protocol.agent_config import (
+from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,
     TASK_VARIABLE,
     AgentConfig,
+    JobRecord,
+    JobSpec,
     JobStore,
+    Member,
+    Resources,
+    Role,
+    State,
+    to_json,
 )
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.serialization import to_json
-from submarine_runtime.protocol.spec import JobSpec, Resources, Role
-from submarine_runtime.protocol.states import State
 
 JOB_ID = "bench-20261121-0a1b"
 PROGRAM = """

@@ -24,7 +24,7 @@ from simulated_cluster import USER, ResourceManager, fill, known
 
 from submarine_jobs.display import MIME_TYPE, mimebundle
 from submarine_jobs.tracking import JobStore
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 #: Limits in milliseconds.
 OPEN, CARD, PANEL = 500.0, 150.0, 1000.0

@@ -25,13 +25,17 @@ from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import client_context
 from submarine_runtime.coordinator.server.tls_channel import TlsChannel
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.link import PROTOCOL
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.serialization import from_json, to_json
-from submarine_runtime.protocol.spec import JobSpec, Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    LINK_PROTOCOL,
+    CoordinatorConfig,
+    JobRecord,
+    JobSpec,
+    JobStore,
+    Role,
+    State,
+    from_json,
+    to_json,
+)
 
 JOB_ID = "scale-20261121-0a1b"
 
@@ -74,7 +78,8 @@ class Agent:
         self.started: float | None = None
         self.over = False
         head = (
-            f"GET /v1/link HTTP/1.1\r\nUpgrade: {PROTOCOL}\r\nAuthorization: Bearer {token}\r\n\r\n"
+            f"GET /v1/link HTTP/1.1\r\nUpgrade: {LINK_PROTOCOL}\r\n"
+            f"Authorization: Bearer {token}\r\n\r\n"
         )
         self.channel.send(head.encode())
         self.say(

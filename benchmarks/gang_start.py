@@ -19,12 +19,17 @@ from typing import Any
 
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.serialization import to_json
-from submarine_runtime.protocol.spec import JobSpec, Resources, Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    AgentConfig,
+    CoordinatorConfig,
+    JobRecord,
+    JobSpec,
+    JobStore,
+    Resources,
+    Role,
+    State,
+    to_json,
+)
 
 JOB_ID = "gang-20261121-0a1b"
 

@@ -27,7 +27,7 @@ from tornado.websocket import WebSocketClientConnection, websocket_connect
 
 from submarine_jobs.tracking import JobStore
 from submarine_minicluster.machine import free_port
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 TOKEN = "a-token-of-the-benchmark"
 #: Limits: percent of a core, MiB, seconds.

@@ -18,8 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from submarine_jobs.tracking import IndexEntry
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, Phase, State, TaskRecord
 
 RECORDED = Path(__file__).parent.parent / "tests/unit/yarn/recorded/waits.json.gz"
 USER = "ada"

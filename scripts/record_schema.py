@@ -14,8 +14,7 @@ from typing import Any
 
 import msgspec
 
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import EndReason, JobRecord
 
 ROOT = Path(__file__).resolve().parents[1]
 SCHEMA = ROOT / "docs" / "record.schema.json"

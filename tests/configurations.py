@@ -7,10 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, JobRecord, JobStore, State
 
 _RECORD = {f.name for f in fields(JobRecord)} - {"version"}
 _SPEC = {f.name for f in fields(JobSpec)} - {"version", "roles", "backend", "name"}

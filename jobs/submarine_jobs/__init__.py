@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 __all__ = ["find_job", "list_jobs", "open_session", "run"]
 

@@ -9,7 +9,7 @@ from nbformat.v4 import new_output
 from submarine_jobs.client import Job, Session
 from submarine_jobs.display import MIME_TYPE, mimebundle
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.browser.lab import PATIENCE, Lab
 from tests.submission import make_job
 from tests.waiting import until

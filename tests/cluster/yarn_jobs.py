@@ -16,8 +16,7 @@ from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.inputs import NO_STORE_PATHS, copy_sources
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit.configuration import make_submission as make_submission_of
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.configurations import make_agent_config
 from tests.waiting import until
 

@@ -19,8 +19,7 @@ import submarine_runtime
 from submarine_jobs.submit import write_runtime_zip
 from submarine_runtime import frameworks
 from submarine_runtime.network import PortUse, Reservation
-from submarine_runtime.protocol.agent_config import AgentConfig, JobStore
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import AgentConfig, JobStore, Member
 from tests.configurations import make_agent_config
 
 ROOT = Path(__file__).resolve().parents[2]

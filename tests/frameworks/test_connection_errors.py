@@ -10,7 +10,7 @@ import pytest
 from submarine_runtime.agent.program.failure import last_line, parse_stderr
 from submarine_runtime.coordinator.machine import Outcome
 from submarine_runtime.coordinator.machine.causes import is_abort, is_connection_error
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.frameworks.gang import HOROVOD, OURS, SYSTEM, gang
 from tests.waiting import until
 

@@ -14,8 +14,7 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_jobs.outputs import Row, read_metrics
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.gpu import machine
 from tests.gpu.machine import NEAR, PATIENCE, first_line, load, smi, used
 from tests.headless.notebook_runs import LOAD as LOAD_MAGICS, NotebookRuns, cell, read

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.gpu import machine
 from tests.gpu.machine import HOLD, HOST_MEMORY, NEAR, PATIENCE, first_line, load, smi, used
 from tests.kernel.remote_kernels import Remote, execute

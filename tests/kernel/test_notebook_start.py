@@ -21,7 +21,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.frontends import RecordingFrontend
 from tests.kernel.notebook_client import HttpClient
 from tests.notebook.conftest import clean_environment

@@ -22,8 +22,7 @@ from jupyter_client.blocking.client import BlockingKernelClient
 from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_kernel.remote import KernelRequest
 from submarine_kernel.remote.submission import submit_kernel
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.kernel.remote_kernels import (
     NAME,
     PATIENCE,

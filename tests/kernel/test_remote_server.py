@@ -12,7 +12,7 @@ import pytest
 
 from submarine_kernel.kernelspecs import install_kernel, provisioning
 from submarine_kernel.kernelspecs.container import PROVISIONER
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.kernel.kernel_server import Page, ask, server
 from tests.kernel.remote_kernels import PATIENCE, local_session
 from tests.waiting import until

@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.frontends import Frontend
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.kernel.notebook_client import HttpClient
 from tests.kernel.zeppelin_home import zeppelin_at
 from tests.notebook.conftest import clean_environment

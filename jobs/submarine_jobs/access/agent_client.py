@@ -20,8 +20,7 @@ from urllib.parse import urlencode
 from submarine_jobs import model
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_runtime.protocol import layout, wire
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout, wire
 from submarine_runtime.translation import _
 
 #: Timeout of a connection or a response, in seconds.

@@ -15,9 +15,7 @@ from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobSpec
 from submarine_jobs.storage import Storage
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import Event, JobRecord, layout, to_json
 from submarine_runtime.translation import _
 
 #: Limits for reading a job directory, whose files the job can write, in bytes; listed in

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from submarine_jobs.access.agent_client import AgentClient, LogChunk
 from submarine_jobs.access.job_directory import JobDirectory
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 
 
 class JobHandle(Protocol):

@@ -15,9 +15,7 @@ from typing import Any
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.model import JobSpec, Profile, parse_duration
 from submarine_jobs.storage import Storage
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
 
 #: Identifies a job in its backend; stored in ``application.json`` as plain JSON.
 Handle = Mapping[str, Any]

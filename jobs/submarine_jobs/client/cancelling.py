@@ -16,10 +16,7 @@ from submarine_jobs.concurrency import call_timeout
 from submarine_jobs.errors import ClusterError, NoAccessError, NoRoomError, StorageError
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import close_unsubmitted, record_from_backend, save_record
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State, layout
 from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:

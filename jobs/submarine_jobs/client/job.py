@@ -21,9 +21,7 @@ from submarine_jobs.errors import NoAccessError, StorageError
 from submarine_jobs.logs import list_attempts, read_attempts, read_log
 from submarine_jobs.model import ONLY_TASK, JobView, chief_of, task_names
 from submarine_jobs.outputs import download_files, list_outputs
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord, layout
 
 if TYPE_CHECKING:
     from submarine_jobs.backends import Backend, Handle

@@ -37,8 +37,7 @@ from submarine_jobs.tracking import (
     shipped_record,
     with_owner,
 )
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.errors import ClusterError, StorageError, UsageError
 from submarine_jobs.outputs import ModelVersion
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State, layout
 from submarine_runtime.snapshots import (
     StoredFile,
     VersionDraft,

@@ -27,8 +27,7 @@ from submarine_jobs.storage import Storage
 from submarine_jobs.submit import StartTakenError
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import renew_while_alive
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State, layout
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from submarine_jobs.environments import Progress
     from submarine_jobs.model import JobSpec
     from submarine_jobs.program import Bundle
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 
 class Session:

@@ -24,9 +24,8 @@ from submarine_jobs.tracking import (
     save_record,
     with_owner,
 )
+from submarine_runtime.protocol import JobRecord, State
 from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

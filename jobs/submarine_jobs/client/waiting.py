@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.client import started_jobs as started
 from submarine_jobs.errors import JobFailedError, with_job
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

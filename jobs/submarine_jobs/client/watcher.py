@@ -41,8 +41,7 @@ from submarine_jobs.tracking import (
     save_record,
     with_owner,
 )
-from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import Event, JobRecord, State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

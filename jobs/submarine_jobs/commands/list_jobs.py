@@ -13,8 +13,7 @@ from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import parse_count
 from submarine_jobs.text import duration, escape_html_line, one_line
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from submarine_runtime.translation import _
 
 DEFAULT_LIMIT = 20

@@ -38,7 +38,7 @@ from submarine_runtime.translation import _
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
     from submarine_jobs.client import Job
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 #: Kinds of front ends that receive a log in pieces and limit its size.
 _STREAMING_FRONTENDS = ("cli", "zeppelin")

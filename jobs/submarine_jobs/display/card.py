@@ -15,7 +15,7 @@ from submarine_jobs.display.plain import LOG_LINES
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import ansi, duration, escape_html, escape_html_line, web_link
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
 
 PHASE_COLOURS = {

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from submarine_jobs.text import escape_html_line
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 
 Row = tuple[str, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from submarine_jobs.text import escape_html, escape_html_line, one_line, printable
-from submarine_runtime.protocol.record import Failure, TracebackFrame
+from submarine_runtime.protocol import Failure, TracebackFrame
 from submarine_runtime.translation import _
 
 _MAX_FRAMES = 20

@@ -10,7 +10,7 @@ from submarine_jobs.display.columns import STATE_COLOURS, Row, Table
 from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.model import JobView
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _, gettext_noop
 
 COLUMNS = (

@@ -13,7 +13,7 @@ from submarine_jobs.display.plain import text
 from submarine_jobs.display.sanitized_record import sanitize_view
 from submarine_jobs.model import JobView
 from submarine_jobs.text import printable
-from submarine_runtime.protocol.record import Failure, JobRecord
+from submarine_runtime.protocol import Failure, JobRecord
 
 MIME_TYPE = "application/vnd.submarine.job.v1+json"
 _MAX_ITEMS = 50

@@ -10,7 +10,7 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import Any, TypeVar
 
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol.record import Event, JobRecord
+from submarine_runtime.protocol import Event, JobRecord
 
 T = TypeVar("T")
 _MAX_ITEMS, _MAX_LINKS = 4096, 50

@@ -9,8 +9,7 @@ from collections import Counter
 
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, JobView
 from submarine_jobs.text import size
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from submarine_runtime.translation import _, ngettext
 
 _HOLDS_VARIABLES = (State.RUNNING, State.RESTARTING, State.FINISHING)

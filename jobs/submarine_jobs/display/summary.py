@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from submarine_jobs.display.task_rows import times
 from submarine_jobs.model import JobView, failed_task
 from submarine_jobs.text import duration, memory, running_duration, size, timestamp
-from submarine_runtime.protocol.record import PHASES, JobRecord, TaskRecord
+from submarine_runtime.protocol import PHASES, JobRecord, TaskRecord
 from submarine_runtime.translation import _, ngettext
 
 PHASE_WORDS = {name: name.replace("_", " ") for name in PHASES}

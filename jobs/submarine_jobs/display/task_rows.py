@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from submarine_jobs.model import chief_of_record
 from submarine_jobs.text import memory
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _, ngettext
 
 #: Maximum number of tasks that are all shown; of more, a summary and the notable ones.

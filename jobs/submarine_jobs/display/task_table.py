@@ -11,7 +11,7 @@ from submarine_jobs.display.summary import now_of
 from submarine_jobs.display.task_rows import FEW, RoleSummary, TaskRow
 from submarine_jobs.model import JobView
 from submarine_jobs.text import escape_html, escape_html_line, one_line, web_link
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
+from submarine_runtime.protocol import JobRecord, TaskRecord
 from submarine_runtime.translation import _, gettext_noop
 
 HEADS = (

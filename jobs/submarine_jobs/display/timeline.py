@@ -14,8 +14,7 @@ from typing import NamedTuple
 from submarine_jobs.display.sanitized_record import sanitize
 from submarine_jobs.display.task_rows import many
 from submarine_jobs.text import duration, one_line
-from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import Event, JobRecord, State
 from submarine_runtime.translation import _
 
 #: Maximum number of lines; older ones are counted.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
     from submarine_jobs.config import Config, ConfigFile
     from submarine_jobs.program import Bundle, CellCollection, DocumentCell
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 MAX_SESSIONS = 8
 #: Length of a line that every front end shows completely, in characters.

@@ -23,7 +23,7 @@ from submarine_runtime.translation import _
 if TYPE_CHECKING:
     from submarine_jobs.access import LogChunk
     from submarine_jobs.client import Job
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 _ERASE = "\r\x1b[K"
 

@@ -15,7 +15,7 @@ from submarine_runtime.translation import _
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_jobs.model import JobView
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 
 class StateDisplay:

@@ -21,8 +21,7 @@ from submarine_jobs.access import JobDirectory, check_complete
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import Storage
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import CHECKSUMMED
+from submarine_runtime.protocol import CHECKSUMMED, layout
 from submarine_runtime.translation import _
 
 DIRECTORY = "localization"

@@ -23,8 +23,7 @@ from submarine_runtime.agent.preparation import (
     shard_of_task,
 )
 from submarine_runtime.frameworks import sharding_tasks
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.link import expected_members
+from submarine_runtime.protocol import expected_members, layout
 from submarine_runtime.storage import StoreError, open_store
 from submarine_runtime.translation import _
 

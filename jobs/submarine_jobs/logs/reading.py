@@ -11,8 +11,7 @@ from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs.position import key_of, order
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
 from submarine_jobs.model import find_task
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from submarine_runtime.frameworks import setting_of
-from submarine_runtime.protocol.spec import JobSpec, Resources, Role
+from submarine_runtime.protocol import JobSpec, Resources, Role
 
 
 def resolve_roles(spec: JobSpec) -> JobSpec:

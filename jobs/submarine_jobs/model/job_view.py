@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 
 
 @dataclass(frozen=True)

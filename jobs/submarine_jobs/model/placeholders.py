@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from submarine_jobs.errors import UsageError
-from submarine_runtime.protocol.spec import JobSpec, Role
+from submarine_runtime.protocol import JobSpec, Role
 from submarine_runtime.translation import _
 
 #: Characters that a shell interprets, except patterns of file names.

@@ -9,7 +9,7 @@ import re
 from decimal import ROUND_CEILING, Decimal
 
 from submarine_jobs.errors import UsageError
-from submarine_runtime.protocol.spec import Resources
+from submarine_runtime.protocol import Resources
 from submarine_runtime.translation import _
 
 MAX_MEMORY = (1 << 31) - 1

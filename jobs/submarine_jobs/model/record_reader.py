@@ -13,8 +13,7 @@ import msgspec
 
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import PROTOCOL_VERSION, JobRecord
 from submarine_runtime.translation import _
 
 T = TypeVar("T")

@@ -6,12 +6,15 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 from submarine_jobs.errors import UsageError
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.link import CHIEF_ROLES
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.spec import JobSpec
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    CHIEF_ROLES,
+    EndReason,
+    JobRecord,
+    JobSpec,
+    State,
+    TaskRecord,
+    layout,
+)
 from submarine_runtime.translation import _
 
 #: The only task of a job of one task.

@@ -14,7 +14,7 @@ from submarine_jobs.options.roles import (
     requested_roles,
 )
 from submarine_jobs.options.run_options import RunOptions
-from submarine_runtime.protocol.link import MAX_TASKS
+from submarine_runtime.protocol import MAX_TASKS
 from submarine_runtime.translation import _, ngettext
 
 _HEARTBEAT, _LOST_AFTER = 1.0, 25.0

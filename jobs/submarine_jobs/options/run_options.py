@@ -45,7 +45,7 @@ from submarine_jobs.options.option_values import (
 )
 from submarine_jobs.options.role_options import ROLE_OPTIONS, RoleOptions
 from submarine_runtime.frameworks import KNOWN
-from submarine_runtime.protocol.coordinator_config import POLICIES, RESTORE_POLICIES
+from submarine_runtime.protocol import RESTORE_POLICIES, SUCCESS_POLICIES
 from submarine_runtime.translation import _, gettext_noop
 
 FRAMEWORKS = ("auto", *(word for word in KNOWN if word != "auto"))
@@ -158,7 +158,7 @@ class RunOptions:
     )
     policy: str | None = option(
         "--policy",
-        choice(POLICIES),
+        choice(SUCCESS_POLICIES),
         aliases=("--success",),
         help="Which tasks determine success [set by the framework, mostly chief].",
     )

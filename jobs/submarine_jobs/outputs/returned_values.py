@@ -17,7 +17,7 @@ from submarine_runtime.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 #: Maximum bytes of values that are read for display; ``job.result`` has no such limit.
 SHOWN_LIMIT = 16 << 20

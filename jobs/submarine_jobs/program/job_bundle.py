@@ -16,7 +16,7 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice
 from submarine_jobs.program.file_names import PROGRAM, package_files
 from submarine_jobs.program.merging import merge_cells
-from submarine_runtime.protocol.sourcemap import MAP_PATH, NOTEBOOK_PATH, CellSegment, SourceMap
+from submarine_runtime.protocol import MAP_PATH, NOTEBOOK_PATH, CellSegment, SourceMap
 from submarine_runtime.translation import _
 
 MAX_BYTES = 64 * 1024 * 1024

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.cell import Cell, Notice, notices_of
 from submarine_jobs.program.ipython_syntax import clean_source
-from submarine_runtime.protocol.sourcemap import CellSegment
+from submarine_runtime.protocol import CellSegment
 from submarine_runtime.translation import _
 
 # A declaration of an encoding (PEP 263) in a cell would apply to the whole file.

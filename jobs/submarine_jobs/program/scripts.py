@@ -20,7 +20,7 @@ from submarine_jobs.program.file_names import PROGRAM
 from submarine_jobs.program.job_bundle import MAX_BYTES, Bundle, build_bundle, check_size
 from submarine_jobs.program.notebook_document import DocumentCell, NotebookDocument, read_notebook
 from submarine_jobs.text import one_line
-from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.protocol import SourceMap
 from submarine_runtime.translation import _, ngettext
 
 _SCRIPT_NAME = re.compile(r"^[A-Za-z0-9_][\w.-]*\.py\Z", re.ASCII)

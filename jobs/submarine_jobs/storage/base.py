@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from submarine_jobs.errors import StorageError
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.translation import _
 
 #: Default ports of a NameNode by scheme.

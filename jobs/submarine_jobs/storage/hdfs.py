@@ -21,7 +21,7 @@ from submarine_jobs.storage.client_calls import (
     visible_entries,
 )
 from submarine_jobs.storage.webhdfs import WebHdfsStorage
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import StoreError, WebHdfsStore
 
 #: Maximum size of a file that is written through WebHDFS, in bytes.

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.storage import NO_SPACE
 from submarine_runtime.translation import _

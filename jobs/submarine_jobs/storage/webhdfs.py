@@ -21,7 +21,7 @@ from submarine_jobs.storage.client_calls import (
     read_chunks,
     visible_entries,
 )
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage import NotFoundError, WebHdfsStore, retry
 from submarine_runtime.translation import _
 

@@ -16,11 +16,14 @@ from submarine_jobs.inputs import NO_STORE_PATHS, StorePaths, without_user
 from submarine_jobs.model import JobSpec, resolve_roles
 from submarine_jobs.storage import Storage
 from submarine_runtime.frameworks import policy_of, setting_of
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.quicklinks import fixed_links
-from submarine_runtime.protocol.record import JobRecord, Phase
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    AgentConfig,
+    CoordinatorConfig,
+    JobRecord,
+    Phase,
+    State,
+    fixed_links,
+)
 from submarine_runtime.translation import _
 
 

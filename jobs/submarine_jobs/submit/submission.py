@@ -35,11 +35,8 @@ from submarine_jobs.submit.job_directory import free_job_id, published_intent, u
 from submarine_jobs.submit.validation import Validated, validate
 from submarine_jobs.text import size
 from submarine_jobs.tracking import IndexEntry, Origin, Owner, close, renew_while_alive
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import EndReason, Event, JobRecord, Phase, State, layout
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Phase
-from submarine_runtime.protocol.states import State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

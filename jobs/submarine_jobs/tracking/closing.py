@@ -18,10 +18,7 @@ from submarine_jobs.errors import JobNotFoundError, NoRoomError
 from submarine_jobs.logs import shipped_lengths
 from submarine_jobs.model import JobSpec
 from submarine_jobs.tracking.event_folding import base_record, fold
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, Phase, State, TaskRecord, layout
 from submarine_runtime.translation import _
 
 #: End reasons that the job itself has not reported.

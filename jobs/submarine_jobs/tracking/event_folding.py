@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from submarine_jobs import model
-from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State, may_follow
+from submarine_runtime.protocol import Event, JobRecord, Phase, State, TaskRecord, may_follow
 
 
 def fold(record: JobRecord, events: Iterable[Event]) -> JobRecord:

@@ -21,9 +21,7 @@ from typing import Any, NamedTuple
 from submarine_jobs import model
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, layout
 from submarine_runtime.translation import _
 
 

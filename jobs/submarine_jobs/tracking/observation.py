@@ -15,10 +15,15 @@ from submarine_jobs.backends import Backend, Handle, Observation, Stage
 from submarine_jobs.errors import ClusterError, JobNotFoundError, NoRoomError
 from submarine_jobs.tracking.closing import close_orphan, close_unsubmitted, shipped_record
 from submarine_jobs.tracking.index import IndexEntry, JobStore
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import LOCALIZED, JobRecord, Phase
-from submarine_runtime.protocol.states import State, may_follow
+from submarine_runtime.protocol import (
+    LOCALIZED,
+    EndReason,
+    JobRecord,
+    Phase,
+    State,
+    layout,
+    may_follow,
+)
 from submarine_runtime.translation import _
 
 #: Seconds in which the agent may still publish the record after its master was killed.

@@ -21,7 +21,7 @@ from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 #: Application -> label of its link, path of its page.
 LINKS = {"lab": ("JupyterLab", "/lab"), "zeppelin": ("Zeppelin", "/")}

@@ -36,7 +36,7 @@ from submarine_kernel.notebook_server.submission import (
     notebook_job,
     submit_notebook,
 )
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _, gettext_noop
 
 #: Number of the newest jobs that are searched for notebooks.

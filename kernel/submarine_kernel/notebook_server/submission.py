@@ -18,7 +18,7 @@ from submarine_jobs.model import NOTEBOOK_ROLE, parse_python_env
 from submarine_jobs.options import RoleOptions, RunOptions, spec_from_options
 from submarine_jobs.program import Bundle
 from submarine_kernel.notebook_server.access import LINKS
-from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.protocol import SourceMap
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

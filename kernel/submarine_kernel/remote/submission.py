@@ -24,8 +24,7 @@ from submarine_jobs.program import Bundle
 from submarine_jobs.python_api import to_arguments
 from submarine_kernel.remote.pending_starts import stopping
 from submarine_kernel.remote.supervisor_client import KernelLostError
-from submarine_runtime.protocol.sourcemap import SourceMap
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import SourceMap, State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

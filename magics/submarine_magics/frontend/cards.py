@@ -21,7 +21,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_jobs.outputs import format_results, has_result
 from submarine_magics.execution import defer_interrupts
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

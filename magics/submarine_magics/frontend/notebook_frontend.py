@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from submarine_jobs.client import Job
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 #: Maximum bytes of a log in one output: front ends freeze on much more.
 MAX_LOG_BYTES = 1 << 20

@@ -11,7 +11,7 @@ from submarine_magics.execution import headless_settings
 from submarine_magics.frontend.cards import show
 from submarine_magics.frontend.tracebacks import job_failed
 from submarine_magics.jobs import KernelJobs
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from submarine_jobs.display import failure_text, frames_shown, sanitize
 from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_jobs.program import parse_cell
 from submarine_jobs.text import one_line, printable
-from submarine_runtime.protocol.record import Failure, TracebackFrame
+from submarine_runtime.protocol import Failure, TracebackFrame
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell

@@ -24,7 +24,7 @@ from submarine_magics.execution import (
 from submarine_magics.frontend import job_failed
 from submarine_magics.jobs import KernelJob, KernelJobs
 from submarine_magics.magics import SubmarineMagics
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

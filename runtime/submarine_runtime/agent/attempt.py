@@ -29,10 +29,7 @@ from submarine_runtime.agent.sync import ChiefCheckpoints, SyncThread
 from submarine_runtime.frameworks import EVALUATOR, collective_tasks, first_rank, setting_of
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member, chief_of
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, chief_of, layout
 from submarine_runtime.record import Status
 from submarine_runtime.snapshots import restore, restore_chosen
 from submarine_runtime.storage import DamagedError, NotFoundError, Scratch, Store, StoreError

@@ -11,8 +11,7 @@ import os
 import sys
 from typing import Sequence
 
-from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, AgentConfig
-from submarine_runtime.protocol.serialization import from_json
+from submarine_runtime.protocol import COORDINATOR_VARIABLE, AgentConfig, from_json
 
 USAGE = "usage: python -I runtime.zip agent --directory DIR"
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Mapping
 from submarine_runtime.coordinator.machine import JobState, Stage, record_heartbeat
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server import AgentEndpoint, Connection, LinkServer
-from submarine_runtime.protocol.link_validation import check_agent_line
+from submarine_runtime.protocol import check_agent_line
 from submarine_runtime.suspend import monotonic
 from submarine_runtime.translation import _
 

@@ -39,9 +39,7 @@ from submarine_runtime.coordinator.reporter import new_job_record
 from submarine_runtime.coordinator.server import ClientRequests, LinkServer
 from submarine_runtime.coordinator.shutdown import Shutdown
 from submarine_runtime.coordinator.supervision import LivenessFile, ProcessIdentity
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.record import Event
+from submarine_runtime.protocol import CoordinatorConfig, Event, layout
 from submarine_runtime.storage import (
     LeaseWatch,
     Store,

@@ -9,9 +9,7 @@ from typing import Sequence
 
 from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.supervision import INTERNAL_ERROR_CODE
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.serialization import from_json
+from submarine_runtime.protocol import CoordinatorConfig, from_json, layout
 from submarine_runtime.yarn import write_traceback
 
 USAGE = "usage: python -I runtime.zip coordinator [--master PID:START] --directory DIR"

@@ -11,11 +11,15 @@ from typing import Any, Mapping
 from submarine_runtime.coordinator.job_directory import EarlierAttempts
 from submarine_runtime.coordinator.machine import JobState, RecordEvent, Stage, Task
 from submarine_runtime.coordinator.record import JobStatus
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    CoordinatorConfig,
+    EndReason,
+    JobRecord,
+    State,
+    TaskRecord,
+    fixed_links,
+    resolve_links,
+)
 from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
 from submarine_runtime.storage import application_id
 from submarine_runtime.translation import _

@@ -17,9 +17,7 @@ from submarine_runtime.coordinator.machine import ACTIVE, Outcome, restore_query
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.coordinator.supervision import ProcessIdentity
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import CoordinatorConfig, EndReason, layout
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.translation import _

@@ -16,7 +16,7 @@ from submarine_runtime.frameworks.ranks import (
     port_of,
     world_size,
 )
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 #: Variables with the number of processes or their groups; RANK and LOCAL_RANK are set for each
 #: process.

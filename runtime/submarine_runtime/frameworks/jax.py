@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import collective_tasks, first_rank, port_of, world_size
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("jax", "flax", "optax", "haiku", "equinox")
 PRECEDENCE = 3

@@ -12,7 +12,7 @@ from typing import Iterable, Mapping, Sequence
 
 from submarine_runtime.frameworks import tensorflow
 from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("keras",)
 PRECEDENCE = -1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank, port_of
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("lightgbm",)
 PRECEDENCE = -3

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import port_of
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 from submarine_runtime.translation import _
 
 IMPORTS = ("mxnet",)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import collective_tasks, endpoint_of, first_rank
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("paddle",)
 POLICY = "all"

@@ -10,7 +10,7 @@ from typing import Sequence
 
 from submarine_runtime.frameworks.generic import rendezvous_variables
 from submarine_runtime.frameworks.ranks import collective_tasks, first_rank
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("torch", "lightning", "pytorch_lightning", "deepspeed", "accelerate")
 PRECEDENCE = 2

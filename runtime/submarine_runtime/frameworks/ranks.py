@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 from typing import Sequence
 
-from submarine_runtime.protocol.link import Member, chief_of
+from submarine_runtime.protocol import Member, chief_of
 
 #: Role that reads the checkpoints of the other tasks and does not take part in their training.
 EVALUATOR = "evaluator"

@@ -30,8 +30,7 @@ from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any, Iterable, Mapping, Sequence
 
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import AgentConfig, Member
 from submarine_runtime.translation import _
 
 #: Words of ``--framework`` with a module of another name. ``auto`` is resolved before the agent

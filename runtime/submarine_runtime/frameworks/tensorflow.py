@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Iterable, Sequence
 
 from submarine_runtime.frameworks.ranks import cluster_of, collective_tasks
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("tensorflow", "tf_keras")
 PRECEDENCE = 1

@@ -10,7 +10,7 @@ from typing import Sequence
 
 from submarine_runtime.frameworks.ranks import collective_tasks, first_rank, port_of
 from submarine_runtime.frameworks.registry import Helper, wait_for_chief
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import Member
 
 IMPORTS = ("xgboost",)
 PRECEDENCE = -2

@@ -20,7 +20,7 @@ from submarine_runtime.gpus.visibility import (
     device_numbers,
     visible_devices,
 )
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -5,4 +5,6 @@ Data and rules only: no module here opens a socket or starts a process. Versione
 readers ignore unknown fields.
 """
 
-PROTOCOL_VERSION = 2
+from submarine_runtime.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
 from submarine_runtime.protocol.spec import JobSpec, NamedInput, Resources, Role, is_tensorboard
 
 #: Exit code of an agent or coordinator that could not write claim or record because the job

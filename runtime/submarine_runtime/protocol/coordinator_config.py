@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.agent_config import JobStore
 from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol.serialization import PROTOCOL_VERSION
 from submarine_runtime.protocol.spec import JobSpec
 
 #: ``--restore``: the rule that chooses the restore point of a gang.
 RESTORE_POLICIES = ("auto", "chief", "own", "strict")
 #: ``--success``: the policy that decides whether the job has succeeded.
-POLICIES = ("chief", "all", "any", "fraction")
+SUCCESS_POLICIES = ("chief", "all", "any", "fraction")
 
 
 @dataclass

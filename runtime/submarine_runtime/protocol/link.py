@@ -2,9 +2,9 @@
 
 Each agent opens one TLS connection to the coordinator's port, with the job's pinned certificate. It
 begins as ``GET /v1/link`` with ``Authorization: Bearer <token>`` and ``Upgrade: submarine-link``;
-after ``101`` both sides write newline-delimited JSON objects of at most ``MAX_LINE`` bytes with a
-``type``. Unknown types and fields are ignored. A malformed line closes the connection
-(``protocol.lines`` validates them; list new fields there).
+after ``101`` both sides write newline-delimited JSON objects of at most ``MAX_LINK_LINE`` bytes
+with a ``type``. Unknown types and fields are ignored. A malformed line closes the connection
+(``protocol.link_validation`` validates them; list new fields there).
 
 From the agent:
 
@@ -59,8 +59,8 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.protocol.spec import Role
 
-PROTOCOL = "submarine-link"
-MAX_LINE = 1 << 20
+LINK_PROTOCOL = "submarine-link"
+MAX_LINK_LINE = 1 << 20
 #: Maximum number of tasks of one job; limits every list that grows with them.
 MAX_TASKS = 4096
 

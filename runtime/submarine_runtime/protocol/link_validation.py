@@ -1,7 +1,7 @@
 """Parse and validate the JSON lines of the link; any process with the token may be the sender.
 
-``read_line`` limits nesting, numbers and text. ``check_agent_line`` and ``check_order`` check the
-types of the fields that a receiver uses. Add each new field of ``protocol.link`` to the tables
+``read_link_line`` limits nesting, numbers and text. ``check_agent_line`` and ``check_order`` check
+the types of the fields that a receiver uses. Add each new field of ``protocol.link`` to the tables
 here; fields and types of line that are not listed are not checked.
 """
 
@@ -22,7 +22,7 @@ _MAX_PROCESSES = 4096
 _Check = Callable[[Any], bool]
 
 
-def read_line(data: bytes) -> dict[str, Any]:
+def read_link_line(data: bytes) -> dict[str, Any]:
     """Parse one line: a JSON object.
 
     Raises
@@ -42,12 +42,12 @@ def read_line(data: bytes) -> dict[str, Any]:
         raise ValueError("the line is nested too deeply") from exc
     if not isinstance(value, dict):
         raise ValueError("the line is not a JSON object")
-    cleaned: dict[str, Any] = clean(value)
+    cleaned: dict[str, Any] = json_safe(value)
     return cleaned
 
 
-def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
-    """Convert a value to one that ``read_line`` accepts.
+def json_safe(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Convert a value to one that ``read_link_line`` accepts.
 
     Lone surrogates become question marks; infinities, NaN and integers of more than 63 bits None.
 
@@ -66,8 +66,8 @@ def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
         if depth <= 0:
             raise ValueError("the line is nested too deeply")
         if isinstance(value, dict):
-            return {clean(str(key)): clean(item, depth - 1) for key, item in value.items()}
-        return [clean(item, depth - 1) for item in value]
+            return {json_safe(str(key)): json_safe(item, depth - 1) for key, item in value.items()}
+        return [json_safe(item, depth - 1) for item in value]
     return value
 
 

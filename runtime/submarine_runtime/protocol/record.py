@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from submarine_runtime.protocol import PROTOCOL_VERSION
 from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol.serialization import PROTOCOL_VERSION, to_json
 from submarine_runtime.protocol.states import State
 
 #: Names of phases. ``queue`` ends when the container of the application master is on its node;

@@ -15,6 +15,9 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, Callable, Mapping, TypeVar
 
+#: Version of every format of this package; a reader refuses a newer one.
+PROTOCOL_VERSION = 2
+
 T = TypeVar("T")
 Reader = Callable[[Any], Any]
 

@@ -8,10 +8,7 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Mapping
 
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.quicklinks import fixed_links
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import AgentConfig, JobRecord, State, TaskRecord, fixed_links
 from submarine_runtime.storage import application_id, container_id
 
 

@@ -9,7 +9,7 @@ from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_runtime.gpus import DeviceUtilization
-    from submarine_runtime.protocol.record import Failure
+    from submarine_runtime.protocol import Failure
 
 #: A shorter run, in seconds, gives no advice.
 MIN_SECONDS = 30.0

@@ -10,17 +10,18 @@ import threading
 import time
 from typing import Any, Callable
 
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
+from submarine_runtime.protocol import (
+    EndReason,
     Event,
     Failure,
     JobRecord,
     Output,
     Phase,
+    State,
     TaskRecord,
+    may_follow,
+    to_json,
 )
-from submarine_runtime.protocol.serialization import to_json
-from submarine_runtime.protocol.states import State, may_follow
 
 #: Maximum number of events; a repeated error must not add many.
 MAX_EVENTS = 500

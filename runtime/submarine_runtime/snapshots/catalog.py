@@ -9,8 +9,7 @@ import json
 from contextlib import suppress
 from typing import Any, Iterator, Mapping, NamedTuple
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.link import CHIEF_ROLES
+from submarine_runtime.protocol import CHIEF_ROLES, layout
 from submarine_runtime.snapshots.checkpoint_path import CONTROL, manifests
 from submarine_runtime.snapshots.manifest import Manifest, is_below
 from submarine_runtime.storage import Entry, NotFoundError, Store, StoreError

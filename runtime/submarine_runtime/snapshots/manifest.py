@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Mapping, Sequence
 
-from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol import from_json, to_json
 
 MANIFEST_VERSION = 1
 

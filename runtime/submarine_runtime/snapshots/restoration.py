@@ -12,8 +12,7 @@ import shutil
 from dataclasses import dataclass, field
 from typing import Any, Iterator, Mapping, Sequence
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.snapshots.catalog import (
     StoredFile,
     StoredFiles,

@@ -11,8 +11,7 @@ import socket
 import time
 from typing import Callable, Mapping
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.storage.retries import retry
 from submarine_runtime.storage.store import Store
 

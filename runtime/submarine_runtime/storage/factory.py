@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from submarine_runtime.protocol.agent_config import JobStore
+from submarine_runtime.protocol import JobStore
 from submarine_runtime.storage.local import LocalStore
 from submarine_runtime.storage.store import Store
 

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import Mapping
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.storage.local import make_directories
 
 

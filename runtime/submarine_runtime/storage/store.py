@@ -9,7 +9,7 @@ import os
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
-from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
+from submarine_runtime.protocol import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
 from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
 

@@ -22,9 +22,7 @@ from typing import Iterator, Sequence
 
 from submarine_runtime.agent.program import runtime_path
 from submarine_runtime.network import Reservation
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.serialization import from_json
+from submarine_runtime.protocol import AgentConfig, from_json, layout
 from submarine_runtime.snapshots import assemble
 from submarine_runtime.storage import NotFoundError, Store, StoreError, open_store
 

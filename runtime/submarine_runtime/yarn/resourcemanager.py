@@ -8,7 +8,7 @@ import re
 import urllib.request
 from typing import Any, Sequence
 
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol import CoordinatorConfig
 from submarine_runtime.storage import application_id
 
 MAX_BYTES = 4 << 20

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from submarine_jobs.client import Watcher, final_record
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_server.displays.shared import SharedPool
 from submarine_server.views import JobDetails, view_json
 

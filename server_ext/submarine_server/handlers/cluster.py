@@ -14,7 +14,7 @@ from submarine_jobs.config import Config
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import IndexEntry, JobQuery
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_server.base import BaseHandler, api_error, guarded
 from submarine_server.service import JobService
 from submarine_server.views import Json

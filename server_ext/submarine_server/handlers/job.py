@@ -12,7 +12,7 @@ from typing import Any
 from submarine_jobs.client import Job, view_job
 from submarine_jobs.display import sanitize
 from submarine_jobs.outputs import read_metrics
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.service import JobService, owns

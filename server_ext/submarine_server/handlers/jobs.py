@@ -14,7 +14,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, guarded
 from submarine_server.channel import SERVICES, ChannelServices

@@ -14,8 +14,7 @@ from submarine_jobs.access import MAX_BUNDLE
 from submarine_jobs.client import Job
 from submarine_jobs.model import JobSpec
 from submarine_jobs.text import one_line, printable
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
+from submarine_runtime.protocol import MAP_PATH, SourceMap, layout
 from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.views import Json

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from submarine_jobs.errors import ClusterError, SubmarineError
 from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipped_tasks
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout
 from submarine_server.logs.reader import LogReader, parsed_lengths
 
 #: Stands for all tasks.

@@ -16,8 +16,7 @@ from submarine_jobs.access import AgentClient
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs import LogKey, order, shipped_attempts
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout
 from submarine_runtime.translation import _
 from submarine_server.logs.lengths import ALL, final_lengths, list_shipped
 from submarine_server.logs.reader import LogReader

@@ -24,8 +24,7 @@ from submarine_jobs.logs import (
     parse_index,
     shipped_index,
 )
-from submarine_runtime.protocol import layout, wire
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout, wire
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

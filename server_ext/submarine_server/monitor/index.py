@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from submarine_jobs.tracking import IndexEntry, JobStore
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 #: Ended jobs that a list shows in addition to the active ones.
 MAX_LISTED = 200

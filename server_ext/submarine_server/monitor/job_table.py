@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_server.monitor.index import MAX_LISTED
 
 Row = Mapping[str, Any]

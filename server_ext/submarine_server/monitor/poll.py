@@ -14,8 +14,7 @@ from submarine_jobs.backends import Backend, Observation
 from submarine_jobs.client import Session, target_of
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
 from submarine_jobs.tracking import IndexEntry, Target, resolve_record
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from submarine_runtime.translation import _
 
 log = logging.getLogger(__name__)

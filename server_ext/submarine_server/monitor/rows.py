@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from submarine_jobs.tracking import JobQuery, JobStore, Origin, bare_record
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_server.monitor.index import IndexChanges, JobIndex
 from submarine_server.monitor.job_table import Row
 from submarine_server.monitor.poll import PollResult

@@ -19,8 +19,7 @@ from submarine_jobs.errors import ClusterError, StorageError, UsageError
 from submarine_jobs.model import hadoop_user
 from submarine_jobs.options import command_of_spec
 from submarine_jobs.tracking import Origin
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord, layout
 from submarine_server.views import JobDetails
 
 if TYPE_CHECKING:

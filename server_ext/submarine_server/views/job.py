@@ -19,7 +19,7 @@ from submarine_jobs.model import JobView, most_relevant_task
 from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_server.views.record import (
     MAX_ITEMS,
     MAX_SENTENCE,

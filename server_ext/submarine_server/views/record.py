@@ -9,7 +9,7 @@ from typing import Any
 
 from submarine_jobs.display import number, summary, task_rows
 from submarine_jobs.text import one_line, printable, web_link
-from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord
+from submarine_runtime.protocol import Event, Failure, JobRecord, TaskRecord
 
 Json = dict[str, Any]
 #: Limits of one view.

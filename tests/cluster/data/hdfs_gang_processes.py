@@ -12,9 +12,7 @@ from urllib.parse import urlsplit
 
 from submarine_jobs.model import read_record
 from submarine_jobs.storage import Storage
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.spec import Role
+from submarine_runtime.protocol import JobRecord, JobStore, Role
 from tests.local.coordinator.gang_processes import GangProcesses
 from tests.proxy import TcpProxy
 

@@ -16,10 +16,7 @@ import pytest
 from submarine_jobs.model import read_record
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.machine import free_port
-from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE, JobStore
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import STORE_UNAVAILABLE_CODE, EndReason, JobRecord, JobStore, State
 from submarine_runtime.storage import StoreError, WebHdfsStore
 from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
 from tests.waiting import until

@@ -20,8 +20,7 @@ from submarine_minicluster.cluster import Minicluster
 from submarine_runtime.agent.preparation import InputError
 from submarine_runtime.agent.preparation.inputs import Shard, fetch_inputs
 from submarine_runtime.agent.sync import SyncThread
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.spec import NamedInput
+from submarine_runtime.protocol import JobStore, NamedInput
 from submarine_runtime.snapshots import VersionError, assemble, restore, save_version
 from submarine_runtime.storage import NotFoundError, StoreError, WebHdfsStore
 from tests.local.data.data_files import at_path, contents, make_config, make_scratch, newest, write

@@ -15,7 +15,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import Storage
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.cluster.jobs.training import kill, until_step, whole_log
 from tests.waiting import until
 

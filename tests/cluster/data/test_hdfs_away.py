@@ -14,8 +14,7 @@ import pytest
 from submarine_jobs.access import AgentAddress, AgentClient
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.agent_config import STORE_UNAVAILABLE_CODE
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import STORE_UNAVAILABLE_CODE, State
 from tests.cluster.data.hdfs_gang_processes import HdfsGangProcesses
 from tests.local.coordinator.test_distributed_coordinator import WORKERS, counter
 from tests.waiting import until

@@ -17,8 +17,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.conftest import Shell
 from tests.submission import Submit
 from tests.waiting import until

@@ -20,8 +20,7 @@ from submarine_jobs.errors import RefusedError, StorageError
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
 from submarine_jobs.storage import HdfsStorage, Storage, WebHdfsStorage, hdfs_storage
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.cluster.data.test_data_yarn import Door
 from tests.waiting import until
 

@@ -12,8 +12,7 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_minicluster import Minicluster
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import (
     check_result,
     kill,

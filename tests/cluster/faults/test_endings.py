@@ -8,8 +8,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import NamedInput
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import (
     check_result,
     processes,

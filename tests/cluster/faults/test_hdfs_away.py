@@ -15,8 +15,7 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.logs import ShippedLog
 from submarine_minicluster import Minicluster
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import check_result, gone, kill, processes, program, until_step
 from tests.waiting import until
 

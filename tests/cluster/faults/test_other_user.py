@@ -16,7 +16,7 @@ from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobView, Profile
 from submarine_jobs.storage import WebHdfsStorage
 from submarine_minicluster import Minicluster
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.submission import make_job
 from tests.waiting import until
 

@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from submarine_jobs.client import Job
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import (
     check_result,
     gone,

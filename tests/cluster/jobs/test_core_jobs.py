@@ -23,9 +23,7 @@ from submarine_jobs.errors import ClusterError, StorageError
 from submarine_jobs.model import Localization, Profile
 from submarine_minicluster.cluster import Minicluster
 from submarine_minicluster.hadoop import SUPERUSER
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State
 from tests.local.jobs.slow_submission import check_slow_submission
 from tests.submission import Submit, make_job
 from tests.waiting import until

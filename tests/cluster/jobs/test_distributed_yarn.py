@@ -24,7 +24,7 @@ from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.client import Job
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.model import Localization, Profile, Resources, Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.cluster.jobs.training import processes
 from tests.cluster.yarn_jobs import make_gang, until_stage
 from tests.waiting import until

@@ -16,8 +16,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.client.listing import list_jobs
 from submarine_jobs.environments import current_layout, list_items, provision as providing
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State, layout
 from tests.cluster.jobs.training import workers
 from tests.waiting import until
 

@@ -14,9 +14,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Resources, Role
 from submarine_jobs.outputs import read_metrics
 from submarine_runtime.gpus import device_numbers
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State
 from tests.submission import Submit, make_job
 from tests.waiting import until
 

@@ -16,7 +16,7 @@ import pytest
 
 from submarine_jobs.backends.yarn import YarnBackend
 from submarine_jobs.client import Session
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.submission import Submit
 
 pytestmark = [pytest.mark.cluster, pytest.mark.full]

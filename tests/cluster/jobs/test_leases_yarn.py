@@ -7,9 +7,7 @@ import pytest
 from submarine_jobs.backends import Stage
 from submarine_jobs.model import Resources, Role
 from submarine_jobs.tracking.leases import leases
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State, layout
 from tests.submission import Submit
 from tests.waiting import until
 

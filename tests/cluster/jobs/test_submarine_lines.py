@@ -19,7 +19,7 @@ import pytest
 
 from submarine_jobs.client import Job
 from submarine_jobs.commands import execute
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.cluster.conftest import Shell
 from tests.waiting import until
 

@@ -20,8 +20,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster, Settings
 from submarine_minicluster.hadoop import config
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.cluster.jobs.training import workers
 from tests.submission import make_job
 

@@ -16,8 +16,7 @@ import psutil
 
 from submarine_jobs.client import Job
 from submarine_jobs.model import Resources, Role
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 from tests.waiting import until
 
 #: Fits what one step does to the number.

@@ -16,7 +16,7 @@ import pytest
 from submarine_jobs.commands import execute
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import SubmarineError
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.cluster.conftest import Shell
 from tests.kernel.notebook_client import HttpClient
 from tests.kernel.zeppelin_home import zeppelin_at

@@ -12,7 +12,7 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.kernel.kernel_server import losses, server
 from tests.kernel.remote_kernels import PATIENCE, Remote, execute, kernels_of, printed
 from tests.waiting import until

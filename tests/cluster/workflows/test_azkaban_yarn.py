@@ -15,7 +15,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Outcome
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.azkaban import server as servers
 from tests.cluster.conftest import Shell
 from tests.waiting import until

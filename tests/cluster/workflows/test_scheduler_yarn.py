@@ -13,7 +13,7 @@ from submarine_jobs.backends import Stage
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import Profile
 from submarine_minicluster.cluster import Minicluster
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.server.jupyter_server import BASE
 from tests.local.workflows.scheduler_server import OURS, Scheduler
 from tests.waiting import until

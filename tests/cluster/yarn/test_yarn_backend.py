@@ -23,7 +23,7 @@ from submarine_jobs.backends.yarn.cluster import tag_of
 from submarine_jobs.backends.yarn.driver import DriverChannel, DriverUnreachableError, stop_driver
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import Localization, Profile, Resources
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.cluster.yarn_jobs import applications, look, make_submission, until_stage
 from tests.waiting import until
 

@@ -17,7 +17,7 @@ from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_minicluster import Minicluster
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.cluster.yarn_jobs import look, make_submission, until_stage
 from tests.proxy import TcpProxy
 

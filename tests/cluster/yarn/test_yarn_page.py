@@ -15,7 +15,7 @@ import pytest
 from submarine_jobs.client import Session
 from submarine_jobs.model import JobSpec, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 pytestmark = pytest.mark.cluster
 

@@ -17,9 +17,7 @@ from typing import Any
 from submarine_jobs.access import AgentAddress, AgentClient, JobSecret, create_secret
 from submarine_jobs.model import read_record
 from submarine_jobs.submit import write_runtime_zip
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import JobRecord, JobStore, to_json
 from tests.configurations import make_agent_config
 from tests.waiting import PATIENCE, until
 

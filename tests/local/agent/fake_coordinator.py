@@ -15,8 +15,7 @@ from typing import Any
 
 from submarine_jobs.access import JobSecret
 from submarine_minicluster.machine import free_port
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import Member, to_json
 from tests.waiting import PATIENCE
 
 Line = dict[str, Any]

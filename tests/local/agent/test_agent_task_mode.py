@@ -15,11 +15,7 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import NamedInput
+from submarine_runtime.protocol import CoordinatorConfig, EndReason, Member, NamedInput, wire
 from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
 from tests.local.agent.fake_coordinator import FakeCoordinator
 from tests.processes import is_gone

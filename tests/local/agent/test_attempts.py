@@ -16,8 +16,7 @@ import pytest
 import submarine_jobs
 from submarine_jobs.client import Job, add_listener, remove_listener, run_attempts as attempts
 from submarine_jobs.model import Headless
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State, layout
 from tests.submission import cancel_unfinished
 
 WAITING = "while [ ! -e {end} ]; do sleep 0.1; done"

@@ -15,7 +15,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.config import load_config
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.waiting import until
 
 #: A process that starts a job under guard, says its id, and does what it reads.

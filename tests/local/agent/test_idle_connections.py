@@ -18,7 +18,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, JobSecret, create_s
 from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
 from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.configurations import make_role
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.local.agent.test_live import WAITER, release

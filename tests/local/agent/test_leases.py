@@ -17,9 +17,7 @@ import pytest
 from submarine_jobs.client import Job, Session
 from submarine_jobs.config import load_config
 from submarine_jobs.model import Headless
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State, layout
 from tests.configurations import make_role
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.local.coordinator.gang_processes import GangProcesses

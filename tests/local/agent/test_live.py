@@ -16,7 +16,7 @@ import pytest
 
 from submarine_jobs.access import tls_context
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.waiting import until
 

@@ -19,8 +19,7 @@ from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.outputs import Row, read_metrics
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.gpus import LockDirectories, device_numbers
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.subprocesses.gpus.gpu_node import build_driver, device_line
 from tests.waiting import until

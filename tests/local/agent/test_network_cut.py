@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.model import read_record
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 
 SCRIPT = Path(__file__).with_name("cut_network.py")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.suspend import TEST_VARIABLE
 from tests.configurations import make_role
 from tests.local.agent.agent_processes import AgentProcesses

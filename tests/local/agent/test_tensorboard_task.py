@@ -12,7 +12,7 @@ import pytest
 
 from submarine_jobs.client import Job, Session
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.submission import cancel_unfinished
 from tests.waiting import until
 

@@ -17,10 +17,7 @@ import psutil
 from submarine_jobs.access import create_secret
 from submarine_jobs.model import read_record
 from submarine_jobs.submit import write_runtime_zip
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.serialization import to_json
-from submarine_runtime.protocol.spec import Role
+from submarine_runtime.protocol import JobRecord, JobStore, Role, TaskRecord, to_json
 from tests.configurations import make_agent_config, make_coordinator_config
 from tests.local.agent.agent_processes import AGENT_PYTHON, joined_segments, zip_of
 from tests.waiting import until

@@ -19,8 +19,7 @@ import psutil
 import pytest
 
 from submarine_jobs.access import tls_context
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.configurations import make_role
 from tests.local.agent.agent_processes import AGENT_PYTHON
 from tests.local.coordinator.gang_processes import GangProcesses, task_of

@@ -25,8 +25,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Localization, NamedInput, Profile, Resources, Role
 from submarine_jobs.program import Cell, build_bundle
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.submission import cancel_unfinished
 from tests.waiting import until
 

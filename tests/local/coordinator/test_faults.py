@@ -15,9 +15,7 @@ import pytest
 
 from submarine_jobs.access import JobSecret
 from submarine_runtime.processes import related_processes
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobStore, State
 from tests.local.agent.agent_processes import AGENT_PYTHON, AgentProcesses
 from tests.waiting import until
 

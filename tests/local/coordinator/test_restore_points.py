@@ -17,8 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.configurations import make_role
 from tests.frameworks.gang import FRAMEWORKS, SYSTEM
 from tests.local.coordinator.gang_processes import GangProcesses

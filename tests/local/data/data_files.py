@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.snapshots import (
     FileReader,
     files_at_path,

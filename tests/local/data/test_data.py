@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.agent.sync import SyncThread
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.snapshots import assemble, delete_snapshots, restore
 from submarine_runtime.storage import LocalStore, Scratch, StoreError
 from tests.local.data.data_files import (

@@ -12,7 +12,7 @@ from submarine_jobs.backends import Handle, Submission
 from submarine_jobs.client import Job, Session, run_attempts as attempts
 from submarine_jobs.model import JobSpec
 from submarine_jobs.program import Bundle
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 
 def check_slow_submission(

@@ -24,10 +24,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import from_json
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import AgentConfig, EndReason, State, from_json
 from tests.local.agent.agent_processes import AgentProcesses, zip_of
 from tests.waiting import until
 

@@ -15,7 +15,7 @@ from submarine_jobs.access import AgentAddress, JobDirectory
 from submarine_jobs.client import Session
 from submarine_jobs.errors import JobFailedError, JobNotFoundError, SubmarineError, UsageError
 from submarine_jobs.model import JobView, Profile
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.submission import Submit, submitting
 from tests.waiting import until
 

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from tests.local.agent.agent_processes import OLDEST_PYTHONS, AgentProcesses
 from tests.waiting import until
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.logs import ShippedLog
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.waiting import until
 

@@ -23,9 +23,7 @@ import psutil
 import pytest
 
 from submarine_jobs.access import tls_context
-from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.link_validation import check_agent_line
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State, check_agent_line, wire
 from submarine_zeppelin.installation import start_trial_process
 from submarine_zeppelin.interface import ENTRIES
 from tests.configurations import make_role

@@ -16,9 +16,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobSpec, Localization, Profile, Resources, Role
 from submarine_jobs.submit import submit
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State, layout
 from submarine_runtime.values import pack_values, unpack_values
 from tests.local.agent.agent_processes import AgentProcesses, zip_of
 

@@ -9,7 +9,7 @@ import pytest
 
 import submarine_jobs
 from submarine_jobs.errors import JobFailedError, UsageError
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 
 @pytest.fixture(autouse=True)

@@ -25,9 +25,7 @@ from submarine_jobs.errors import (
     StorageError,
 )
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State, layout
 from tests.local.jobs.slow_submission import check_slow_submission
 from tests.waiting import until
 

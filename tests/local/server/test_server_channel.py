@@ -21,7 +21,7 @@ import websocket
 
 from submarine_jobs.client import Session, Watcher
 from submarine_jobs.model import JobView, Profile
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.server.channel_page import Page, connect
 from tests.local.server.jupyter_server import API, TOKEN, Server
 from tests.proxy import TcpProxy

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from submarine_jobs.tracking import IndexEntry, JobStore
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.local.server.jupyter_server import Server
 
 DONE, GOING = "done-20261120-0001", "going-20261120-0002"

@@ -14,7 +14,7 @@ from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
 
 from submarine_jobs.client import Job, Session
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.server.jupyter_server import API, BASE, TOKEN, Server
 from tests.submission import Submit
 

@@ -17,7 +17,7 @@ from submarine_jobs.client import Job, Session
 from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Outcome
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.azkaban import server as servers
 from tests.azkaban.executor import Execution
 from tests.frontends import RecordingFrontend

@@ -16,7 +16,7 @@ import pytest
 
 from submarine_jobs.client import Job
 from submarine_jobs.display import MIME_TYPE
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from tests.local.server.jupyter_server import BASE
 from tests.local.workflows.scheduler_server import OURS, Scheduler, outputs_of
 from tests.waiting import until

@@ -14,8 +14,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, Profile, Resources, Role
 from submarine_jobs.tracking import JobQuery, JobStore
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 
 FROM = ("nightly", "nightly-20261122-023000-1f0a", "train")
 

@@ -25,7 +25,7 @@ from submarine_runtime.gpus import (
 )
 from submarine_runtime.gpus.device_locks import LocksError
 from submarine_runtime.gpus.nvml import Nvml, call_with_timeout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig
 from tests.configurations import make_agent_config
 from tests.subprocesses.gpus.gpu_node import RUNTIME, Claimer, build_driver, device_line
 from tests.waiting import until

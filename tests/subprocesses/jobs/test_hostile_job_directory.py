@@ -17,7 +17,7 @@ import pytest
 from submarine_jobs.access import JobDirectory, job_directory as limits
 from submarine_jobs.errors import StorageError
 from submarine_jobs.storage import LocalStorage, base
-from submarine_runtime.protocol.sourcemap import MAP_PATH
+from submarine_runtime.protocol import MAP_PATH
 
 #: MiB by which a reader may make its process grow.
 GROWTH = 350

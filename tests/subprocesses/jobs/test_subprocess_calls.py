@@ -32,7 +32,7 @@ from submarine_jobs.concurrency import (
 )
 from submarine_jobs.errors import ConfigError, UsageError
 from submarine_jobs.model import Profile
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.processes import is_gone
 from tests.waiting import until
 

@@ -34,11 +34,16 @@ from submarine_runtime.frameworks import setup
 from submarine_runtime.network import PortUse, Reservation
 from submarine_runtime.network.ports import port_states
 from submarine_runtime.processes import read_process, related_processes
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure, JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    AgentConfig,
+    EndReason,
+    Failure,
+    JobRecord,
+    Member,
+    Phase,
+    State,
+    TaskRecord,
+)
 from submarine_runtime.record import MAX_EVENTS, Status, UnsavedFiles
 from submarine_runtime.storage import (
     Appender,

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from submarine_runtime.agent.measurement.progress import Progress
 from submarine_runtime.agent.program.failure import load_failure, name_cells, parse_stderr
-from submarine_runtime.protocol.record import Failure, TracebackFrame
+from submarine_runtime.protocol import Failure, TracebackFrame
 
 # --- progress
 

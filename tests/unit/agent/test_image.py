@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from submarine_runtime.agent.preparation.preparation import WITHOUT_DOCKER, check_image
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 
 ASKED = {
     "YARN_CONTAINER_RUNTIME_TYPE": "docker",

@@ -14,9 +14,7 @@ from submarine_jobs.model import default_kind
 from submarine_runtime.agent.preparation import InputError, SourceFile, shard_of_task
 from submarine_runtime.agent.preparation.inputs import NOTHING, Shard, fetch_inputs, shard_files
 from submarine_runtime.frameworks import sharding_tasks
-from submarine_runtime.protocol.link import expected_members
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import NamedInput
+from submarine_runtime.protocol import EndReason, NamedInput, expected_members
 from submarine_runtime.storage import LocalStore, StoreError
 from tests.configurations import make_role
 from tests.local.data.data_files import (

@@ -21,10 +21,15 @@ from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.program.ending import ProgramFacts, determine_ending
 from submarine_runtime.network import Reservation, address_of, interface_of, own_address
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol.link import MAX_LINE
-from submarine_runtime.protocol.link_validation import check_agent_line, check_order, read_line
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure, TracebackFrame
+from submarine_runtime.protocol import (
+    MAX_LINK_LINE,
+    EndReason,
+    Failure,
+    TracebackFrame,
+    check_agent_line,
+    check_order,
+    read_link_line,
+)
 from tests.processes import is_gone
 from tests.waiting import until
 
@@ -67,7 +72,7 @@ def test_what_is_kept_is_bounded_and_a_line_is_not_too_long() -> None:
         outbox.add({"type": "event", "v": value})
     assert taken(outbox)[0] == 5
     with pytest.raises(ValueError, match="too long"):
-        outbox.add({"v": "x" * MAX_LINE})
+        outbox.add({"v": "x" * MAX_LINK_LINE})
 
 
 def test_giving_up_ends_the_wait_for_sent_messages() -> None:
@@ -156,7 +161,7 @@ def test_a_huge_failure_fits_on_the_line() -> None:
     failure = Failure("SyntaxError", "m" * 4096, frames, "t" * 65536)
     ending = Ending(EndReason.PROGRAM_ERROR, "d" * 9000, 1, None, failure)
     line = ended_line(ending, 1, 2, {"stdout": 5}, {"outputs": [{"path": "p" * 4000}] * 500})
-    assert len(json.dumps(line)) < MAX_LINE
+    assert len(json.dumps(line)) < MAX_LINK_LINE
     assert line["failure"]["frames"][-1]["line"] == 1
     assert line["retry"] == "no"
 
@@ -212,12 +217,12 @@ def test_what_is_guarded_dies_with_the_agent(tmp_path: Path) -> None:
 )
 def test_a_line_that_is_malformed_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        read_line(data)
+        read_link_line(data)
 
 
 def test_what_an_agent_sends_can_always_be_read() -> None:
     line = {"type": "state", "detail": "\ud800x", "progress": float("nan"), "n": 1 << 70}
-    assert read_line(encoded(line)) == {
+    assert read_link_line(encoded(line)) == {
         "type": "state",
         "detail": "?x",
         "progress": None,

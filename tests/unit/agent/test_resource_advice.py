@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from submarine_runtime.coordinator.record.resource_hints import job_hints
 from submarine_runtime.gpus import DeviceUtilization
-from submarine_runtime.protocol.record import Failure, JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import Failure, JobRecord, State, TaskRecord
 from submarine_runtime.record import memory_sentence, resource_hints
 
 

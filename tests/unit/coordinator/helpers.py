@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from submarine_runtime.protocol.agent_config import JobStore
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol import CoordinatorConfig, JobStore
 from tests.configurations import make_coordinator_config, make_role
 
 

@@ -26,10 +26,7 @@ from submarine_runtime.coordinator.machine import (
     new_job_state,
     record_heartbeat,
 )
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import CoordinatorConfig, EndReason, Role, State
 from tests.configurations import make_coordinator_config, make_role
 
 LOST_AFTER = 25.0

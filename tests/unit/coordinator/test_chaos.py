@@ -14,7 +14,7 @@ from submarine_runtime.coordinator.machine import (
     handle,
     new_job_state,
 )
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol import CoordinatorConfig
 from tests.random_examples import examples
 from tests.unit.coordinator.simulation import Simulation, orders, role
 

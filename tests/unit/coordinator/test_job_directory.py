@@ -15,8 +15,7 @@ from submarine_runtime.coordinator.job_directory import EarlierAttempts, EventPu
 from submarine_runtime.coordinator.machine import new_job_state
 from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.record import Event
+from submarine_runtime.protocol import Event, layout
 from submarine_runtime.storage import LocalStore
 from tests.unit.coordinator.helpers import config, no_larger_files_than
 

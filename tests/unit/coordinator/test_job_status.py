@@ -10,8 +10,7 @@ from submarine_runtime.coordinator.job_directory import EarlierAttempts
 from submarine_runtime.coordinator.machine import new_job_state
 from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.protocol.record import LOCALIZED, Phase
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import LOCALIZED, Phase, State
 from tests.unit.coordinator.helpers import config
 
 

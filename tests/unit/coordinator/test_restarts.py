@@ -8,7 +8,7 @@ import pytest
 
 from submarine_runtime.coordinator.machine import Outcome, Progress, Stage, faults
 from submarine_runtime.coordinator.machine.causes import cause_key, cause_of, is_connection_error
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.unit.coordinator.simulation import LOST_AFTER, Simulation, orders, role, run_to_end
 
 

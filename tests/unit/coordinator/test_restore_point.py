@@ -15,7 +15,7 @@ from submarine_runtime.coordinator.machine import (
     choose_restore_point,
 )
 from submarine_runtime.coordinator.machine.restore_point import StepNames, progress
-from submarine_runtime.protocol.serialization import from_json
+from submarine_runtime.protocol import from_json
 
 TASKS = ("worker:0", "worker:1")
 

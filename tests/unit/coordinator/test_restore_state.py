@@ -21,7 +21,7 @@ from submarine_runtime.coordinator.machine.restore_state import (
     predicted_point,
     progress_since_start,
 )
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.unit.coordinator.simulation import Simulation, orders, role
 
 

@@ -14,9 +14,7 @@ from submarine_runtime.coordinator.machine import (
     waiting_sentence,
 )
 from submarine_runtime.coordinator.placement import missing_containers
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import LOCALIZED
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import LOCALIZED, EndReason, State
 from tests.unit.coordinator.simulation import LOST_AFTER, Simulation, orders, role, run_to_end
 
 

@@ -13,8 +13,7 @@ import pytest
 from submarine_runtime import frameworks
 from submarine_runtime.frameworks import Setup, framework_of, policy_of, process_count, setup
 from submarine_runtime.frameworks.interfaces import interface_for, variables
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
+from submarine_runtime.protocol import AgentConfig, Member
 from tests.configurations import make_agent_config
 
 #: Set for the programs of every gang.

@@ -14,8 +14,7 @@ from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import KERNEL_ROLE, NOTEBOOK_ROLE, hadoop_user
 from submarine_jobs.tracking import Owner
 from submarine_kernel.remote import KernelRequest, program, spec_of_kernel
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 
 ID = "kernel-far-20261120-7f3a"
 

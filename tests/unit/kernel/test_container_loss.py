@@ -15,9 +15,7 @@ from submarine_jobs.model import JobView
 from submarine_kernel.remote.remote_kernel import loss_reason
 from submarine_kernel.remote.supervisor_client import KernelLostError, SupervisorClient
 from submarine_minicluster.machine import free_port
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State, TaskRecord
 
 GONE = "The container of the kernel is gone."
 

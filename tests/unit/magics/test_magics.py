@@ -27,8 +27,7 @@ from submarine_magics.frontend import NotebookFrontend, OutputLimitReached, with
 from submarine_magics.frontend.cards import MAX_KEPT, MAX_LIVE, JobCard, LiveCards
 from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
 from submarine_magics.frontend.tracebacks import build_traceback
-from submarine_runtime.protocol.record import Failure, JobRecord, Output, TracebackFrame
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import Failure, JobRecord, Output, State, TracebackFrame
 
 CALL = "get_ipython().run_line_magic('submarine', '%%')\n"
 

@@ -10,8 +10,7 @@ import pytest
 from submarine_jobs.model import JobView
 from submarine_magics.frontend import cards
 from submarine_magics.frontend.cards import JobDisplays
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 
 
 def test_the_card_replaces_the_progress_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,9 +19,7 @@ from submarine_jobs.commands.grammar import VERBS, HelpRequested, plugins
 from submarine_jobs.commands.grammar.verbs import build
 from submarine_jobs.config import read_file
 from submarine_jobs.frontends import Frontend
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import TRANSITIONS, State
+from submarine_runtime.protocol import TRANSITIONS, EndReason, State, layout
 from tests.unit.pages import PAGES, ROOT, blocks, page_name
 
 REASONS_PAGE = ROOT / "docs" / "end-reasons.md"

@@ -30,7 +30,7 @@ from submarine_jobs.options.option_values import parse_env, parse_param
 from submarine_jobs.submit.job_directory import slug
 from submarine_jobs.text import TerminalFilter, filter_for_terminal
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_workflows.azkaban.project import with_values
 from submarine_workflows.azkaban.project.compiler import compile_workflow, flow_text
 from submarine_workflows.display import Caption, NextCommand, NodeState, RunState, as_svg

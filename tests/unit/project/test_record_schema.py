@@ -10,8 +10,7 @@ from typing import Any
 
 from submarine_jobs.model import JobView
 from submarine_jobs.tracking import Origin
-from submarine_runtime.protocol.record import Event, JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import Event, JobRecord, State, TaskRecord
 from submarine_server.views import JobDetails, event_json, row_json, task_json, view_json
 
 ROOT = Path(__file__).parents[3]

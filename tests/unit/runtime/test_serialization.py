@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from submarine_runtime.protocol.serialization import FieldError, from_json, to_json
+from submarine_runtime.protocol import FieldError, from_json, to_json
 
 
 class Color(StrEnum):

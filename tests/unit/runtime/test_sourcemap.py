@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.program import Cell, build_bundle
-from submarine_runtime.protocol.sourcemap import CellSegment, SourceMap
+from submarine_runtime.protocol import CellSegment, SourceMap
 
 MAP = SourceMap(
     {

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.quicklinks import fixed_links, resolve_links
+from submarine_runtime.protocol import Member, fixed_links, resolve_links
 from submarine_runtime.storage import LocalStore
 from submarine_runtime.tensorboards import role as tensorboard_role
 from submarine_runtime.tensorboards.role import History, Mirror

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from submarine_jobs.tracking import IndexEntry, bare_record
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 
 
 def job(number: int) -> str:

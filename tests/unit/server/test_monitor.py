@@ -17,7 +17,7 @@ from submarine_jobs.client import Session
 from submarine_jobs.errors import StorageError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.tracking import IndexEntry, JobStore, Origin, bare_record
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_server.displays import metrics
 from submarine_server.handlers.job import require_owner
 from submarine_server.monitor import event_publisher, job_monitor as jobs_module

@@ -19,8 +19,7 @@ from submarine_jobs.options import command_of_spec, spec_from_options
 from submarine_jobs.options.command_line import options_of
 from submarine_jobs.outputs import Row
 from submarine_jobs.tracking import IndexEntry, JobQuery, JobStore, Origin, cursor_of
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 from submarine_server.service.job_details import JobDetailsCache
 from submarine_server.views import JobDetails, row_json, series_json, view_json
 

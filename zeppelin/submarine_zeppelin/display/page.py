@@ -17,7 +17,7 @@ from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_jobs.outputs import MetricsReader
 from submarine_jobs.text import ansi, escape_html, printable, web_link
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 from submarine_zeppelin.display.chart import MetricHistory, render_svg
 from submarine_zeppelin.display.output_buffer import omitted_notice, terminal_html

@@ -19,7 +19,7 @@ from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import JobSpec, fill_spec, resolve_roles
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
 from submarine_jobs.text import TerminalFilter
-from submarine_runtime.protocol.record import JobRecord
+from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import child_environment, paragraph_config, shared_session
 from submarine_zeppelin.display import CardUpdater, JobCard, Page

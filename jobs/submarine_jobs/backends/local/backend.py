@@ -35,8 +35,7 @@ from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.inputs import is_on_hdfs, localization_errors, localized_entries
 from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
 from submarine_jobs.storage import LocalStorage, Storage
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason, layout
 from submarine_runtime.translation import _
 
 _HANDLE = "handle.json"

@@ -29,9 +29,7 @@ from submarine_jobs.backends.base import Submission
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import find_copy, localized_entries
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import AgentConfig, layout, to_json
 from submarine_runtime.translation import _
 
 RUNTIME = "runtime.zip"

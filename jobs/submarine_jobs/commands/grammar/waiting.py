@@ -9,7 +9,7 @@ from submarine_jobs import display
 from submarine_jobs.errors import ClusterError, with_job
 from submarine_jobs.frontends import INTERRUPTED, JOB_FAILED, SUCCESS, Frontend, Outcome
 from submarine_jobs.outputs import format_results
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ MAX_UNSAVED = 10
 if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_jobs.tracking import IndexEntry, JobStore
-    from submarine_runtime.protocol.record import JobRecord
+    from submarine_runtime.protocol import JobRecord
 
 
 def chosen_tasks(job: Job, words: Sequence[str], every: bool) -> list[str]:

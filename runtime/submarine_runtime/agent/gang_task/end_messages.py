@@ -7,9 +7,7 @@ import time
 from typing import Any, Mapping
 
 from submarine_runtime.agent.program import Ending
-from submarine_runtime.protocol.link import MAX_LINE
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import MAX_LINK_LINE, EndReason, to_json
 
 #: Failures that a restart of the program would repeat.
 PERMANENT = frozenset(
@@ -54,7 +52,7 @@ def ended_line(
     }
     if ending.unrestored:
         line["unrestored"] = True
-    if len(json.dumps(line)) > MAX_LINE // 2:
+    if len(json.dumps(line)) > MAX_LINK_LINE // 2:
         _shorten(line)
     return line
 

@@ -7,8 +7,7 @@ from typing import Any, Callable, Mapping, Sequence
 
 from submarine_runtime.frameworks import process_count
 from submarine_runtime.network import own_address
-from submarine_runtime.protocol.agent_config import SEAT_VARIABLE, AgentConfig
-from submarine_runtime.protocol.record import TaskRecord
+from submarine_runtime.protocol import SEAT_VARIABLE, AgentConfig, TaskRecord
 from submarine_runtime.yarn import reachable_host
 
 

@@ -28,10 +28,14 @@ from submarine_runtime.agent.program import Ending, SigtermInterrupt, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.frameworks import setting_of
 from submarine_runtime.network import Reservation
-from submarine_runtime.protocol.agent_config import COORDINATOR_VARIABLE, TASK_VARIABLE, AgentConfig
+from submarine_runtime.protocol import (
+    COORDINATOR_VARIABLE,
+    TASK_VARIABLE,
+    AgentConfig,
+    EndReason,
+    expected_members,
+)
 from submarine_runtime.protocol.layout import split_task
-from submarine_runtime.protocol.link import expected_members
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.record import new_record
 from submarine_runtime.storage import Scratch, WriteGate, open_store
 from submarine_runtime.translation import _

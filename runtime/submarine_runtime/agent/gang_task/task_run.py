@@ -20,10 +20,7 @@ from submarine_runtime.agent.outputs import OutputSaver
 from submarine_runtime.agent.program import Ending, ProgramResources, Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShippingThread
 from submarine_runtime.network import Reservation
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import from_json
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, from_json
 from submarine_runtime.storage import Scratch, Store, wait_sentence
 from submarine_runtime.translation import _
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State
 from submarine_runtime.record import MAX_EVENTS, Status
 
 MEASURES = (

@@ -10,9 +10,13 @@ import ssl
 import time
 from typing import Any, Mapping
 
-from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
-from submarine_runtime.protocol.link_validation import check_order, read_line
+from submarine_runtime.protocol import (
+    LINK_PROTOCOL,
+    MAX_LINK_LINE,
+    check_order,
+    read_link_line,
+    wire,
+)
 
 _MAX_HEAD = 8192
 _READ = 1 << 16
@@ -58,7 +62,7 @@ class LinkConnection:
     def receive(self) -> list[dict[str, Any]]:
         """Return the received lines; raise OSError if the link is closed or a line is malformed."""
         over = False
-        while not over and len(self._received) <= 2 * MAX_LINE:
+        while not over and len(self._received) <= 2 * MAX_LINK_LINE:
             try:
                 data = self._connection.recv(_READ)
             except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -72,12 +76,12 @@ class LinkConnection:
 
     def _whole_lines(self) -> list[dict[str, Any]]:
         end = self._received.rfind(b"\n") + 1
-        if end == 0 and len(self._received) > MAX_LINE:
+        if end == 0 and len(self._received) > MAX_LINK_LINE:
             raise ConnectionError("the coordinator sent too long a line")
         raw = bytes(self._received[:end]).split(b"\n")
         del self._received[:end]
         try:
-            parsed = [read_line(line) for line in raw if line]
+            parsed = [read_link_line(line) for line in raw if line]
             for line in parsed:
                 check_order(line)
         except ValueError as exc:
@@ -118,7 +122,7 @@ def connect(address: tuple[str, int], secret: Mapping[str, str], timeout: float)
     try:
         request = (
             f"GET {wire.LINK} HTTP/1.1\r\nHost: submarine-job\r\nConnection: Upgrade\r\n"
-            f"Upgrade: {PROTOCOL}\r\nAuthorization: Bearer {secret['token']}\r\n\r\n"
+            f"Upgrade: {LINK_PROTOCOL}\r\nAuthorization: Bearer {secret['token']}\r\n\r\n"
         )
         secure.sendall(request.encode())
         return LinkConnection(secure, _upgraded(secure, deadline))

@@ -12,8 +12,7 @@ import time
 from collections import deque
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.protocol.link import MAX_LINE
-from submarine_runtime.protocol.link_validation import clean
+from submarine_runtime.protocol import MAX_LINK_LINE, json_safe
 
 #: Maximum number of lines kept during an outage; the oldest are dropped.
 MAX_KEPT = 1000
@@ -41,7 +40,7 @@ class Outbox:
             If it is too long for the link.
         """
         data = encoded(line)
-        if len(data) > MAX_LINE:
+        if len(data) > MAX_LINK_LINE:
             raise ValueError(f"a line of {len(data)} bytes is too long for the link")
         with self._lock:
             self._count += 1
@@ -113,4 +112,4 @@ class Outbox:
 
 def encoded(line: Mapping[str, Any]) -> bytes:
     """Return one line of JSON."""
-    return json.dumps(clean(dict(line)), separators=(",", ":")).encode() + b"\n"
+    return json.dumps(json_safe(dict(line)), separators=(",", ":")).encode() + b"\n"

@@ -9,7 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from submarine_runtime.agent.shipping import LogFiles
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig
 from submarine_runtime.record import Status
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import reachable_host

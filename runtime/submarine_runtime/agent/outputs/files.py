@@ -11,8 +11,7 @@ import stat
 from fnmatch import fnmatchcase
 from typing import Callable, Iterator, Mapping, NamedTuple, Sequence
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import CHECKSUMMED
+from submarine_runtime.protocol import CHECKSUMMED, layout
 from submarine_runtime.record import UnsavedFiles
 from submarine_runtime.storage import StoreError
 from submarine_runtime.translation import _

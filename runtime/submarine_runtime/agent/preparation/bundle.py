@@ -9,9 +9,7 @@ import zipfile
 from typing import Sequence
 
 from submarine_runtime.agent.program import Ending, system_ending
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import CHECKSUMMED
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import CHECKSUMMED, EndReason, layout
 from submarine_runtime.storage import Scratch, make_directories
 from submarine_runtime.translation import _
 

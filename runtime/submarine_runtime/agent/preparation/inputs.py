@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from typing import Callable, Mapping, NamedTuple, Sequence
 
 from submarine_runtime.frameworks import sharding_tasks
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import NamedInput
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, NamedInput
 from submarine_runtime.storage import (
     Entry,
     Fetcher,

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Callable, Mapping, Sequence
 
 from submarine_runtime.agent.program import Ending, ProgramResources
 from submarine_runtime.gpus import NoDeviceError, claim_gpus
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason
 from submarine_runtime.storage import Scratch, Store, StoreError
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_runtime.agent.preparation.inputs import Shard
     from submarine_runtime.gpus import GpuClaim
-    from submarine_runtime.protocol.link import Member
+    from submarine_runtime.protocol import Member
 
 #: File that this executor leaves in the working directory of each container.
 WITHOUT_DOCKER = "default_container_executor.sh"

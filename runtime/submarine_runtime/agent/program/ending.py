@@ -8,9 +8,7 @@ import signal
 from dataclasses import dataclass
 
 from submarine_runtime.agent.program.process import Program
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure
+from submarine_runtime.protocol import AgentConfig, EndReason, Failure
 
 # Imported before it is needed: YARN deletes the archive of this code when it sends SIGTERM.
 from submarine_runtime.record import memory_sentence

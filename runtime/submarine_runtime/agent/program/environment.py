@@ -13,9 +13,13 @@ from typing import Any, Mapping
 
 import submarine_runtime
 from submarine_runtime.frameworks import Setup
-from submarine_runtime.protocol import layout, tunnels
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.spec import TENSORBOARD_COMMAND, is_tensorboard
+from submarine_runtime.protocol import (
+    TENSORBOARD_COMMAND,
+    AgentConfig,
+    is_tensorboard,
+    layout,
+    tunnels,
+)
 from submarine_runtime.storage import Scratch
 
 _LAUNCHER = ("launch.py",)

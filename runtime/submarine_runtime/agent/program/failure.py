@@ -10,8 +10,7 @@ import os
 import re
 from typing import Any
 
-from submarine_runtime.protocol.record import Failure, TracebackFrame
-from submarine_runtime.protocol.sourcemap import MAP_PATH, SourceMap
+from submarine_runtime.protocol import MAP_PATH, Failure, SourceMap, TracebackFrame
 
 MAX_FILE = 1 << 20
 MAX_STDERR = 1 << 18

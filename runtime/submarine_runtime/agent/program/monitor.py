@@ -24,9 +24,7 @@ from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.network import PortUse
 from submarine_runtime.processes import kernel_memory_kills
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason, layout
 from submarine_runtime.record import Status, memory_sentence, resource_hints
 from submarine_runtime.storage import Scratch
 from submarine_runtime.translation import _

@@ -21,10 +21,7 @@ from submarine_runtime.agent.program.process import Program
 from submarine_runtime.agent.program.wakeup import Wakeup
 from submarine_runtime.frameworks import Setup, setting_of, setup as framework_setup
 from submarine_runtime.processes import Guard
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, layout
 from submarine_runtime.storage import Scratch
 from submarine_runtime.translation import _
 

@@ -11,8 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import Iterator, Mapping
 
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.storage import Appender, Store, StoreError
 from submarine_runtime.translation import _
 

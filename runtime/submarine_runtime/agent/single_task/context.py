@@ -14,11 +14,7 @@ from submarine_runtime.agent.program import Wakeup
 from submarine_runtime.agent.shipping import LogFiles, LogShipper, Publisher, log_shippers
 from submarine_runtime.frameworks import process_count, setting_of
 from submarine_runtime.network import Reservation
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.quicklinks import resolve_links
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import AgentConfig, EndReason, Member, layout, resolve_links
 from submarine_runtime.record import Status
 from submarine_runtime.storage import LeaseWatch, Scratch, Store, StoreError, open_store
 from submarine_runtime.translation import _

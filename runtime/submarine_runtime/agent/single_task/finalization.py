@@ -21,10 +21,7 @@ from submarine_runtime.agent.outputs import (
 )
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
 from submarine_runtime.record import Status, UnsavedFiles, unsaved_sentences
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Scratch, Store, StoreError, retry

@@ -24,10 +24,7 @@ from submarine_runtime.agent.single_task.context import (
     single_task_context,
 )
 from submarine_runtime.frameworks import not_collective_sentence
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
 from submarine_runtime.record import Status, new_record
 from submarine_runtime.storage import (
     Scratch,

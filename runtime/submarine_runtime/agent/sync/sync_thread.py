@@ -17,8 +17,7 @@ from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.sync.chief_checkpoints import ChiefCheckpoints
 from submarine_runtime.agent.sync.directory_sync import DirectorySync, HardLinks
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
+from submarine_runtime.protocol import AgentConfig, layout
 from submarine_runtime.record import TensorBoardClients
 from submarine_runtime.snapshots import (
     ChangedError,

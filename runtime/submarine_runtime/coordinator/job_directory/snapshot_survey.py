@@ -27,8 +27,7 @@ from submarine_runtime.coordinator.machine import (
     TaskRestore,
     choose_restore_point,
 )
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol import from_json, layout, to_json
 from submarine_runtime.snapshots import (
     StoredFiles,
     base_of,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Callable, TypeVar
 
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol import CoordinatorConfig
 from submarine_runtime.storage import StoreError, retry, wait_sentence
 from submarine_runtime.translation import _
 

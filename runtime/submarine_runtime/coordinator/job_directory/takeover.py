@@ -19,10 +19,7 @@ from urllib.parse import urlsplit
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
 from submarine_runtime.coordinator.server import client_context
-from submarine_runtime.protocol import layout, wire
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.record import Event
-from submarine_runtime.protocol.serialization import from_json, to_json
+from submarine_runtime.protocol import CoordinatorConfig, Event, from_json, layout, to_json, wire
 from submarine_runtime.storage import (
     Store,
     StoreError,

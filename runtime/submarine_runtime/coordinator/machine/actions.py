@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Union
 
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, Member, State
 
 
 @dataclass(frozen=True)

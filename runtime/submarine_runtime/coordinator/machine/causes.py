@@ -11,7 +11,7 @@ import signal
 from typing import Sequence
 
 from submarine_runtime.coordinator.machine.state import Outcome
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 
 #: Exceptions that Python or a library raises when a peer of a collective operation is lost.
 _CONNECTION_TYPES = frozenset(

@@ -17,8 +17,7 @@ from submarine_runtime.coordinator.machine.state import (
     Verdict,
 )
 from submarine_runtime.frameworks import collective_tasks, not_collective_sentence, world_size
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from submarine_runtime.translation import _
 
 #: Seconds that the other tracked tasks have to end by themselves once the job has succeeded.

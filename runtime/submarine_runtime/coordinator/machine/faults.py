@@ -28,8 +28,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State
 from submarine_runtime.translation import _
 
 #: Restarts after these reasons are not counted.

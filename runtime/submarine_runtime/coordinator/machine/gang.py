@@ -24,8 +24,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import Resources
+from submarine_runtime.protocol import EndReason, Resources
 from submarine_runtime.translation import _, ngettext
 from submarine_runtime.yarn import localizing_sentence
 

@@ -20,8 +20,8 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
+from submarine_runtime.protocol import EndReason
 from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.protocol.reasons import EndReason
 from submarine_runtime.translation import _
 
 #: Seconds from the grant of a container to the registration of its agent; includes localizing.

@@ -20,8 +20,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.protocol.link import Member
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason, Member
 from submarine_runtime.translation import _
 
 #: Containers of one task that are released because of their node; then any node is accepted.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Collection, Iterable, Mapping, Sequence, Tuple
 
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import to_json
 from submarine_runtime.translation import _, ngettext
 
 #: Training progress at which a file was written: one number or several, the most significant first.

@@ -34,9 +34,7 @@ from submarine_runtime.coordinator.machine.state import (
     Task,
 )
 from submarine_runtime.frameworks import EVALUATOR
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.serialization import from_json, to_json
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, State, from_json, to_json
 from submarine_runtime.translation import _
 
 #: Sync intervals after which a new round is requested although a task has not answered.

@@ -13,11 +13,14 @@ from typing import Any, Mapping
 from submarine_runtime.coordinator.machine.actions import Action, RecordEvent
 from submarine_runtime.coordinator.machine.restore_point import RestorePoint, Snapshot
 from submarine_runtime.frameworks import EVALUATOR, NOT_COLLECTIVE_ROLES
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.link import CHIEF_ROLES, Member
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import Role
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    CHIEF_ROLES,
+    CoordinatorConfig,
+    EndReason,
+    Member,
+    Role,
+    State,
+)
 
 #: An event of the state machine: ``type``, ``t`` (time) and the fields of its type.
 Event = Mapping[str, Any]

@@ -60,9 +60,7 @@ from submarine_runtime.coordinator.machine.state import (
     Stage,
     Task,
 )
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import LOCALIZED
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import LOCALIZED, EndReason, State
 from submarine_runtime.translation import _
 
 

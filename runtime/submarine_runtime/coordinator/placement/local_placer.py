@@ -17,12 +17,7 @@ from typing import Any, Mapping
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
 from submarine_runtime.coordinator.supervision import start_time
-from submarine_runtime.protocol.agent_config import (
-    COORDINATOR_VARIABLE,
-    SEAT_VARIABLE,
-    TASK_VARIABLE,
-)
-from submarine_runtime.protocol.spec import Role
+from submarine_runtime.protocol import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE, Role
 from submarine_runtime.translation import _
 
 SEAT_FILE = "seat.json"

@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from urllib.request import ProxyHandler, build_opener
 
 from submarine_runtime.coordinator.machine import JobState, Stage
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
+from submarine_runtime.protocol import CoordinatorConfig
 from submarine_runtime.yarn import ContainerRequest, explain_pending
 
 PATIENCE = 2.0

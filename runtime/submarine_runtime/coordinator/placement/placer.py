@@ -13,7 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Callable
 
-from submarine_runtime.protocol.spec import Role
+from submarine_runtime.protocol import Role
 
 MAX_BACKOFF = 10.0
 CLOSE_SECONDS = 10.0

@@ -14,14 +14,14 @@ from typing import Any
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
 from submarine_runtime.coordinator.record import SEATS_FILE, Journal
-from submarine_runtime.protocol.agent_config import (
+from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,
     TASK_VARIABLE,
+    CoordinatorConfig,
+    EndReason,
+    Role,
 )
-from submarine_runtime.protocol.coordinator_config import CoordinatorConfig
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.spec import Role
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import application
 

@@ -12,18 +12,19 @@ from typing import Any, Mapping, Sequence
 
 from submarine_runtime.coordinator.record.journal import Journal
 from submarine_runtime.coordinator.record.resource_hints import job_hints
-from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
+from submarine_runtime.protocol import (
     LOCALIZED,
+    EndReason,
     Event,
     Failure,
     JobRecord,
     Output,
+    State,
     TaskRecord,
+    from_json,
+    to_json,
 )
-from submarine_runtime.protocol.serialization import from_json, to_json
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.record import MAX_UNSAVED, Status, unsaved_sentences
 from submarine_runtime.translation import _
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Sequence
 
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 from submarine_runtime.record import MIN_SECONDS, resource_hints
 from submarine_runtime.translation import _
 

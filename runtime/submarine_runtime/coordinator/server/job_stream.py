@@ -21,9 +21,8 @@ from submarine_runtime.coordinator.server.agent_stream import (
     AgentStream,
     AgentStreamError,
 )
-from submarine_runtime.protocol import wire
+from submarine_runtime.protocol import read_link_line, wire
 from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.protocol.link_validation import read_line
 
 POLL = 0.1
 STATUS_INTERVAL = 0.5
@@ -174,7 +173,7 @@ class JobStream:
 
     def _forward_line(self, stream: AgentStream, data: bytes) -> None:
         try:
-            line = read_line(data)
+            line = read_link_line(data)
             kind = line["type"]
             if kind not in ("log", "skip"):
                 return

@@ -22,9 +22,7 @@ from submarine_runtime.coordinator.server.http_messages import (
 )
 from submarine_runtime.coordinator.server.tls_channel import TlsChannel, link_context
 from submarine_runtime.network import ConnectionLimit
-from submarine_runtime.protocol import wire
-from submarine_runtime.protocol.link import MAX_LINE, PROTOCOL
-from submarine_runtime.protocol.link_validation import read_line
+from submarine_runtime.protocol import LINK_PROTOCOL, MAX_LINK_LINE, read_link_line, wire
 from submarine_runtime.suspend import monotonic
 
 #: Seconds within which a connection must present the token.
@@ -36,7 +34,9 @@ MAX_ACCEPTS = 32
 MIN_UNAUTHENTICATED = 128
 #: Malformed messages that are written to the log; later ones only close their connection.
 MAX_REPORTS = 20
-_SWITCH = f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
+_SWITCH = (
+    f"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: {LINK_PROTOCOL}\r\n\r\n"
+)
 
 
 class Connection:
@@ -242,10 +242,10 @@ class LinkServer:
         while connection.channel.open:
             end = connection.buffer.find(b"\n")
             if end < 0:
-                if len(connection.buffer) > MAX_LINE:
+                if len(connection.buffer) > MAX_LINK_LINE:
                     raise ValueError("the line is too long")
                 return
-            line = read_line(bytes(connection.buffer[:end]))
+            line = read_link_line(bytes(connection.buffer[:end]))
             del connection.buffer[: end + 1]
             self._on_line(connection, line)
 
@@ -265,7 +265,7 @@ class LinkServer:
                 connection, Request(connection.channel, method, target, headers, rest)
             )
             return False
-        if headers.get("upgrade", "").lower() != PROTOCOL:
+        if headers.get("upgrade", "").lower() != LINK_PROTOCOL:
             self._answer(connection, BAD_REQUEST)
             return False
         self._unauthenticated.remove(connection)

@@ -21,9 +21,7 @@ from submarine_jobs.access import JobDirectory, create_secret
 from submarine_jobs.client import Job
 from submarine_jobs.model import JobSpec, Role
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol import layout, wire
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, layout, wire
 
 JOB_ID = "gang-20261121-0a1b"
 

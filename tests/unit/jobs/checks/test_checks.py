@@ -30,7 +30,7 @@ from submarine_jobs.program import (
     build_bundle,
     bundle_from_notebook,
 )
-from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.protocol import SourceMap
 
 
 def cell(text: str, label: str = "[1]", filename: str = "main.py") -> Cell:

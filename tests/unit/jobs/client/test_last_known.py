@@ -19,9 +19,7 @@ from submarine_jobs.errors import ClusterError, JobNotFoundError, StorageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import IndexEntry, Target, last_known_record, record_without_directory
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State, TaskRecord
 
 
 @pytest.fixture

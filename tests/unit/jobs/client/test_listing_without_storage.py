@@ -19,9 +19,7 @@ from submarine_jobs.errors import ClusterError, NoAnswerError
 from submarine_jobs.model import Profile
 from submarine_jobs.storage import HdfsStorage, LocalStorage
 from submarine_jobs.tracking import IndexEntry
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, JobRecord, State
 
 WAITS, RUNS, ENDED, OVER = (f"digits-20261122-000{number}" for number in range(4))
 

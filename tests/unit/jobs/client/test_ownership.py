@@ -18,8 +18,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.errors import JobNotFoundError, RefusedError, UsageError
 from submarine_jobs.model import JobSpec, Profile, Role, hadoop_user
 from submarine_jobs.tracking import IndexEntry, JobQuery, Owner, with_owner
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.frontends import RecordingFrontend
 
 OTHER = pwd.getpwnam("nobody")

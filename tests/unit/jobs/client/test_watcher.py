@@ -7,8 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from submarine_jobs.client.watcher import WatchedJob
-from submarine_runtime.protocol.record import JobRecord, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State, TaskRecord
 
 
 def log_line(offset: int, data: bytes) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from submarine_jobs.errors import ClusterError, SubmarineError, UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_jobs.model import read_record
 from submarine_jobs.program import Cell, CellCollection
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.frontends import RecordingFrontend
 from tests.random_examples import examples
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, Phase, State, TaskRecord
 
 NOW = 1_795_225_000.0
 EVIL = (

@@ -11,18 +11,18 @@ from hypothesis import given, settings, strategies as st
 from submarine_jobs import display
 from submarine_jobs.model import JobView, read_record
 from submarine_jobs.text import escape_html, one_line, printable, web_link
-from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
+from submarine_runtime.protocol import (
+    PROTOCOL_VERSION,
+    EndReason,
     Event,
     Failure,
     JobRecord,
     Output,
     Phase,
+    State,
     TaskRecord,
     TracebackFrame,
 )
-from submarine_runtime.protocol.states import State
 from tests.random_examples import examples
 from tests.unit.jobs.display.display_records import EVIL, NOW, check_html, record
 

@@ -12,8 +12,7 @@ from submarine_jobs import display
 from submarine_jobs.display import summary
 from submarine_jobs.frontends.wait_display import StateDisplay
 from submarine_jobs.model import JobView
-from submarine_runtime.protocol.record import JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, Phase, State, TaskRecord
 
 BEGAN = 1_763_000_000.0
 

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from submarine_jobs.display import card, summary
-from submarine_runtime.protocol.record import PHASES
+from submarine_runtime.protocol import PHASES
 
 ROOT = Path(__file__).parents[4]
 

@@ -9,9 +9,15 @@ import pytest
 from submarine_jobs import display
 from submarine_jobs.model import InvalidRecordError, JobView, read_record
 from submarine_jobs.text import formatting as durations
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Failure, JobRecord, Output, Phase, TracebackFrame
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    EndReason,
+    Failure,
+    JobRecord,
+    Output,
+    Phase,
+    State,
+    TracebackFrame,
+)
 from tests.unit.jobs.display.display_records import EVIL, NOW, check_html, record
 
 

@@ -7,9 +7,15 @@ import json
 from submarine_jobs import display
 from submarine_jobs.display import EventLines, task_rows, task_table, timeline
 from submarine_jobs.model import JobView, failed_task, most_relevant_task
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, Failure, JobRecord, TaskRecord, TracebackFrame
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import (
+    EndReason,
+    Event,
+    Failure,
+    JobRecord,
+    State,
+    TaskRecord,
+    TracebackFrame,
+)
 from tests.unit.jobs.display.display_records import NOW, check_html, record
 
 

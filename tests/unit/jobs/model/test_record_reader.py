@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given, strategies as st
 
 from submarine_jobs.model import InvalidRecordError, read_part, read_record
-from submarine_runtime.protocol import PROTOCOL_VERSION
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import (
+from submarine_runtime.protocol import (
+    PROTOCOL_VERSION,
+    EndReason,
     Event,
     Failure,
     JobRecord,
     Output,
     Phase,
+    State,
     TaskRecord,
     TracebackFrame,
 )
-from submarine_runtime.protocol.states import State
 
 MINIMAL: dict[str, Any] = {"job_id": "a-20261120-7f3a", "name": "a", "state": "RUNNING"}
 PARTS = (JobRecord, TaskRecord, Event, Phase, Output, Failure, TracebackFrame)

@@ -16,7 +16,7 @@ from hypothesis import given, strategies as st
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program import Bundle, Cell, build_bundle
-from submarine_runtime.protocol.sourcemap import SourceMap
+from submarine_runtime.protocol import SourceMap
 
 
 def cell(text: str, label: str = "[1]", filename: str = "main.py", first_line: int = 2) -> Cell:

@@ -5,9 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from submarine_jobs.tracking import IndexEntry, JobStore
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import EndReason, Event, JobRecord, State
 
 
 def row(number: int, name: str = "digits") -> IndexEntry:

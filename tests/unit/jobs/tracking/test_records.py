@@ -22,10 +22,17 @@ from submarine_jobs.tracking import IndexEntry, JobStore, Target, resolve_record
 from submarine_jobs.tracking.closing import close_orphan
 from submarine_jobs.tracking.event_folding import base_record, fold
 from submarine_jobs.tracking.observation import LAST_WORDS_OF_CHILD
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.reasons import EndReason
-from submarine_runtime.protocol.record import Event, JobRecord, Phase, TaskRecord
-from submarine_runtime.protocol.states import TRANSITIONS, State, may_follow
+from submarine_runtime.protocol import (
+    TRANSITIONS,
+    EndReason,
+    Event,
+    JobRecord,
+    Phase,
+    State,
+    TaskRecord,
+    layout,
+    may_follow,
+)
 
 JOB = "digits-20261120-7f3a"
 DISTRIBUTED = JobSpec("digits", "fake", roles=(Role("worker", 2),))

@@ -31,8 +31,7 @@ from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import layout, to_json
 from submarine_runtime.translation import _
 
 _SCRIPT = """\

@@ -28,9 +28,7 @@ from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, ta
 from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
 from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
-from submarine_runtime.protocol import layout
-from submarine_runtime.protocol.agent_config import AgentConfig
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import AgentConfig, layout, to_json
 
 TASK_SERVICE = "task"
 #: For the master's JVM; read by Java 9 and later, ignored by Java 8.

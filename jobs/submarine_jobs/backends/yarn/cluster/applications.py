@@ -19,7 +19,7 @@ from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import BESIDE_TAG, GANG_TAG, TAG, tag_of
 from submarine_jobs.errors import RefusedError
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import localizing_sentence
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from submarine_runtime.protocol.agent_config import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE, EndReason
 from submarine_runtime.translation import _, gettext_noop
 
 _MAX_DETAIL = 300

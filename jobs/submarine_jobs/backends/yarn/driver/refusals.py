@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from submarine_runtime.translation import _, gettext_noop
 
 

@@ -10,7 +10,7 @@ import pytest
 from submarine_jobs.backends import Stage
 from submarine_jobs.backends.yarn.cluster import Waits, find_application, localizing_on, observe
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 from tests.unit.yarn.recorded_waits import recorded_waits
 
 

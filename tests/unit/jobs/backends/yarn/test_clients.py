@@ -27,7 +27,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials
 from submarine_jobs.errors import ClusterError, ConfigError, RefusedError
 from submarine_jobs.model import JobSpec, Profile
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol.serialization import to_json
+from submarine_runtime.protocol import to_json
 from tests.configurations import make_agent_config
 
 Answer = Callable[[BaseHTTPRequestHandler], tuple[int, dict[str, str], bytes]]

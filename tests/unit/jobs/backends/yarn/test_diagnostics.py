@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from submarine_jobs.backends.yarn.cluster.diagnostics import end_reason, wait_reason
-from submarine_runtime.protocol.reasons import EndReason as R
+from submarine_runtime.protocol import EndReason as R
 
 FAILED_AM = (
     "Application application_1795228515378_0001 failed 1 times (global limit =2; local limit is =1)"

@@ -24,8 +24,7 @@ from submarine_jobs.inputs import NO_STORE_PATHS, resolve_store_paths
 from submarine_jobs.model import JobSpec, NamedInput, Resources, Role, fill_spec, resolve_roles
 from submarine_jobs.storage import LocalStorage, hdfs_storage
 from submarine_jobs.submit.configuration import coordinator_config, make_submission
-from submarine_runtime.protocol.record import JobRecord
-from submarine_runtime.protocol.states import State
+from submarine_runtime.protocol import JobRecord, State
 from tests.unit.jobs.backends.yarn.test_planning import leaf, res
 
 QUEUES = [

@@ -9,7 +9,7 @@ import pytest
 from submarine_jobs.backends.yarn.driver.refusals import TABLE, JobRefusedError, translate
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError, RefusedError
-from submarine_runtime.protocol.reasons import EndReason
+from submarine_runtime.protocol import EndReason
 
 STACK = "\n\tat org.apache.hadoop.yarn.server.Foo.bar(Foo.java:12)\n\tat java.base/x.Y.z(Y.java:3)"
 PREFIX = "Failed to submit application, exception:\n"

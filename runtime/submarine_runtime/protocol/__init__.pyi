@@ -1,0 +1,64 @@
+from .agent_config import (
+    CHECKSUMMED as CHECKSUMMED,
+    COORDINATOR_VARIABLE as COORDINATOR_VARIABLE,
+    NO_SPACE_CODE as NO_SPACE_CODE,
+    SEAT_VARIABLE as SEAT_VARIABLE,
+    STORE_UNAVAILABLE_CODE as STORE_UNAVAILABLE_CODE,
+    TASK_VARIABLE as TASK_VARIABLE,
+    AgentConfig as AgentConfig,
+    JobStore as JobStore,
+)
+from .coordinator_config import (
+    RESTORE_POLICIES as RESTORE_POLICIES,
+    SUCCESS_POLICIES as SUCCESS_POLICIES,
+    CoordinatorConfig as CoordinatorConfig,
+)
+from .link import (
+    CHIEF_ROLES as CHIEF_ROLES,
+    LINK_PROTOCOL as LINK_PROTOCOL,
+    MAX_LINK_LINE as MAX_LINK_LINE,
+    MAX_TASKS as MAX_TASKS,
+    Member as Member,
+    chief_of as chief_of,
+    expected_members as expected_members,
+)
+from .link_validation import (
+    check_agent_line as check_agent_line,
+    check_order as check_order,
+    json_safe as json_safe,
+    read_link_line as read_link_line,
+)
+from .quicklinks import fixed_links as fixed_links, resolve_links as resolve_links
+from .reasons import EndReason as EndReason
+from .record import (
+    LOCALIZED as LOCALIZED,
+    PHASES as PHASES,
+    Event as Event,
+    Failure as Failure,
+    JobRecord as JobRecord,
+    Output as Output,
+    Phase as Phase,
+    TaskRecord as TaskRecord,
+    TracebackFrame as TracebackFrame,
+)
+from .serialization import (
+    PROTOCOL_VERSION as PROTOCOL_VERSION,
+    FieldError as FieldError,
+    from_json as from_json,
+    to_json as to_json,
+)
+from .sourcemap import (
+    MAP_PATH as MAP_PATH,
+    NOTEBOOK_PATH as NOTEBOOK_PATH,
+    CellSegment as CellSegment,
+    SourceMap as SourceMap,
+)
+from .spec import (
+    TENSORBOARD_COMMAND as TENSORBOARD_COMMAND,
+    JobSpec as JobSpec,
+    NamedInput as NamedInput,
+    Resources as Resources,
+    Role as Role,
+    is_tensorboard as is_tensorboard,
+)
+from .states import TRANSITIONS as TRANSITIONS, State as State, may_follow as may_follow
