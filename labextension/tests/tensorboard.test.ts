@@ -1,7 +1,7 @@
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { describe, expect, it, vi } from 'vitest';
 import { jobIds, nameOf } from '../src/tensorboard/widget';
-import { trans } from './card_fakes';
+import { trans } from './card/fakes';
 import { TensorBoardRenderer, type ITensorBoardContext } from '../src/tensorboard/renderer';
 
 // jsdom has none, and the widgets' drag and drop wants it as soon as it is loaded.

@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
-import type { IJobRow } from '../src/api/types';
-import { matches } from '../src/panel/model';
-import { countAbove, HEADING_HEIGHT, layoutRows, ROW_HEIGHT, groupRuns } from '../src/panel/layout';
+import type { IJobRow } from '../../src/api/types';
+import { matches } from '../../src/panel/model';
+import {
+  countAbove,
+  HEADING_HEIGHT,
+  layoutRows,
+  ROW_HEIGHT,
+  groupRuns
+} from '../../src/panel/layout';
 
 function row(job_id: string, workflow = '', run = '', node = ''): IJobRow {
   return {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { LineTimes } from '../src/log/lines/line_times';
-import { LogModel } from '../src/log/model';
-import { FakeLogs } from './log_fakes';
+import { LineTimes } from '../../src/log/lines/line_times';
+import { LogModel } from '../../src/log/model';
+import { FakeLogs } from './fakes';
 
 const OUT = 'worker:0/e1-a1/stdout';
 

@@ -1,13 +1,13 @@
 import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
-import type { IJobView } from '../src/api/types';
-import { Card } from '../src/card/card';
-import { fold } from '../src/card/details/failure';
-import { CardModel } from '../src/card/model';
-import { readSnapshot } from '../src/card/snapshot';
-import { CommandIDs } from '../src/tokens';
-import { FakeSubmarine, JOB, record, task, trans, view } from './card_fakes';
+import type { IJobView } from '../../src/api/types';
+import { Card } from '../../src/card/card';
+import { fold } from '../../src/card/details/failure';
+import { CardModel } from '../../src/card/model';
+import { readSnapshot } from '../../src/card/snapshot';
+import { CommandIDs } from '../../src/tokens';
+import { FakeSubmarine, JOB, record, task, trans, view } from './fakes';
 
 const EVIL = '<img src=x onerror=alert(1)>';
 const context = { trans, has: (command: string) => command !== '', run: () => Promise.resolve() };

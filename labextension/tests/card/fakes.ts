@@ -3,10 +3,10 @@
 import { Signal } from '@lumino/signaling';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { vi } from 'vitest';
-import { CancelRequests } from '../src/api/cancel_requests';
-import type { IJobRecord, ITask } from '../src/api/record';
-import type { IJobView, IModelVersion, ISeries } from '../src/api/types';
-import type { IChannel, IRest, ISubmarine, ISubscription } from '../src/tokens';
+import { CancelRequests } from '../../src/api/cancel_requests';
+import type { IJobRecord, ITask } from '../../src/api/record';
+import type { IJobView, IModelVersion, ISeries } from '../../src/api/types';
+import type { IChannel, IRest, ISubmarine, ISubscription } from '../../src/tokens';
 
 export const JOB = 'digits-20261120-7f3a';
 

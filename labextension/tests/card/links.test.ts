@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { safeLink } from '../src/card/link';
+import { safeLink } from '../../src/card/link';
 
 test.each([
   'javascript:alert(1)',

@@ -1,7 +1,7 @@
 import { nullTranslator } from '@jupyterlab/translation';
 import { describe, expect, it } from 'vitest';
-import type { IJobRow } from '../src/api/types';
-import { columnsText } from '../src/panel/columns';
+import type { IJobRow } from '../../src/api/types';
+import { columnsText } from '../../src/panel/columns';
 
 const trans = nullTranslator.load('jupyterlab');
 const JOB = {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { isPlain, PLAIN, tokenize } from '../src/log/lines/ansi';
-import { align } from '../src/log/lines/window';
-import { LineReader, MAX_LINE } from '../src/log/lines/lines';
+import { isPlain, PLAIN, tokenize } from '../../src/log/lines/ansi';
+import { align } from '../../src/log/lines/window';
+import { LineReader, MAX_LINE } from '../../src/log/lines/lines';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import type { IJobRow } from '../src/api/types';
-import { TypeAhead } from '../src/panel/type_ahead';
+import type { IJobRow } from '../../src/api/types';
+import { TypeAhead } from '../../src/panel/type_ahead';
 
 const row = (name: string, job_id = name): IJobRow => ({ name, job_id }) as IJobRow;
 const ROWS = [row('digits'), row('Deep'), row('', 'dense-1'), row('other')];

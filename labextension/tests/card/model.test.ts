@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { CardModel } from '../src/card/model';
-import { type ISnapshot, readSnapshot } from '../src/card/snapshot';
-import { FakeSubmarine, JOB, record, task, trans, view } from './card_fakes';
+import { CardModel } from '../../src/card/model';
+import { type ISnapshot, readSnapshot } from '../../src/card/snapshot';
+import { FakeSubmarine, JOB, record, task, trans, view } from './fakes';
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { isJobId, readSnapshot } from '../src/card/snapshot';
-import { JOB, record } from './card_fakes';
+import { isJobId, readSnapshot } from '../../src/card/snapshot';
+import { JOB, record } from './fakes';
 
 test.each([
   '',

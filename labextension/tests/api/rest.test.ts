@@ -1,12 +1,12 @@
 import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { expect, test, vi } from 'vitest';
-import packageJson from '../package.json';
-import { ApiError, isAbort } from '../src/api/rest/errors';
-import { checkReadiness, absenceReason, API, VERSION, sameRelease } from '../src/api/readiness';
-import { Requests } from '../src/api/rest/request';
-import { Rest } from '../src/api/rest/rest';
-import type { ISearchHit } from '../src/api/types';
+import packageJson from '../../package.json';
+import { ApiError, isAbort } from '../../src/api/rest/errors';
+import { checkReadiness, absenceReason, API, VERSION, sameRelease } from '../../src/api/readiness';
+import { Requests } from '../../src/api/rest/request';
+import { Rest } from '../../src/api/rest/rest';
+import type { ISearchHit } from '../../src/api/types';
 
 const trans = nullTranslator.load('jupyter_submarine');
 const BASE = 'http://localhost:8888/user/a%20b/';

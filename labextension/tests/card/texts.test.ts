@@ -1,10 +1,17 @@
 import { expect, test } from 'vitest';
-import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../src/card/details/phases';
-import { notableEvents } from '../src/card/labels';
-import { allColumns } from '../src/card/tasks/task_columns';
-import { byRole, cores, ordered, page, shortContainer, byRelevance } from '../src/card/tasks/tasks';
-import { duration, figure, memory, formatTime, size, runningDuration } from '../src/format';
-import { record, task, trans } from './card_fakes';
+import { elapsed, elapsedText, queued, barWidths, phaseSpans } from '../../src/card/details/phases';
+import { notableEvents } from '../../src/card/labels';
+import { allColumns } from '../../src/card/tasks/task_columns';
+import {
+  byRole,
+  cores,
+  ordered,
+  page,
+  shortContainer,
+  byRelevance
+} from '../../src/card/tasks/tasks';
+import { duration, figure, memory, formatTime, size, runningDuration } from '../../src/format';
+import { record, task, trans } from './fakes';
 
 test.each([
   [0.44, '0.4 s'],

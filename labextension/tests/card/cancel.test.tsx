@@ -1,10 +1,10 @@
 import React from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
-import { Card } from '../src/card/card';
-import { cancellation } from '../src/card/cancellation';
-import { CardModel } from '../src/card/model';
-import { FakeSubmarine, JOB, task, trans, view } from './card_fakes';
+import { Card } from '../../src/card/card';
+import { cancellation } from '../../src/card/cancellation';
+import { CardModel } from '../../src/card/model';
+import { FakeSubmarine, JOB, task, trans, view } from './fakes';
 
 const context = { trans, has: () => true, run: () => Promise.resolve() };
 

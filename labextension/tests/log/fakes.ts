@@ -1,7 +1,7 @@
 /** A server with logs in memory, as the models of the log view see it. */
 
 import { Signal } from '@lumino/signaling';
-import type { ILogListener, ISubmarine } from '../src/tokens';
+import type { ILogListener, ISubmarine } from '../../src/tokens';
 
 interface IPlace {
   task: string;

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { LiveQueue, MAX_QUEUED } from '../src/log/lines/live_queue';
-import { LogModel } from '../src/log/model';
-import { selectLogs } from '../src/log/lines/source';
-import { LIMITS } from '../src/log/lines/window';
-import { FakeLogs } from './log_fakes';
+import { LiveQueue, MAX_QUEUED } from '../../src/log/lines/live_queue';
+import { LogModel } from '../../src/log/model';
+import { selectLogs } from '../../src/log/lines/source';
+import { LIMITS } from '../../src/log/lines/window';
+import { FakeLogs } from './fakes';
 
 const OUT = 'worker:0/e1-a1/stdout';
 const ERR = 'worker:0/e1-a1/stderr';

@@ -1,11 +1,11 @@
 import { ServerConnection } from '@jupyterlab/services';
 import { nullTranslator } from '@jupyterlab/translation';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Channel } from '../src/api/channel/channel';
-import type { IJobView, ISeries, IJobRow, IKernelStart } from '../src/api/types';
-import type { ClientMessage, ServerMessage } from '../src/api/channel/messages';
-import { API, VERSION } from '../src/api/readiness';
-import type { ILogListener } from '../src/tokens';
+import { Channel } from '../../src/api/channel/channel';
+import type { IJobView, ISeries, IJobRow, IKernelStart } from '../../src/api/types';
+import type { ClientMessage, ServerMessage } from '../../src/api/channel/messages';
+import { API, VERSION } from '../../src/api/readiness';
+import type { ILogListener } from '../../src/tokens';
 
 /** The other end of a websocket. */
 class FakeSocket {

@@ -1,9 +1,9 @@
 import { Signal } from '@lumino/signaling';
 import { expect, test } from 'vitest';
-import type { State } from '../src/api/record';
-import type { IJobRow } from '../src/api/types';
-import { JobsModel } from '../src/panel/model';
-import type { ISubmarine } from '../src/tokens';
+import type { State } from '../../src/api/record';
+import type { IJobRow } from '../../src/api/types';
+import { JobsModel } from '../../src/panel/model';
+import type { ISubmarine } from '../../src/tokens';
 
 function row(job_id: string, state: State, created: number): IJobRow {
   return {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { ISeries } from '../src/api/types';
-import { measures, lineSummary } from '../src/charts/measures';
-import { extent, nearest, strokes, thin, ticks, timeTicks } from '../src/charts/scale';
+import type { ISeries } from '../../src/api/types';
+import { measures, lineSummary } from '../../src/charts/measures';
+import { extent, nearest, strokes, thin, ticks, timeTicks } from '../../src/charts/scale';
 
 test.each([
   [0, 97, [0, 50, 100]],
