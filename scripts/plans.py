@@ -69,8 +69,6 @@ UNIT_TESTS = pytest("tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwr
 UNIT = Part("unit", 110, (UNIT_TESTS,), real=True)
 #: With fewer random examples.
 QUICK_UNIT = replace(UNIT, budget=90, commands=((*UNIT_TESTS, "--hypothesis-profile", "quick"),))
-# A third worker of the tests would import and collect everything again: the linters fill the gaps.
-CHECK = (replace(LINT, beside=True, budget=90), QUICK_UNIT)
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` if the front end is set up: changes of Python code do not need Node.js.
 QUICK_FRONT_END = Part(
@@ -108,7 +106,13 @@ STATIC = tuple(
     replace(part, beside=True, budget=6 * part.budget) for part in (LINT, FRONT_END, WHEEL, DOCS)
 )
 PLANS = {
-    "check": (*CHECK, *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else [])),
+    # A third worker of the tests would collect everything again: other checks fill the gaps. They
+    # come first, because a part in the foreground ends before the next one begins.
+    "check": (
+        replace(LINT, beside=True, budget=90),
+        *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else []),
+        QUICK_UNIT,
+    ),
     "test": (
         UNIT,
         Part("local backend", 480, (LOCAL_TESTS,), real=True),
