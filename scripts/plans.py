@@ -74,13 +74,7 @@ LABEXTENSION = ROOT / "labextension"
 QUICK_FRONT_END = Part(
     "front end",
     90,
-    (
-        jlpm("eslint", "--cache", "--cache-location", "node_modules/.cache/eslint", "src", "tests"),
-        jlpm("prettier", "--cache", "--check", "src", "tests", "style", "schema"),
-        jlpm("tsc", "--noEmit"),
-        jlpm("test"),
-    ),
-    LABEXTENSION,
+    (tool("python", "scripts/check_front_end.py"),),
     beside=True,
 )
 #: Without a cache; the types were checked by the build in set-up.
