@@ -32,7 +32,7 @@ def problems(handler: type[RequestHandler]) -> Iterator[str]:
     """Return the problems of one handler class, one sentence each."""
     name = f"{handler.__module__}.{handler.__qualname__}"
     if not issubclass(handler, JupyterHandler):
-        yield f"{name} is no JupyterHandler: nobody finds out who asks."
+        yield f"{name} is no JupyterHandler: it cannot identify the user."
         return
     for method in handler.SUPPORTED_METHODS:
         yield from _method(handler, name, method)

@@ -73,7 +73,7 @@ def test_only_does_not_run_in_the_kernel(notebook: Notebook) -> None:
         ("%%submarine\nfiles = !ls", "assigns the output of a shell command"),
         ("%%time\n%%submarine\nx = 1", "not on the first line"),
         ("%submarine nonsense", "No such command"),
-        ("%submarine run x --num_ps 2", "--ps 2 without workers has nobody to serve"),
+        ("%submarine run x --num_ps 2", "--ps 2 without workers has no tasks to serve"),
         ("%submarine run 'x", "quotes"),
         ("%submarine run x", "No cell is collected"),
         ("%submarine show nothing-like-this", "nothing-like-this"),

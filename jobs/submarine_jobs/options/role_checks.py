@@ -42,7 +42,7 @@ def check_roles(options: RunOptions) -> None:
 def _check_presence(options: RunOptions, asked: Sequence[RoleOptions]) -> None:
     named = {role.name: role for role in options.roles if role.count}
     if "worker" not in named and not any(name not in AUXILIARY_ROLES for name in named):
-        for name, what in (("ps", _("nobody to serve")), ("evaluator", _("nothing to evaluate"))):
+        for name, what in (("ps", _("no tasks to serve")), ("evaluator", _("nothing to evaluate"))):
             if name in named:
                 raise UsageError(
                     _("--{name} {count} without workers has {what}.").format(

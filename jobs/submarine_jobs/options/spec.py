@@ -85,7 +85,7 @@ def check_options(options: RunOptions) -> None:
         )
     if options.return_all_ranks and not options.return_names:
         raise UsageError(
-            _("--return-all-ranks says whose values are returned, and --return names none."),
+            _("--return-all-ranks requires --return."),
             _("Name them, for example --return acc."),
         )
     _check_names(options)

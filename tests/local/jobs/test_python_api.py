@@ -56,7 +56,7 @@ def test_failure_is_raised_when_waiting(tmp_path: Path) -> None:
         ({"gpus": 1}, "did you mean --gpu"),
         ({"memory": "lots"}, "memory"),
         ({"dry_run": True}, "no job"),
-        ({"ps": 2}, "has nobody to serve"),
+        ({"ps": 2}, "has no tasks to serve"),
         ({"keytab": "me.keytab"}, "not in this release"),
     ],
 )

@@ -118,7 +118,7 @@ def test_options_of_later_releases_are_refused_by_name(name: str, form: str) -> 
         (["--python-env", "dcoker:image"], "is not known"),
         (["--chief", "2"], "--chief 2: a job has one chief."),
         (["--chief", "1", "--role", "master=1"], "master is another word for it"),
-        (["--ps", "2"], "--ps 2 without workers has nobody to serve."),
+        (["--ps", "2"], "--ps 2 without workers has no tasks to serve."),
         (["--evaluator", "1"], "has nothing to evaluate"),
         (["--worker", "2", "--min-workers", "3"], "--min-workers 3 is more than the 2 of --worker"),
         (["--chief", "1", "--min-workers", "1"], "more than the 0 of --worker"),
