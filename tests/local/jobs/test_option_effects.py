@@ -208,7 +208,7 @@ BASES = {
     "logs": "logs pair",
     "metrics": "metrics pair",
     "tensorboard": "tensorboard quick --json",
-    "wait": "wait quick",
+    "wait": "wait single",  # A job with one stream: two may be merged in another order.
     "cancel": "cancel quick",
     "save": "save quick",
     "models": "models quick",
@@ -1072,6 +1072,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("SUBMARINE_STATE_DIR", str(here / STATE))
         patch.setenv("SUBMARINE_BACKEND", "local")
         _write(here)
+        see("run", "plain.py", "--name", "single")
         with pytest.MonkeyPatch.context() as nightly:
             nightly.setenv("SUBMARINE_WORKFLOW", "nightly")
             nightly.setenv("SUBMARINE_WORKFLOW_RUN", "nightly-1")
@@ -1079,7 +1080,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         see("run", "quick.py")
         see("run", "quick.py", "--name", "pair", "--worker", "2")
         see("run", "quick.py", "--name", "book", "--role", "notebook=1", "--worker", "0")
-        for name in ("node", "quick", "pair", "book"):
+        for name in ("single", "node", "quick", "pair", "book"):
             assert "exit 0" in see("wait", name, "--quiet")
         see("save", "quick", "--name", "first")
         see("workflow", "run", "nightly.flow")
