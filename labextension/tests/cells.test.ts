@@ -6,7 +6,7 @@ import { collectedInto, toggled } from '../src/cells/tag';
 import { DEFAULTS, complete } from '../src/settings';
 import schema from '../schema/plugin.json';
 
-// The same cases as those of the kernel's rule (tests/unit/jobs/program/test_collection.py).
+// The same cases as in the tests of the kernel (tests/unit/jobs/program/test_collection.py).
 test.each([
   [['submarine'], 'main.py'],
   [[' submarine '], 'main.py'],
@@ -24,7 +24,7 @@ test.each([
   expect(collectedInto(tags)).toBe(file);
 });
 
-test('the tag is put on and taken off, others stay', () => {
+test('adds and removes the tag and keeps the other tags', () => {
   expect(toggled(undefined)).toEqual(['submarine']);
   expect(toggled(['slow', 3])).toEqual(['slow', 'submarine']);
   expect(toggled(['slow', 'submarine', 'submarine-only:a.py'])).toEqual(['slow']);
@@ -32,7 +32,7 @@ test('the tag is put on and taken off, others stay', () => {
 
 const views: EditorView[] = [];
 
-// jsdom lays nothing out: an editor that lives on would try to measure its text.
+// jsdom has no layout: an editor that is not destroyed would try to measure its text.
 afterEach(() => {
   for (const view of views.splice(0)) {
     view.destroy();
@@ -53,7 +53,7 @@ function marked(view: EditorView): string[] {
   return [...view.dom.querySelectorAll('.jp-Submarine-markedLine')].map(n => n.textContent);
 }
 
-test('marks one line, until the text changes or the mark is taken off', () => {
+test('marks one line until the text changes or the mark is removed', () => {
   const view = editor('a = 1\nb = 1 / 0\nc = 3');
   expect(missingExtension(view)).toBeNull();
   markLine(view, 2);
@@ -74,13 +74,13 @@ test.each([
   [99, 'two'],
   [NaN, 'one'],
   [1.9, 'one']
-])('a line %j that is not there marks the nearest', (line, text) => {
+])('marks the existing line that is nearest to line %j', (line, text) => {
   const view = editor('one\ntwo');
   markLine(view, line);
   expect(marked(view)).toEqual([text]);
 });
 
-test('settings: the schema has the defaults, and nonsense has no effect', () => {
+test('the settings schema declares the defaults, and invalid settings are ignored', () => {
   const properties: Record<string, { default: unknown }> = schema.properties;
   const defaults = Object.entries(properties).map(([name, value]) => [name, value.default]);
   expect(Object.fromEntries(defaults)).toEqual(DEFAULTS);

@@ -36,8 +36,8 @@ function view(values: Partial<IJobView>): () => Promise<IJobView> {
   return () => Promise.resolve({ lost_if_cancelled: '', ...values } as IJobView);
 }
 
-function actions(given: Partial<IRest>, settings = {}): JobActions {
-  const rest = { job: view({}), ...given };
+function actions(methods: Partial<IRest>, settings = {}): JobActions {
+  const rest = { job: view({}), ...methods };
   const cancels = new CancelRequests((job, why) => (rest as IRest).cancel(job, why));
   return new JobActions(
     rest as IRest,
@@ -51,7 +51,7 @@ beforeEach(() => {
   vi.clearAllMocks();
 });
 
-test('cancel asks first, and Enter keeps the job', async () => {
+test('cancel asks for confirmation, and Enter keeps the job', async () => {
   const cancel = vi.fn(() => Promise.resolve());
   answer(false);
   expect(await actions({ cancel }).cancel(JOB)).toBe(false);
@@ -62,7 +62,7 @@ test('cancel asks first, and Enter keeps the job', async () => {
   expect(cancel).toHaveBeenCalledWith(JOB, expect.any(String));
 });
 
-test('the buttons of the question say what they do to the job', async () => {
+test('the buttons of the confirmation name their effect on the job', async () => {
   const cancel = vi.fn(() => Promise.resolve());
   answer(false);
   await actions({ cancel }).cancel(JOB);
@@ -75,7 +75,7 @@ test('the buttons of the question say what they do to the job', async () => {
 test.each([
   ['a kernel', view({ lost_if_cancelled: 'Its variables are lost.' })],
   ['unknown', () => Promise.reject(new Error('502'))]
-])('cancel always asks where the job is %s', async (_, job) => {
+])('cancel always asks for confirmation if the job is %s', async (_, job) => {
   const cancel = vi.fn(() => Promise.resolve());
   answer(false);
   expect(await actions({ cancel, job }, { confirmCancel: false }).cancel(JOB)).toBe(false);
@@ -84,7 +84,7 @@ test.each([
   expect(cancel).not.toHaveBeenCalled();
 });
 
-test('a server that does not answer holds the question up for seconds only', async () => {
+test('cancel shows the confirmation after 5 s if the server does not respond', async () => {
   vi.useFakeTimers();
   const cancel = vi.fn(() => Promise.resolve());
   answer(true);
@@ -94,13 +94,13 @@ test('a server that does not answer holds the question up for seconds only', asy
   vi.useRealTimers();
 });
 
-test('cancel does not ask where the user does not want it', async () => {
+test('cancel does not ask for confirmation if the setting is off', async () => {
   const cancel = vi.fn(() => Promise.resolve());
   expect(await actions({ cancel }, { confirmCancel: false }).cancel(JOB)).toBe(true);
   expect(showDialog).not.toHaveBeenCalled();
 });
 
-test('rerun asks only where the user wants it', async () => {
+test('rerun asks for confirmation only if the setting is on', async () => {
   const rerun = vi.fn(() => Promise.resolve('new-20261122-abcd'));
   expect(await actions({ rerun }).rerun(JOB, true)).toBe('new-20261122-abcd');
   expect(rerun).toHaveBeenCalledWith(JOB, true);
@@ -109,13 +109,13 @@ test('rerun asks only where the user wants it', async () => {
   expect(rerun).toHaveBeenCalledOnce();
 });
 
-test("a refusal is the server's sentence", async () => {
+test('a failed cancel rejects with the message of the server', async () => {
   const cancel = vi.fn(() => Promise.reject(new Error('Not your job.')));
   answer(true);
   await expect(actions({ cancel }).cancel(JOB)).rejects.toThrow('Not your job.');
 });
 
-test('a saved model is told', async () => {
+test('a saved model is reported with its version', async () => {
   const saveModel = vi.fn(() => Promise.resolve({ version: 'v3' } as never));
   expect(await actions({ saveModel }).saveModel(JOB, '')).toBe('v3');
   expect(vi.mocked(Notification.success).mock.calls[0]?.[0]).toContain('v3');
@@ -125,23 +125,23 @@ function command(text: string): JobActions {
   return actions({ job: view({ command: text }) });
 }
 
-test('the command goes to the clipboard, unless pasting it would run something else', async () => {
+test('copies the command unless it is empty or contains control characters', async () => {
   await command('submarine run digits --gpu 1').copyCommand(JOB);
   expect(Clipboard.copyToSystem).toHaveBeenCalledWith('submarine run digits --gpu 1');
-  for (const bad of ['', 'submarine run x\nrm -rf ~', 'submarine \u001b[A', 'a\u2028b']) {
-    await expect(command(bad).copyCommand(JOB)).rejects.toThrow(JOB);
+  for (const text of ['', 'submarine run x\nrm -rf ~', 'submarine \u001b[A', 'a\u2028b']) {
+    await expect(command(text).copyCommand(JOB)).rejects.toThrow(JOB);
   }
   expect(Clipboard.copyToSystem).toHaveBeenCalledOnce();
 });
 
-test('an argument that is no job id is refused in one line', () => {
+test('rejects an argument that is not a job id', () => {
   expect(jobArgument({ job: JOB }, trans)).toBe(JOB);
   for (const job of [undefined, '', '../x', `${JOB}/..`, 7, '<b>', 'x'.repeat(500)]) {
     expect(() => jobArgument(job === undefined ? {} : { job }, trans)).toThrow(/not a job id/);
   }
 });
 
-test('the user chooses among the jobs that fit', async () => {
+test('the user selects one of the matching jobs', async () => {
   const rows = [
     { job_id: 'a-20261122-aaaa', state: 'RUNNING' },
     { job_id: 'b-20261122-bbbb', state: 'FAILED' }
@@ -157,7 +157,7 @@ test('the user chooses among the jobs that fit', async () => {
   );
   expect(await chooseJob(rest, 't', 'ended', trans)).toBe('b-20261122-bbbb');
   expect(await chooseJob(rest, 'Cancel Job', 'active', trans)).toBe('a-20261122-aaaa');
-  // A button "Cancel" would be taken for what is done to the job.
+  // A button "Cancel" would be ambiguous here.
   expect(vi.mocked(InputDialog.getItem).mock.lastCall?.[0]).toMatchObject({
     okLabel: 'Cancel Job',
     cancelLabel: 'Close'

@@ -10,7 +10,7 @@ test.each([
   ['x = 1\n%submarine logs a', '%', ['logs', 'a']],
   ['%%submarine --fi', '%%', ['--fi']],
   ['%submarine run "my job" --g', '%', ['run', 'my job', '--g']]
-])('reads the words of %j', (text, marks, words) => {
+])('parses %j', (text, marks, words) => {
   expect(parseMagicLine(text, text.length)).toEqual({ marks, words });
 });
 
@@ -21,18 +21,18 @@ test.each([
   '%submarined run ',
   '# %submarine run',
   '%submarine "a'
-])('leaves %j alone', text => {
+])('ignores %j', text => {
   expect(parseMagicLine(text, text.length)).toBeNull();
 });
 
-test('looks at nothing behind the cursor or on other lines', () => {
+test('ignores text after the cursor and on other lines', () => {
   expect(parseMagicLine('%submarine sh --all\n%submarine x', 13)).toEqual({
     marks: '%',
     words: ['sh']
   });
 });
 
-test('a word with a sign of the shell cannot be put in', () => {
+test('accepts only words without spaces and shell characters', () => {
   expect(['a-1', '--queue', 'root.gpu', 'a b', 'a;b', '$(x)', "a'", ''].map(isPlain)).toEqual([
     true,
     true,
@@ -55,7 +55,7 @@ async function labels(found: SubmarineCompletions, text: string) {
   return { start, end, labels: items.map(item => item.label) };
 }
 
-test('offers what the server knows, in the place of the word being typed', async () => {
+test('offers the completions of the server in place of the current word', async () => {
   const { complete, provider: found } = provider(['gpu', 'gold', 'x y', 'go;od', 7]);
   const text = 'a = 1\n%submarine run d --queue g';
   const start = text.length - 1;
@@ -63,17 +63,17 @@ test('offers what the server knows, in the place of the word being typed', async
   expect(complete).toHaveBeenCalledWith(['run', 'd', '--queue', 'g'], expect.any(AbortSignal));
 });
 
-test('above a cell there are the options of collecting, or those of run', async () => {
+test('completes a cell magic with the collection options or those of its verb', async () => {
   const { complete, provider: found } = provider(['--gpu']);
   expect((await labels(found, '%%submarine --')).labels).toEqual(['--file', '--only']);
   expect(complete).not.toHaveBeenCalled();
   expect((await labels(found, '%%submarine run x --')).labels).toEqual(['--gpu']);
   expect((await labels(found, '%%submarine wo')).labels).toEqual(['workflow']);
-  // The kernel knows these.
+  // The kernel completes these.
   expect((await labels(found, '%%submarine workflow x --')).labels).toEqual([]);
 });
 
-test('offers nothing elsewhere, from nonsense, or where the server fails', async () => {
+test('offers nothing on other lines, for an invalid response or after an error', async () => {
   const { complete, provider: found } = provider({ words: 'no list' });
   expect((await labels(found, 'import os.')).labels).toEqual([]);
   expect(complete).not.toHaveBeenCalled();
@@ -82,7 +82,7 @@ test('offers nothing elsewhere, from nonsense, or where the server fails', async
   expect((await labels(found, '%submarine r')).labels).toEqual([]);
 });
 
-test('gives an earlier question up, and a slow one', async () => {
+test('aborts an earlier request and a slow one', async () => {
   vi.useFakeTimers();
   const signals: AbortSignal[] = [];
   const complete = vi.fn(
@@ -106,7 +106,7 @@ test('gives an earlier question up, and a slow one', async () => {
   vi.useRealTimers();
 });
 
-test('is asked only for lines of ours, and not without the server extension', async () => {
+test('applies only to %submarine lines and only with the server extension', async () => {
   const at = (line: string): ICompletionContext =>
     ({
       editor: { getCursorPosition: () => ({ line: 0, column: 3 }), getLine: () => line }

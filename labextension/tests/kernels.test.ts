@@ -1,4 +1,4 @@
-/** A kernel in a container: what its notebook is told while it starts, and when it is gone. */
+/** Notifications about a kernel in a container: while it starts and after it is lost. */
 
 import { nullTranslator } from '@jupyterlab/translation';
 import { Signal } from '@lumino/signaling';
@@ -9,248 +9,257 @@ import { isRemote, newestJob } from '../src/kernels/jobs';
 import { KernelSharing } from '../src/kernels/sharing';
 import { END_TIMEOUT, KernelMonitor, REPORT_DELAY, type SessionPart } from '../src/kernels/monitor';
 
-type Listener = (rows: readonly IJobRow[]) => void;
+type RowsListener = (rows: readonly IJobRow[]) => void;
 
-const FAR = { kernel_provisioner: { provisioner_name: 'submarine-yarn', config: {} } };
+const REMOTE_METADATA = { kernel_provisioner: { provisioner_name: 'submarine-yarn', config: {} } };
 
-function row(state: State, detail = '', more: Partial<IJobRow> = {}): IJobRow {
-  const known = {
+function row(state: State, detail = '', changes: Partial<IJobRow> = {}): IJobRow {
+  const defaults = {
     job_id: 'kernel-far-1',
     name: 'kernel-far',
     notebook: 'work/a.ipynb',
     created: 1
   };
-  return { ...known, state, detail, ...more } as IJobRow;
+  return { ...defaults, state, detail, ...changes } as IJobRow;
 }
 
-class Session {
+class FakeSession {
   kernelDisplayName = 'Far away';
   kernelDisplayStatus = 'idle';
   prevKernelName = 'far';
   session: object | null = {};
-  sessionChanged = new Signal<Session, void>(this);
-  statusChanged = new Signal<Session, string>(this);
+  sessionChanged = new Signal<FakeSession, void>(this);
+  statusChanged = new Signal<FakeSession, string>(this);
   specsManager = {
     specs: {
       kernelspecs: {
-        far: { name: 'far', display_name: 'Far away', metadata: FAR },
+        far: { name: 'far', display_name: 'Far away', metadata: REMOTE_METADATA },
         near: { name: 'near', display_name: 'Near', metadata: {} }
       }
     }
   };
 
-  become(status: string): void {
+  setStatus(status: string): void {
     this.kernelDisplayStatus = status;
     this.statusChanged.emit(status);
   }
 
-  vanish(): void {
+  loseSession(): void {
     this.kernelDisplayStatus = 'unknown';
     this.session = null;
     this.sessionChanged.emit();
   }
 }
 
-let session: Session;
-let said: string[];
-let listeners: Set<Listener>;
-/** Jobs that are looked at as if on display -> who hears of them. */
-let looks: Map<string, (view: IJobView) => void>;
+let session: FakeSession;
+let messages: string[];
+let rowsListeners: Set<RowsListener>;
+/** Job id -> listener of its subscription. */
+let jobListeners: Map<string, (view: IJobView) => void>;
 let documents: string[];
-/** Those who hear of what the server starts. */
-let preparing: Set<(starts: readonly IKernelStart[]) => void>;
-let watch: KernelMonitor;
+/** Listeners for kernel starts. */
+let startListeners: Set<(starts: readonly IKernelStart[]) => void>;
+let monitor: KernelMonitor;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  session = new Session();
-  said = [];
-  listeners = new Set();
-  looks = new Map();
+  session = new FakeSession();
+  messages = [];
+  rowsListeners = new Set();
+  jobListeners = new Map();
   documents = ['work/a.ipynb'];
-  preparing = new Set();
-  watch = new KernelMonitor(
+  startListeners = new Set();
+  monitor = new KernelMonitor(
     session as unknown as SessionPart,
     {
       jobs: listener => {
-        const heard: Listener = rows => {
+        const rowsListener: RowsListener = rows => {
           listener(rows, rows.length, '');
         };
-        listeners.add(heard);
-        return { isDisposed: false, dispose: () => listeners.delete(heard) };
+        rowsListeners.add(rowsListener);
+        return { isDisposed: false, dispose: () => rowsListeners.delete(rowsListener) };
       },
       job: (job, listener) => {
-        looks.set(job, listener);
-        return { isDisposed: false, dispose: () => looks.delete(job) };
+        jobListeners.set(job, listener);
+        return { isDisposed: false, dispose: () => jobListeners.delete(job) };
       },
       starts: listener => {
-        preparing.add(listener);
-        return { isDisposed: false, dispose: () => preparing.delete(listener) };
+        startListeners.add(listener);
+        return { isDisposed: false, dispose: () => startListeners.delete(listener) };
       }
     },
     () => documents,
     {
-      showWaiting: text => said.push(text),
-      clear: () => said.push('done'),
-      showLost: text => said.push(text),
-      showDisconnected: text => said.push(text)
+      showWaiting: text => messages.push(text),
+      clear: () => messages.push('done'),
+      showLost: text => messages.push(text),
+      showDisconnected: text => messages.push(text)
     },
     nullTranslator.load('')
   );
 });
 
 afterEach(() => {
-  watch.dispose();
-  expect(listeners.size + looks.size + preparing.size).toBe(0);
+  monitor.dispose();
+  expect(rowsListeners.size + jobListeners.size + startListeners.size).toBe(0);
   vi.useRealTimers();
 });
 
-function news(...rows: IJobRow[]): void {
-  [...listeners].forEach(listener => {
+function sendRows(...rows: IJobRow[]): void {
+  [...rowsListeners].forEach(listener => {
     listener(rows);
   });
 }
 
-it('says what a start waits for, until it is there', () => {
-  session.become('starting');
+it('reports why a start waits until the kernel is connected', () => {
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
-  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free'), row('PENDING', 'x', { notebook: 'b' }));
-  expect(said).toEqual(['The kernel far of a.ipynb is waiting: queue gpu has 0 of 4 GPUs free']);
-  news(row('STARTING'));
-  expect(said[1]).toContain('its container is being started');
-  session.become('connecting');
-  expect(said[2]).toBe('done');
-  expect(listeners.size).toBe(0);
+  sendRows(
+    row('PENDING', 'queue gpu has 0 of 4 GPUs free'),
+    row('PENDING', 'x', { notebook: 'b' })
+  );
+  expect(messages).toEqual([
+    'The kernel far of a.ipynb is waiting: queue gpu has 0 of 4 GPUs free'
+  ]);
+  sendRows(row('STARTING'));
+  expect(messages[1]).toContain('its container is being started');
+  session.setStatus('connecting');
+  expect(messages[2]).toBe('done');
+  expect(rowsListeners.size).toBe(0);
 });
 
-it('says who is before it, where the list does not know', () => {
-  session.become('starting');
+it('prefers the reason of the job view to that of the job list', () => {
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
-  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
-  looks.get('kernel-far-1')?.({ pending: 'job x holds 4' } as IJobView);
-  news(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
-  expect(said.slice(1)).toEqual(
+  sendRows(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
+  jobListeners.get('kernel-far-1')?.({ pending: 'job x holds 4' } as IJobView);
+  sendRows(row('PENDING', 'queue gpu has 0 of 4 GPUs free for masters'));
+  expect(messages.slice(1)).toEqual(
     Array(2).fill('The kernel far of a.ipynb is waiting: job x holds 4')
   );
-  session.become('idle');
-  expect(looks.size).toBe(0);
+  session.setStatus('idle');
+  expect(jobListeners.size).toBe(0);
 });
 
-it('says that a kernel is prepared while it has no job, and no more when that has ended', () => {
-  session.become('starting');
+it('reports the preparation before the job is listed and clears the message at its end', () => {
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
-  news(row('SUCCEEDED', 'former', { job_id: 'former' }));
-  expect(said[0]).toContain('The kernel far of a.ipynb is being prepared');
-  news(row('PENDING', 'x'));
-  news(row('CANCELLED', 'cancelled'));
-  expect(said.slice(1)).toEqual(['The kernel far of a.ipynb is waiting: x', 'done']);
+  sendRows(row('SUCCEEDED', 'former', { job_id: 'former' }));
+  expect(messages[0]).toContain('The kernel far of a.ipynb is being prepared');
+  sendRows(row('PENDING', 'x'));
+  sendRows(row('CANCELLED', 'cancelled'));
+  expect(messages.slice(1)).toEqual(['The kernel far of a.ipynb is waiting: x', 'done']);
 });
 
-it('says how far the files of a kernel are that has no job yet', () => {
-  const tell = (...starts: IKernelStart[]): void => {
-    [...preparing].forEach(listener => {
+it('reports the upload progress before the job is listed', () => {
+  const sendStarts = (...starts: IKernelStart[]): void => {
+    [...startListeners].forEach(listener => {
       listener(starts);
     });
   };
-  session.become('starting');
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
-  news();
+  sendRows();
   const other = { kernel: 'far', notebook: 'other.ipynb', words: 'Packing: 99 %' };
-  tell(other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' });
-  expect(said[0]).toContain('is being prepared. Its files are being uploaded');
-  expect(said.at(-1)).toBe('The kernel far of a.ipynb is being prepared. Packing: 34 % of 700 MB');
-  // What it was is not taken back because the list has news, or the server knows of no start.
-  tell();
-  news();
-  expect(said.at(-1)).toContain('34 %');
-  news(row('PENDING', 'x'));
-  const told = said.length;
-  tell({ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' });
-  expect(said.length).toBe(told);
-  expect(said.at(-1)).toBe('The kernel far of a.ipynb is waiting: x');
+  sendStarts(other, { ...other, notebook: 'work/a.ipynb', words: 'Packing: 34 % of 700 MB' });
+  expect(messages[0]).toContain('is being prepared. Its files are being uploaded');
+  expect(messages.at(-1)).toBe(
+    'The kernel far of a.ipynb is being prepared. Packing: 34 % of 700 MB'
+  );
+  // The last progress stays when the list is updated and when the server reports no start.
+  sendStarts();
+  sendRows();
+  expect(messages.at(-1)).toContain('34 %');
+  sendRows(row('PENDING', 'x'));
+  const count = messages.length;
+  sendStarts({ kernel: 'far', notebook: 'work/a.ipynb', words: 'late' });
+  expect(messages.length).toBe(count);
+  expect(messages.at(-1)).toBe('The kernel far of a.ipynb is waiting: x');
 });
 
-it('says nothing of a start that is quick, nor of kernels of this machine', () => {
-  session.become('starting');
+it('reports neither fast starts nor local kernels', () => {
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY - 1);
-  session.become('idle');
+  session.setStatus('idle');
   vi.advanceTimersByTime(REPORT_DELAY);
-  expect(listeners.size).toBe(0);
+  expect(rowsListeners.size).toBe(0);
   session.kernelDisplayName = 'Near';
-  session.become('starting');
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
   session.prevKernelName = 'near';
-  session.become('dead');
-  expect(listeners.size).toBe(0);
-  expect(said).toEqual(['done']);
+  session.setStatus('dead');
+  expect(rowsListeners.size).toBe(0);
+  expect(messages).toEqual(['done']);
 });
 
-it('says why a kernel is gone, once, when its job has ended', () => {
-  session.become('dead');
-  news(row('RUNNING'));
-  news(row('FAILED', 'The node was lost.'));
-  expect(said).toEqual(['The kernel far of a.ipynb has lost its container: The node was lost.']);
+it('reports why a kernel is lost once, when its job has ended', () => {
+  session.setStatus('dead');
+  sendRows(row('RUNNING'));
+  sendRows(row('FAILED', 'The node was lost.'));
+  expect(messages).toEqual([
+    'The kernel far of a.ipynb has lost its container: The node was lost.'
+  ]);
   vi.advanceTimersByTime(END_TIMEOUT);
-  expect(said.length).toBe(1);
+  expect(messages.length).toBe(1);
 });
 
 it.each([
   [
     'is dead',
     () => {
-      session.become('dead');
+      session.setStatus('dead');
     }
   ],
   [
-    'is unknown to a server that was started anew',
+    'is unknown to a restarted server',
     () => {
-      session.vanish();
+      session.loseSession();
     }
   ]
-])('offers a kernel that %s and still runs, until it is there again', (_, lose) => {
-  lose();
-  news(row('RUNNING'));
+])('reports a kernel that %s and still runs until it is connected', (_, loseKernel) => {
+  loseKernel();
+  sendRows(row('RUNNING'));
   vi.advanceTimersByTime(END_TIMEOUT - 1);
-  news(row('RUNNING'));
-  expect(said).toEqual([]);
+  sendRows(row('RUNNING'));
+  expect(messages).toEqual([]);
   vi.advanceTimersByTime(1);
-  expect(said[0]).toContain('still runs');
-  session.become('idle');
-  expect(said[1]).toBe('done');
-  expect(listeners.size).toBe(0);
+  expect(messages[0]).toContain('still runs');
+  session.setStatus('idle');
+  expect(messages[1]).toBe('done');
+  expect(rowsListeners.size).toBe(0);
 });
 
-it('offers nothing that has ended meanwhile', () => {
-  session.vanish();
-  news(row('RUNNING'));
+it('clears the message about a disconnected kernel when its job has ended', () => {
+  session.loseSession();
+  sendRows(row('RUNNING'));
   vi.advanceTimersByTime(END_TIMEOUT);
-  news(row('SUCCEEDED'));
-  expect(said.slice(1)).toEqual(['done']);
+  sendRows(row('SUCCEEDED'));
+  expect(messages.slice(1)).toEqual(['done']);
 });
 
-it('says nothing of a kernel that was shut down', () => {
-  session.become('terminating');
-  session.vanish();
-  session.become('unknown');
-  expect(listeners.size).toBe(0);
-  session.become('idle');
-  session.vanish(); // from the list of running kernels, or another page
-  news(row('RUNNING'));
+it('reports nothing about a kernel that was shut down', () => {
+  session.setStatus('terminating');
+  session.loseSession();
+  session.setStatus('unknown');
+  expect(rowsListeners.size).toBe(0);
+  session.setStatus('idle');
+  session.loseSession(); // Shut down from the list of running kernels or from another page.
+  sendRows(row('RUNNING'));
   vi.advanceTimersByTime(END_TIMEOUT - 1);
-  news(row('FINISHING'));
+  sendRows(row('FINISHING'));
   vi.advanceTimersByTime(END_TIMEOUT);
-  news(row('SUCCEEDED'));
-  expect(said).toEqual(['done']);
+  sendRows(row('SUCCEEDED'));
+  expect(messages).toEqual(['done']);
 });
 
-it('is over when the kernel is another', () => {
-  session.become('dead');
-  session.become('idle');
-  news(row('FAILED', 'x'));
-  expect(said).toEqual(['done']);
+it('stops monitoring a lost kernel when a kernel runs again', () => {
+  session.setStatus('dead');
+  session.setStatus('idle');
+  sendRows(row('FAILED', 'x'));
+  expect(messages).toEqual(['done']);
 });
 
-it('knows the newest job of a kernelspec and notebook', () => {
+it('finds the newest job of a kernelspec and notebook', () => {
   const rows = [
     row('FAILED', '', { created: 5, job_id: 'new' }),
     row('RUNNING', '', { created: 3, job_id: 'old' }),
@@ -261,13 +270,13 @@ it('knows the newest job of a kernelspec and notebook', () => {
 });
 
 it.each([undefined, {}, { kernel_provisioner: 'submarine-yarn' }, { kernel_provisioner: null }])(
-  'takes no other kernelspec for one in a container',
+  'a kernelspec with the metadata %j is not remote',
   metadata => {
     expect(isRemote(metadata)).toBe(false);
   }
 );
 
-/** A console's or notebook's part of a session, and what the server says of all of them. */
+/** The sharing state of one panel; `models` are the sessions that the server reports. */
 function sharing(path: string, name: string, kernel: object, models: object[]): KernelSharing {
   const part = { path, name, session: { kernel } };
   return new KernelSharing(
@@ -277,7 +286,7 @@ function sharing(path: string, name: string, kernel: object, models: object[]): 
   );
 }
 
-it('knows with whom a kernel was shared, also when it is gone', () => {
+it('lists the documents that share a kernel, also after the kernel is gone', () => {
   const kernel = { id: 'k' };
   const models = [
     { path: 'work/console-1-x', name: 'Console 1', kernel },
@@ -294,7 +303,7 @@ it('knows with whom a kernel was shared, also when it is gone', () => {
   expect(shared.documents([shared])).toEqual(['work/Console 1']);
 });
 
-it('has one of all that share a kernel tell of it', () => {
+it('reports a shared kernel once per document', () => {
   const kernel = { id: 'k' };
   const models = [{ path: 'a.ipynb', name: 'a.ipynb', kernel }];
   const notebook = sharing('a.ipynb', 'a.ipynb', kernel, models);
@@ -304,17 +313,17 @@ it('has one of all that share a kernel tell of it', () => {
   all.forEach(one => {
     one.update();
   });
-  const told = all.map(one => one.documents(all));
-  expect(told).toEqual([['a.ipynb'], [], ['Console 1']]);
+  const documentLists = all.map(one => one.documents(all));
+  expect(documentLists).toEqual([['a.ipynb'], [], ['Console 1']]);
   expect(other.documents([other])).toEqual(['Console 1', 'a.ipynb']);
 });
 
-it('is silent where another tells', () => {
+it('reports nothing if another panel reports the kernel', () => {
   documents = [];
-  session.become('starting');
+  session.setStatus('starting');
   vi.advanceTimersByTime(REPORT_DELAY);
-  news(row('PENDING', 'x'));
-  session.become('dead');
-  news(row('FAILED', 'x'));
-  expect(said.filter(words => words !== 'done')).toEqual([]);
+  sendRows(row('PENDING', 'x'));
+  session.setStatus('dead');
+  sendRows(row('FAILED', 'x'));
+  expect(messages.filter(text => text !== 'done')).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { jobIds, nameOf } from '../src/tensorboard/widget';
 import { trans } from './card/fakes';
 import { TensorBoardRenderer, type ITensorBoardContext } from '../src/tensorboard/renderer';
 
-// jsdom has none, and the widgets' drag and drop wants it as soon as it is loaded.
+// Lumino needs DragEvent when it is loaded; jsdom does not provide it.
 vi.hoisted(() => {
   vi.stubGlobal('DragEvent', MouseEvent);
 });
@@ -35,8 +35,8 @@ function rendered(problem = ''): {
   return { renderer: new TensorBoardRenderer(MIME, context), context };
 }
 
-describe('the jobs that arguments and outputs name', () => {
-  it('are job ids and nothing else, each once', () => {
+describe('job ids in arguments and outputs', () => {
+  it('are returned in order without duplicates', () => {
     expect(jobIds([ONE, TWO, ONE])).toEqual([ONE, TWO]);
   });
 
@@ -51,17 +51,17 @@ describe('the jobs that arguments and outputs name', () => {
     [['javascript:alert(1)']],
     [[`${ONE}?token=1`]],
     [Array(21).fill(ONE)]
-  ])('%j names none', value => {
+  ])('are not read from %j', value => {
     expect(jobIds(value)).toEqual([]);
   });
 
-  it('have one name in whatever order', () => {
+  it('have the same key in any order', () => {
     expect(nameOf([TWO, ONE])).toBe(nameOf([ONE, TWO]));
   });
 });
 
 describe('TensorBoard in an output', () => {
-  it('is there at once in a notebook that this user has run', async () => {
+  it('is shown at once in a trusted notebook', async () => {
     const { renderer, context } = rendered();
     await renderer.renderModel(modelOf([ONE, TWO], true));
     const frame = renderer.node.querySelector('iframe');
@@ -72,7 +72,7 @@ describe('TensorBoard in an output', () => {
     expect(context.openTab).toHaveBeenCalledWith([ONE, TWO]);
   });
 
-  it("starts nothing in somebody else's notebook before a click", async () => {
+  it('starts only after a click in an untrusted notebook', async () => {
     const { renderer } = rendered();
     await renderer.renderModel(modelOf([ONE], false));
     expect(renderer.node.querySelector('iframe')).toBeNull();
@@ -80,14 +80,14 @@ describe('TensorBoard in an output', () => {
     expect(renderer.node.querySelector('iframe')).not.toBeNull();
   });
 
-  it('shows text only where an output names no job', async () => {
+  it('is replaced by a text if the output contains no valid job id', async () => {
     const { renderer } = rendered();
     await renderer.renderModel(modelOf(['<img src=x onerror=alert(1)>'], true));
     expect(renderer.node.querySelector('iframe, img, button')).toBeNull();
     expect(renderer.node.textContent).toContain('does not name a job');
   });
 
-  it('says what is wrong where the server extension is not there', async () => {
+  it('is replaced by the reason if the server extension is not available', async () => {
     const { renderer } = rendered('The server extension is not enabled.');
     await renderer.renderModel(modelOf([ONE], true));
     expect(renderer.node.querySelector('iframe')).toBeNull();

@@ -1,4 +1,4 @@
-/** A workflow's run in an output: what is stored of it, then what the server says. */
+/** Workflow runs in outputs: the stored display, then updates from the server. */
 
 import type { IRenderMime } from '@jupyterlab/rendermime-interfaces';
 import { nullTranslator } from '@jupyterlab/translation';
@@ -9,18 +9,18 @@ import { WorkflowRenderer } from '../src/workflow/renderer';
 import { MIME_TYPE, readSnapshot, textOf } from '../src/workflow/snapshot';
 
 vi.hoisted(() => {
-  // Lumino looks for it when it is loaded, and jsdom has none.
+  // Lumino needs DragEvent when it is loaded; jsdom does not provide it.
   vi.stubGlobal('DragEvent', Event);
 });
 
 const trans = nullTranslator.load('jupyter_submarine');
 const RUN = 'nightly-20261122-023000-1f0a';
 
-/** A channel that a test speaks through. */
-class Server {
-  readonly asked: string[] = [];
-  open = 0;
-  say: (picture: IRunPicture) => void = () => undefined;
+/** A fake channel; the test sends its messages. */
+class FakeServer {
+  readonly requests: string[] = [];
+  openSubscriptions = 0;
+  send: (picture: IRunPicture) => void = () => undefined;
   fail: (problem: string) => void = () => undefined;
 
   readonly submarine = {
@@ -31,14 +31,14 @@ class Server {
         listener: (picture: IRunPicture) => void,
         onError: (problem: string) => void
       ) => {
-        this.asked.push(`${run} ${url}`.trim());
-        this.open += 1;
-        this.say = listener;
+        this.requests.push(`${run} ${url}`.trim());
+        this.openSubscriptions += 1;
+        this.send = listener;
         this.fail = onError;
         return {
           isDisposed: false,
           dispose: () => {
-            this.open -= 1;
+            this.openSubscriptions -= 1;
           }
         };
       }
@@ -46,35 +46,35 @@ class Server {
   } as unknown as ISubmarine;
 }
 
-class Drawn extends Widget implements IRenderMime.IRenderer {
+class RenderedWidget extends Widget implements IRenderMime.IRenderer {
   renderModel(): Promise<void> {
     return Promise.resolve();
   }
 }
 
-let drawn: { text: string; trusted: boolean }[] = [];
+let rendered: { text: string; trusted: boolean }[] = [];
 
-function draw(data: Record<string, string>, trusted: boolean): Promise<IRenderMime.IRenderer> {
+function render(data: Record<string, string>, trusted: boolean): Promise<IRenderMime.IRenderer> {
   const text = data['text/html'] ?? data['text/plain'] ?? '';
-  drawn.push({ text, trusted });
-  const made = new Drawn();
-  made.node.textContent = text;
-  return Promise.resolve(made);
+  rendered.push({ text, trusted });
+  const widget = new RenderedWidget();
+  widget.node.textContent = text;
+  return Promise.resolve(widget);
 }
 
-function model(more: object = {}, html = 'stored', trusted = false): IRenderMime.IMimeModel {
-  const said = { version: 1, run: RUN, url: '', time: 100, ended: null, ...more };
-  const data = { [MIME_TYPE]: said, 'text/html': html, 'text/plain': 'words' };
+function model(changes: object = {}, html = 'stored', trusted = false): IRenderMime.IMimeModel {
+  const snapshot = { version: 1, run: RUN, url: '', time: 100, ended: null, ...changes };
+  const data = { [MIME_TYPE]: snapshot, 'text/html': html, 'text/plain': 'words' };
   return { data, metadata: {}, trusted, setData: () => undefined };
 }
 
-let server: Server;
+let server: FakeServer;
 let output: WorkflowRenderer;
 
 beforeEach(() => {
-  drawn = [];
-  server = new Server();
-  output = new WorkflowRenderer(server.submarine, draw, trans);
+  rendered = [];
+  server = new FakeServer();
+  output = new WorkflowRenderer(server.submarine, render, trans);
   Widget.attach(output, document.body);
 });
 
@@ -83,89 +83,91 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const shown = () => output.node.textContent;
+const displayedText = () => output.node.textContent;
 
-test('a stored run is drawn as trusted as its notebook, and goes on from the server', async () => {
+test('renders a stored run with the trust of its notebook, then updates from the server', async () => {
   await output.renderModel(model());
-  expect(drawn).toEqual([{ text: 'stored', trusted: false }]);
-  expect(server.asked).toEqual([RUN]);
-  server.say({ time: 200, html: 'live' });
+  expect(rendered).toEqual([{ text: 'stored', trusted: false }]);
+  expect(server.requests).toEqual([RUN]);
+  server.send({ time: 200, html: 'live' });
   await vi.waitFor(() => {
-    expect(shown()).toBe('live');
+    expect(displayedText()).toBe('live');
   });
-  expect(drawn.at(-1)).toEqual({ text: 'live', trusted: true });
+  expect(rendered.at(-1)).toEqual({ text: 'live', trusted: true });
 });
 
-test('what is older than what is seen is not drawn, whoever sends it', async () => {
+test('ignores a snapshot that is older than the displayed one', async () => {
   await output.renderModel(model());
-  server.say({ time: 200, html: 'live' });
+  server.send({ time: 200, html: 'live' });
   await vi.waitFor(() => {
-    expect(shown()).toBe('live');
+    expect(displayedText()).toBe('live');
   });
   await output.renderModel(model({ time: 199 }, 'late'));
-  server.say({ time: 150, html: 'older' });
+  server.send({ time: 150, html: 'older' });
   await Promise.resolve();
-  expect(shown()).toBe('live');
+  expect(displayedText()).toBe('live');
   await output.renderModel(model({ time: 201, ended: 201 }, 'the end', true));
-  expect(shown()).toBe('the end');
-  expect(server.asked).toHaveLength(1);
+  expect(displayedText()).toBe('the end');
+  expect(server.requests).toHaveLength(1);
 });
 
-test('where the server knows nothing of it, it stays as it was and says so', async () => {
+test('keeps the stored display and shows the reason if the server does not know the run', async () => {
   await output.renderModel(model());
   server.fail('No run of that name.');
-  expect(shown()).toBe('storedNot live. This is the last stored state: No run of that name.');
-  server.say({ time: 200, html: 'live' });
+  expect(displayedText()).toBe(
+    'storedNot live. This is the last stored state: No run of that name.'
+  );
+  server.send({ time: 200, html: 'live' });
   await vi.waitFor(() => {
-    expect(shown()).toBe('live');
+    expect(displayedText()).toBe('live');
   });
   server.fail('The server is away.');
-  expect(shown()).toBe('live');
+  expect(displayedText()).toBe('live');
 });
 
-test('of a run that had ended nothing is missing', async () => {
+test('shows no error for a stored run that had ended', async () => {
   await output.renderModel(model({ ended: 99 }));
   server.fail('No run of that name.');
-  expect(shown()).toBe('stored');
+  expect(displayedText()).toBe('stored');
 });
 
-test('nothing is asked for a page that nobody sees, nor after its output is gone', async () => {
+test('subscribes while the page is visible, until the output is disposed', async () => {
   const state = vi.spyOn(document, 'visibilityState', 'get').mockReturnValue('hidden');
   document.dispatchEvent(new Event('visibilitychange'));
   await output.renderModel(model());
-  expect(server.asked).toEqual([]);
+  expect(server.requests).toEqual([]);
   state.mockReturnValue('visible');
   document.dispatchEvent(new Event('visibilitychange'));
-  expect(server.open).toBe(1);
+  expect(server.openSubscriptions).toBe(1);
   output.dispose();
-  expect(server.open).toBe(0);
+  expect(server.openSubscriptions).toBe(0);
 });
 
-test('another run in the same output is another question', async () => {
+test('replaces the subscription when the output contains another run', async () => {
   await output.renderModel(model());
   await output.renderModel(model({ run: 'azkaban:7', url: 'https://a.example', time: 5 }, 'other'));
-  expect(server.asked).toEqual([RUN, 'azkaban:7 https://a.example']);
-  expect(server.open).toBe(1);
-  expect(shown()).toBe('other');
+  expect(server.requests).toEqual([RUN, 'azkaban:7 https://a.example']);
+  expect(server.openSubscriptions).toBe(1);
+  expect(displayedText()).toBe('other');
 });
 
-test('a workflow that does not run is drawn, and nobody is asked', async () => {
+test('renders a workflow without a run and does not subscribe', async () => {
   await output.renderModel(model({ run: undefined }));
-  expect(shown()).toBe('stored');
-  expect(server.asked).toEqual([]);
+  expect(displayedText()).toBe('stored');
+  expect(server.requests).toEqual([]);
 });
 
-test('without the server extension it is what it was', async () => {
-  const alone = new WorkflowRenderer(null, draw, trans);
-  Widget.attach(alone, document.body);
-  await alone.renderModel(model());
-  expect(alone.node.textContent).toBe('stored');
-  alone.dispose();
+test('shows the stored display without the server extension', async () => {
+  const disconnected = new WorkflowRenderer(null, render, trans);
+  Widget.attach(disconnected, document.body);
+  await disconnected.renderModel(model());
+  expect(disconnected.node.textContent).toBe('stored');
+  disconnected.dispose();
 });
 
-test('what names no run is none', () => {
-  for (const said of [null, 7, [], {}, { run: 5 }, { run: '' }, { run: 'x'.repeat(501) }]) {
-    expect(readSnapshot(said)).toBeNull();
+test('rejects data without a valid run and replaces other invalid fields', () => {
+  for (const data of [null, 7, [], {}, { run: 5 }, { run: '' }, { run: 'x'.repeat(501) }]) {
+    expect(readSnapshot(data)).toBeNull();
   }
   expect(readSnapshot({ run: 'r', url: 5 })).toBeNull();
   expect(readSnapshot({ run: 'r', time: 'soon' })).toEqual({

@@ -13,18 +13,18 @@ const BASE = 'http://localhost:8888/user/a%20b/';
 const WHERE = { task: 'worker:0', attempt: 'e1-a1', stream: 'stdout' };
 
 function rest(answer: (request: Request) => Response | Promise<Response>) {
-  const asked: Request[] = [];
+  const requests: Request[] = [];
   const settings = ServerConnection.makeSettings({
     baseUrl: BASE,
     wsUrl: 'ws://localhost:8888/user/a%20b/',
     token: 'secret',
     fetch: (input: RequestInfo) => {
       const request = input as Request;
-      asked.push(request);
+      requests.push(request);
       return Promise.resolve(answer(request));
     }
   });
-  return { asked, rest: new Rest(new Requests(settings, trans)) };
+  return { requests, rest: new Rest(new Requests(settings, trans)) };
 }
 
 function json(body: unknown, status = 200): Response {
@@ -40,7 +40,7 @@ async function problemOf(promise: Promise<unknown>): Promise<ApiError> {
   return problem as ApiError;
 }
 
-test('the version is that of the package', () => {
+test('VERSION is the version in package.json', () => {
   expect(VERSION).toBe(packageJson.version);
 });
 
@@ -52,37 +52,37 @@ test.each([
   ['1.2.0', '1.2.1', false],
   ['1.2.0', '1.2.0rc1', false],
   ['1.2.0', 'nonsense', false]
-])('%s and %s: the same release is %s', (one, other, same) => {
+])('sameRelease of %s and %s is %s', (one, other, same) => {
   expect(sameRelease(one, other)).toBe(same);
 });
 
-test('asks below the base URL, with encoded parts, as no activity', async () => {
-  const { asked, rest: api } = rest(() => json({ jobs: [], total: 0, next: null, problem: '' }));
+test('sends GET requests below the base URL, encoded and not counted as activity', async () => {
+  const { requests, rest: api } = rest(() => json({ jobs: [], total: 0, next: null, problem: '' }));
   await api.jobs({ states: ['RUNNING', 'PENDING'], text: 'a&b', limit: 5 });
-  const url = new URL(asked[0]?.url ?? '');
+  const url = new URL(requests[0]?.url ?? '');
   expect(url.pathname).toBe('/user/a%20b/submarine/api/v1/jobs');
   expect(url.searchParams.getAll('state')).toEqual(['RUNNING', 'PENDING']);
   expect(url.searchParams.get('text')).toBe('a&b');
   expect(url.searchParams.get('no_track_activity')).toBe('1');
   expect(url.searchParams.has('after')).toBe(false);
-  expect(asked[0]?.headers.get('Authorization')).toBe('token secret');
+  expect(requests[0]?.headers.get('Authorization')).toBe('token secret');
   await api.job('../../contents?x');
-  expect(new URL(asked[1]?.url ?? '').pathname).toBe(
+  expect(new URL(requests[1]?.url ?? '').pathname).toBe(
     '/user/a%20b/submarine/api/v1/jobs/..%2F..%2Fcontents%3Fx'
   );
 });
 
-test('acts by POST, which counts as activity', async () => {
-  const { asked, rest: api } = rest(() => json({ job_id: 'b-2' }, 202));
+test('sends actions as POST requests that count as activity', async () => {
+  const { requests, rest: api } = rest(() => json({ job_id: 'b-2' }, 202));
   await api.cancel('a-1', 'enough');
   expect(await api.rerun('a-1', true)).toBe('b-2');
-  expect(asked.map(request => request.method)).toEqual(['POST', 'POST']);
-  expect(asked[0]?.url).not.toContain('no_track_activity');
-  expect(await asked[0]?.json()).toEqual({ why: 'enough' });
-  expect(await asked[1]?.json()).toEqual({ resume: true });
+  expect(requests.map(request => request.method)).toEqual(['POST', 'POST']);
+  expect(requests[0]?.url).not.toContain('no_track_activity');
+  expect(await requests[0]?.json()).toEqual({ why: 'enough' });
+  expect(await requests[1]?.json()).toEqual({ resume: true });
 });
 
-test('a piece of a log comes with its place', async () => {
+test('returns log bytes with their offset and the length of the log', async () => {
   const headers = { 'X-Submarine-Offset': '90', 'X-Submarine-Length': '100' };
   const { rest: api } = rest(() => new Response('\u001b[1mabc', { headers }));
   const piece = await api.log('a-1', WHERE, -10, 10);
@@ -90,7 +90,7 @@ test('a piece of a log comes with its place', async () => {
   expect([piece.offset, piece.length]).toEqual([90, 100]);
 });
 
-test('addresses for the browser', () => {
+test('builds URLs for the browser', () => {
   const { rest: api } = rest(() => json({}));
   const download = new URL(api.downloadUrl('a-1', WHERE));
   expect(download.pathname).toBe('/user/a%20b/submarine/api/v1/jobs/a-1/log');
@@ -100,7 +100,7 @@ test('addresses for the browser', () => {
   );
 });
 
-test("an error is the server's own sentence", async () => {
+test('an ApiError contains the error, the fix and the code of the server', async () => {
   const body = { error: 'No job a-1.', fix: 'See the list.', code: 'JobNotFoundError' };
   const problem = await problemOf(rest(() => json(body, 404)).rest.job('a-1'));
   expect([problem.message, problem.status, problem.code]).toEqual([
@@ -116,14 +116,14 @@ test.each([
   [403, '<html>', 'forbidden'],
   [502, '<html>Bad gateway', ''],
   [200, '<html>Log in</html>', 'unreadable']
-])('an answer %i %j is told in one line', async (status, text, code) => {
+])('reports the response %i %j in one line', async (status, text, code) => {
   const problem = await problemOf(rest(() => new Response(text, { status })).rest.job('a-1'));
   expect(problem.code).toBe(code);
   expect(problem.message).not.toContain('<');
   expect(problem.message).not.toContain('\n');
 });
 
-test('a server that does not answer is told', async () => {
+test('reports a server that does not respond', async () => {
   const { rest: api } = rest(() => Promise.reject(new TypeError('Failed to fetch')));
   expect((await problemOf(api.cluster())).message).toBe('The Jupyter server does not respond.');
 });
@@ -157,20 +157,20 @@ const QUERY = {
   limit: 10
 };
 
-test('hits of a search come one by one, wherever the stream is cut', async () => {
+test('delivers each search hit for any split of the stream', async () => {
   const hits: ISearchHit[] = [];
-  const { asked, rest: api } = rest(() =>
+  const { requests, rest: api } = rest(() =>
     stream(['{"offs', 'et":1}\n{"offset":2}\n\n', '{"done":true,"next":null,', '"scanned":9}'])
   );
   const done = await api.search('a-1', WHERE, QUERY, hit => hits.push(hit));
   expect(done).toEqual({ next: null, scanned: 9 });
   expect(hits.map(hit => hit.offset)).toEqual([1, 2]);
-  const words = new URL(asked[0]?.url ?? '').searchParams;
+  const words = new URL(requests[0]?.url ?? '').searchParams;
   expect(words.get('q')).toBe('é');
   expect([words.get('regex'), words.get('case'), words.get('backward')]).toEqual(['0', '1', '1']);
 });
 
-test('a search that breaks off or fails on the way says so', async () => {
+test('rejects a search whose response is incomplete or contains an error', async () => {
   const broken = [['{"offset":1}\n'], ['{"offset":1}\n', new TypeError('network')], ['{"off\n']];
   for (const pieces of broken) {
     const { rest: api } = rest(() => stream(pieces));
@@ -182,7 +182,7 @@ test('a search that breaks off or fails on the way says so', async () => {
   expect(problem.message).toBe('HDFS is away.');
 });
 
-test('a search that is given up ends the stream', async () => {
+test('an aborted search cancels the stream', async () => {
   const ended = vi.fn();
   const { rest: api } = rest(() => stream(['{"offset":1}\n', '{"offset":2}\n'], ended));
   const stop = () => {
@@ -203,7 +203,7 @@ test.each([
   [json({ ...HEALTH, api: API + 1 }), false, 'Reload the page', 'Reload the page'],
   [new Response('', { status: 404 }), false, 'not enabled', 'not enabled'],
   [new Response('', { status: 503 }), false, '503', '']
-])('readiness %#', async (answer, available, problem, absent) => {
+])('checks the readiness with response %#', async (answer, available, problem, absent) => {
   const { rest: api } = rest(() => answer.clone());
   const readiness = await checkReadiness(api, trans);
   expect(readiness.available).toBe(available);
@@ -214,8 +214,8 @@ test.each([
   expect(why).toContain(absent);
 });
 
-test('a request that its caller gives up is known as such, not as trouble', async () => {
-  const giving = new AbortController();
+test('rejects a request that is aborted by its caller with an AbortError', async () => {
+  const controller = new AbortController();
   const { rest: api } = rest(
     request =>
       new Promise((_, reject) => {
@@ -225,9 +225,9 @@ test('a request that its caller gives up is known as such, not as trouble', asyn
       })
   );
   const query = { text: 'x', regex: false, matchCase: false, from: 0, backward: false, limit: 1 };
-  const searching = api.search('job-20260101-abcd', WHERE, query, () => undefined, giving.signal);
-  giving.abort();
-  const problem: unknown = await searching.then(
+  const search = api.search('job-20260101-abcd', WHERE, query, () => undefined, controller.signal);
+  controller.abort();
+  const problem: unknown = await search.then(
     () => undefined,
     (reason: unknown) => reason
   );

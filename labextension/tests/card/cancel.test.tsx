@@ -12,7 +12,7 @@ function setUp() {
   const fake = new FakeSubmarine();
   const model = new CardModel(fake, trans, JOB, null);
   model.setVisible(true);
-  fake.say(view());
+  fake.sendView(view());
   const page = (): Document =>
     new DOMParser().parseFromString(
       renderToStaticMarkup(<Card model={model} context={context} trusted={true} />),
@@ -23,64 +23,64 @@ function setUp() {
   return { fake, model, page, pill, button };
 }
 
-test('a job that was asked to end says so at once, until it has ended', async () => {
+test('shows a requested cancellation at once and until the job has ended', async () => {
   const { fake, model, page, pill, button } = setUp();
-  let news = 0;
+  let changes = 0;
   model.changed.connect(() => {
-    news++;
+    changes++;
   });
-  const asked = fake.cancels.request(JOB, 'why');
-  expect(news).toBe(1);
+  const request = fake.cancels.request(JOB, 'why');
+  expect(changes).toBe(1);
   expect(pill()).toBe('CANCELLING');
   expect(page().querySelector('.jp-Submarine-sentence')?.textContent).toMatch(
     /^Cancellation was requested .*RUN/
   );
   expect([button()?.disabled, button()?.textContent]).toEqual([true, 'Cancelling …']);
-  await asked;
+  await request;
   fake.setConnected(false);
   fake.setConnected(true);
-  fake.say(view());
+  fake.sendView(view());
   expect(pill()).toBe('CANCELLING');
-  fake.say(view({ state: 'CANCELLED' }));
+  fake.sendView(view({ state: 'CANCELLED' }));
   expect(pill()).toBe('CANCELLED');
   expect(fake.cancels.get(JOB)).toBeNull();
 });
 
-test('where it failed the card says again what the server says', async () => {
+test('shows the state of the server again after a failed cancel request', async () => {
   const { fake, pill, button } = setUp();
-  fake.cancelFails = new Error('Not your job.');
-  const asked = fake.cancels.request(JOB, 'why');
+  fake.cancelError = new Error('Not your job.');
+  const request = fake.cancels.request(JOB, 'why');
   expect(pill()).toBe('CANCELLING');
-  await expect(asked).rejects.toThrow('Not your job.');
+  await expect(request).rejects.toThrow('Not your job.');
   expect(pill()).toBe('RUNNING');
   expect(button()?.disabled).toBe(false);
 });
 
-test('what another page asked for is known from the events, and not believed for ever', () => {
+test('reads cancel requests of other pages from the events; old ones are overdue', () => {
   const event = { seq: 1, writer: 'agent', state: null, reason: null, detail: '', task: null };
-  const asked = view({}, { events: [{ ...event, kind: 'cancel_requested', time: 1000 }] });
-  expect(cancellation(asked, null, 1010)).toEqual({ since: 1000, overdue: false });
-  expect(cancellation(asked, null, 1200)).toEqual({ since: 1000, overdue: true });
-  expect(cancellation(asked, { since: 1190 }, 1200)).toEqual({ since: 1190, overdue: false });
-  const ended = view({ state: 'FAILED' }, { events: asked.events });
+  const requested = view({}, { events: [{ ...event, kind: 'cancel_requested', time: 1000 }] });
+  expect(cancellation(requested, null, 1010)).toEqual({ since: 1000, overdue: false });
+  expect(cancellation(requested, null, 1200)).toEqual({ since: 1000, overdue: true });
+  expect(cancellation(requested, { since: 1190 }, 1200)).toEqual({ since: 1190, overdue: false });
+  const ended = view({ state: 'FAILED' }, { events: requested.events });
   expect(cancellation(ended, null, 1010)).toBeNull();
   expect(cancellation(view(), null, 1010)).toBeNull();
 });
 
-test("another job's request, and a card that is gone, are not told", async () => {
+test('ignores requests for other jobs, and all requests after dispose', async () => {
   const { fake, model, pill } = setUp();
   await fake.cancels.request('other-20261122-abcd', 'why');
   expect(pill()).toBe('RUNNING');
-  let news = 0;
+  let changes = 0;
   model.changed.connect(() => {
-    news++;
+    changes++;
   });
   model.dispose();
   await fake.cancels.request(JOB, 'why');
-  expect(news).toBe(0);
+  expect(changes).toBe(0);
 });
 
-test('a traceback leads to the log of the task that failed', () => {
+test('a failure has a link to the log of the failed task', () => {
   const failed = view(
     {
       state: 'FAILED',
@@ -92,7 +92,7 @@ test('a traceback leads to the log of the task that failed', () => {
   const fake = new FakeSubmarine();
   const model = new CardModel(fake, trans, JOB, null);
   model.setVisible(true);
-  fake.say(failed);
+  fake.sendView(failed);
   const page = renderToStaticMarkup(<Card model={model} context={context} trusted={true} />);
   expect(page).toContain('Log of worker:1');
 });

@@ -1,4 +1,4 @@
-/** Jobs, and a channel that a test speaks through, for the tests of the card. */
+/** Test data of jobs, and a fake server, for the tests of the card. */
 
 import { Signal } from '@lumino/signaling';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -10,18 +10,18 @@ import type { IChannel, IRest, ISubmarine, ISubscription } from '../../src/token
 
 export const JOB = 'digits-20261120-7f3a';
 
-/** English, with the numbers put in. */
+/** English texts with inserted values. */
 export const trans = {
-  __: (words: string, ...values: unknown[]) => fill(words, values),
+  __: (text: string, ...values: unknown[]) => fill(text, values),
   _n: (one: string, many: string, n: number, ...values: unknown[]) =>
     fill(n === 1 ? one : many, [n, ...values])
 } as unknown as TranslationBundle;
 
-function fill(words: string, values: unknown[]): string {
-  return words.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]));
+function fill(text: string, values: unknown[]): string {
+  return text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]));
 }
 
-export function task(index: number, more: Partial<ITask> = {}): ITask {
+export function task(index: number, changes: Partial<ITask> = {}): ITask {
   return {
     task: `worker:${index}`,
     role: 'worker',
@@ -46,11 +46,11 @@ export function task(index: number, more: Partial<ITask> = {}): ITask {
     reason: null,
     detail: '',
     log_url: null,
-    ...more
+    ...changes
   };
 }
 
-export function record(more: Partial<IJobRecord> = {}): IJobRecord {
+export function record(changes: Partial<IJobRecord> = {}): IJobRecord {
   return {
     job_id: JOB,
     name: 'digits',
@@ -88,12 +88,12 @@ export function record(more: Partial<IJobRecord> = {}): IJobRecord {
     pending: '',
     hints: [],
     notes: [],
-    ...more
+    ...changes
   };
 }
 
-export function view(more: Partial<IJobRecord> = {}, about: Partial<IJobView> = {}): IJobView {
-  const job = record(more);
+export function view(changes: Partial<IJobRecord> = {}, values: Partial<IJobView> = {}): IJobView {
+  const job = record(changes);
   return {
     record: job,
     source: 'live',
@@ -109,18 +109,18 @@ export function view(more: Partial<IJobRecord> = {}, about: Partial<IJobView> = 
     cell_id: 'abc',
     mine: true,
     has_tensorboard: false,
-    ...about
+    ...values
   };
 }
 
-/** A channel without a server: the test says what comes. */
+/** A fake server; the test sends its messages. */
 export class FakeSubmarine implements ISubmarine {
   readonly subscriptions: { kind: string; job: string; disposed: boolean }[] = [];
-  say: (view: IJobView) => void = () => undefined;
-  fail: (message: string) => void = () => undefined;
-  measure: (series: readonly ISeries[]) => void = () => undefined;
+  sendView: (view: IJobView) => void = () => undefined;
+  sendError: (message: string) => void = () => undefined;
+  sendSeries: (series: readonly ISeries[]) => void = () => undefined;
   models: IModelVersion[] = [];
-  readonly asked = vi.fn();
+  readonly modelsRequested = vi.fn();
   ready: Promise<{ available: boolean; problem: string }> = Promise.resolve({
     available: true,
     problem: ''
@@ -132,14 +132,14 @@ export class FakeSubmarine implements ISubmarine {
 
   readonly rest = {
     models: (job: string): Promise<IModelVersion[]> => {
-      this.asked(job);
+      this.modelsRequested(job);
       return Promise.resolve(this.models);
     }
   } as unknown as IRest;
 
-  cancelFails: Error | null = null;
+  cancelError: Error | null = null;
   readonly cancels = new CancelRequests(() =>
-    this.cancelFails === null ? Promise.resolve() : Promise.reject(this.cancelFails)
+    this.cancelError === null ? Promise.resolve() : Promise.reject(this.cancelError)
   );
 
   readonly channel = this.makeChannel();
@@ -161,8 +161,8 @@ export class FakeSubmarine implements ISubmarine {
         listener: (view: IJobView) => void,
         onError: (message: string) => void
       ): ISubscription => {
-        this.say = listener;
-        this.fail = onError;
+        this.sendView = listener;
+        this.sendError = onError;
         return this.subscribe('job', job);
       },
       metrics: (
@@ -170,7 +170,7 @@ export class FakeSubmarine implements ISubmarine {
         _points: number,
         listener: (series: readonly ISeries[]) => void
       ): ISubscription => {
-        this.measure = listener;
+        this.sendSeries = listener;
         return this.subscribe('metrics', job);
       }
     };

@@ -16,11 +16,11 @@ test.each([
   'https://host/\n',
   `https://host/${'x'.repeat(2000)}`,
   ' java\nscript:x'
-])('refuses %j', url => {
+])('rejects %j', url => {
   expect(safeLink(url)).toBeUndefined();
 });
 
-test('lets addresses of the web through', () => {
+test('accepts web addresses', () => {
   expect(safeLink('https://rm.example:8090/proxy/application_1_1/')).toBe(
     'https://rm.example:8090/proxy/application_1_1/'
   );

@@ -9,22 +9,22 @@ import { readSnapshot } from '../../src/card/snapshot';
 import { CommandIDs } from '../../src/tokens';
 import { FakeSubmarine, JOB, record, task, trans, view } from './fakes';
 
-const EVIL = '<img src=x onerror=alert(1)>';
+const MARKUP = '<img src=x onerror=alert(1)>';
 const context = { trans, has: (command: string) => command !== '', run: () => Promise.resolve() };
 
-/** The card's DOM, as parsed from what is rendered. */
-function shown(model: CardModel, trusted = true, has = context.has): Document {
-  const words = renderToStaticMarkup(
+/** The rendered card as a DOM document. */
+function renderCard(model: CardModel, trusted = true, has = context.has): Document {
+  const html = renderToStaticMarkup(
     <Card model={model} context={{ ...context, has }} trusted={trusted} />
   );
-  return new DOMParser().parseFromString(words, 'text/html');
+  return new DOMParser().parseFromString(html, 'text/html');
 }
 
-function live(said: IJobView): CardModel {
+function liveModel(jobView: IJobView): CardModel {
   const fake = new FakeSubmarine();
   const model = new CardModel(fake, trans, JOB, null);
   model.setVisible(true);
-  fake.say(said);
+  fake.sendView(jobView);
   return model;
 }
 
@@ -32,51 +32,64 @@ function buttons(page: Document): (string | null)[] {
   return [...page.querySelectorAll('.jp-Submarine-actions button')].map(one => one.textContent);
 }
 
-test('a running job of mine can be saved and cancelled, an ended one run again', () => {
-  expect(buttons(shown(live(view())))).toEqual(['Logs', 'Save model', 'Cancel', 'Copy as command']);
+test('offers save and cancel for an active job of the user, and rerun for an ended one', () => {
+  expect(buttons(renderCard(liveModel(view())))).toEqual([
+    'Logs',
+    'Save model',
+    'Cancel',
+    'Copy as command'
+  ]);
   const ended = view({ state: 'SUCCEEDED' }, { has_tensorboard: true });
-  expect(buttons(shown(live(ended)))).toEqual(['Logs', 'TensorBoard', 'Rerun', 'Copy as command']);
+  expect(buttons(renderCard(liveModel(ended)))).toEqual([
+    'Logs',
+    'TensorBoard',
+    'Rerun',
+    'Copy as command'
+  ]);
 });
 
-test("another user's job can only be looked at", () => {
-  expect(buttons(shown(live(view({}, { mine: false }))))).toEqual(['Logs', 'Copy as command']);
+test('offers no changes to a job of another user', () => {
+  expect(buttons(renderCard(liveModel(view({}, { mine: false }))))).toEqual([
+    'Logs',
+    'Copy as command'
+  ]);
 });
 
-test('what the application cannot do is not offered', () => {
-  const page = shown(live(view()), true, command => command === CommandIDs.cancel);
+test('offers only actions whose command exists', () => {
+  const page = renderCard(liveModel(view()), true, command => command === CommandIDs.cancel);
   expect(buttons(page)).toEqual(['Cancel']);
 });
 
-test("somebody else's notebook: text only, no action, no link", () => {
+test('an untrusted snapshot is shown as text without actions and links', () => {
   const snapshot = readSnapshot({
     job_id: JOB,
-    name: EVIL,
+    name: MARKUP,
     mine: true,
-    command: EVIL,
+    command: MARKUP,
     record: {
       ...record(),
-      detail: EVIL,
-      links: { YARN: 'https://evil.example/', [EVIL]: 'javascript:alert(1)' },
-      failure: { type: EVIL, message: EVIL, frames: [{ file: EVIL, line: 1, code: EVIL }] },
+      detail: MARKUP,
+      links: { YARN: 'https://evil.example/', [MARKUP]: 'javascript:alert(1)' },
+      failure: { type: MARKUP, message: MARKUP, frames: [{ file: MARKUP, line: 1, code: MARKUP }] },
       tasks: [
-        { ...task(0), host: EVIL, log_url: 'javascript:alert(1)', state: 'FAILED' },
+        { ...task(0), host: MARKUP, log_url: 'javascript:alert(1)', state: 'FAILED' },
         { ...task(1), log_url: 'https://evil.example/', container_id: 'container_1_2_3' }
       ],
-      hints: [EVIL],
-      phases: [{ name: EVIL, start: 1, end: 2 }]
+      hints: [MARKUP],
+      phases: [{ name: MARKUP, start: 1, end: 2 }]
     }
   });
-  const page = shown(new CardModel(null, trans, JOB, snapshot), false);
+  const page = renderCard(new CardModel(null, trans, JOB, snapshot), false);
   expect(page.querySelectorAll('img, script, a, iframe')).toHaveLength(0);
   expect(page.querySelector('.jp-Submarine-actions')).toBeNull();
-  expect(page.querySelector('.jp-Submarine-name')?.textContent).toBe(EVIL);
+  expect(page.querySelector('.jp-Submarine-name')?.textContent).toBe(MARKUP);
   expect(page.body.textContent).toContain('not the current state');
 });
 
-test('links go to the web only, and take nothing with them', () => {
+test('links only to web addresses, without opener and referrer', () => {
   const links = { YARN: 'https://rm.example/app', evil: 'javascript:alert(1)' };
   const tasks = [task(0, { log_url: 'data:text/html,x' }), task(1, { log_url: 'http://nm/log' })];
-  const page = shown(live(view({ links, tasks }, { task_count: 2 })));
+  const page = renderCard(liveModel(view({ links, tasks }, { task_count: 2 })));
   const found = [...page.querySelectorAll('a')];
   expect(new Set(found.map(one => one.getAttribute('href')))).toEqual(
     new Set(['https://rm.example/app', 'http://nm/log'])
@@ -87,7 +100,7 @@ test('links go to the web only, and take nothing with them', () => {
   }
 });
 
-test('the traceback leads to cells, the pending reason and hints are told', () => {
+test('shows the traceback with links to cells, the reason for waiting and hints', () => {
   const frames = [
     { file: 'm.py', line: 9, function: 'f', code: 'x', cell: '[3]', cell_id: 'c3', cell_line: 4 },
     {
@@ -104,36 +117,38 @@ test('the traceback leads to cells, the pending reason and hints are told', () =
     { state: 'FAILED', failure: { type: 'E', message: 'm', frames, text: '' }, hints: ['less'] },
     { status: 'An error of its own.', advice: 'Mend it.' }
   );
-  const page = shown(live(failed));
+  const page = renderCard(liveModel(failed));
   const links = [...page.querySelectorAll('.jp-Submarine-failure button')];
   expect(links.map(one => one.textContent)).toEqual(['Cell [3], line 4']);
   for (const words of ['An error of its own.', 'Mend it.', 'less', '/lib/a.py, line 7']) {
     expect(page.body.textContent).toContain(words);
   }
-  const waits = shown(live(view({ state: 'PENDING' }, { status: 'Queue gpu is full.' })));
-  expect(waits.body.textContent).toContain('Queue gpu is full.');
+  const waiting = renderCard(
+    liveModel(view({ state: 'PENDING' }, { status: 'Queue gpu is full.' }))
+  );
+  expect(waiting.body.textContent).toContain('Queue gpu is full.');
 });
 
-test('of 200 tasks one page is in the document, and what is left out is stated', () => {
+test('renders one page of 200 tasks and the number of omitted tasks', () => {
   const tasks = Array.from({ length: 200 }, (_, n) => task(n));
-  const page = shown(live(view({ tasks }, { task_count: 1000 })));
+  const page = renderCard(liveModel(view({ tasks }, { task_count: 1000 })));
   expect(page.querySelectorAll('.jp-Submarine-tasks tbody tr')).toHaveLength(50);
   expect(page.body.textContent).toContain('200 of 1000 tasks');
   expect(page.body.textContent).toContain('1 to 50 of 200');
 });
 
-test('a deep recursion is folded', () => {
+test('folds the traceback of a deep recursion', () => {
   const frame = { file: 'a', line: 1, function: '', code: '', cell: null, cell_id: null };
   const frames = Array.from({ length: 1000 }, (_, line) => ({ ...frame, line, cell_line: null }));
   const { first, left, last } = fold(frames);
   expect([first.length, left, last.length, last.at(-1)?.line]).toEqual([10, 980, 10, 999]);
 });
 
-test('a job says which workflow, run and node started it, and only then', () => {
-  const names = { workflow: EVIL, workflow_run: 'nightly-1f0a', workflow_node: 'train' };
-  const page = shown(live(view(names)));
+test('shows the workflow, run and node that started a job, if any', () => {
+  const names = { workflow: MARKUP, workflow_run: 'nightly-1f0a', workflow_node: 'train' };
+  const page = renderCard(liveModel(view(names)));
   const line = page.querySelector('.jp-Submarine-origin');
-  expect(line?.textContent).toBe(`${EVIL} · run nightly-1f0a · train`);
+  expect(line?.textContent).toBe(`${MARKUP} · run nightly-1f0a · train`);
   expect(page.querySelector('img')).toBeNull();
-  expect(shown(live(view())).querySelector('.jp-Submarine-origin')).toBeNull();
+  expect(renderCard(liveModel(view())).querySelector('.jp-Submarine-origin')).toBeNull();
 });

@@ -17,19 +17,19 @@ test.each([
   undefined,
   { toString: () => JOB },
   [JOB]
-])('%j is no job id and nothing is asked for it', value => {
+])('%j is not a job id and yields no snapshot', value => {
   expect(isJobId(value)).toBe(false);
   expect(readSnapshot({ job_id: value, record: record() })).toBeNull();
 });
 
 test.each([null, undefined, 7, 'text', [], [JOB], { record: record() }])(
-  'an output that is %j names no job',
+  'the output %j yields no snapshot',
   data => {
     expect(readSnapshot(data)).toBeNull();
   }
 );
 
-test('reads what the core writes', () => {
+test('reads the output of the Python package', () => {
   const found = readSnapshot({
     version: 1,
     job_id: JOB,
@@ -54,7 +54,7 @@ test('reads what the core writes', () => {
   expect(found?.view.record).toEqual({ ...rest, logs });
 });
 
-test('a snapshot never says that it may act, nor which command to run', () => {
+test('ignores permissions, command and notebook of a snapshot', () => {
   const found = readSnapshot({
     job_id: JOB,
     mine: true,
@@ -71,15 +71,15 @@ test('a snapshot never says that it may act, nor which command to run', () => {
   });
 });
 
-test('the job of the record is the job of the output', () => {
+test('uses the job id of the output for the record', () => {
   const found = readSnapshot({ job_id: JOB, record: record({ job_id: 'other-20261120-0000' }) });
   expect(found?.view.record.job_id).toBe(JOB);
 });
 
-test('every field of a wrong type is dropped, not shown', () => {
-  const wrong: unknown[] = [null, 7, 'x', [], {}, true, Infinity, NaN, [[]], [null], 1e300, -1];
+test('drops every field of a wrong type', () => {
+  const values: unknown[] = [null, 7, 'x', [], {}, true, Infinity, NaN, [[]], [null], 1e300, -1];
   const names = Object.keys(record()).filter(name => name !== 'job_id');
-  for (const value of wrong) {
+  for (const value of values) {
     for (const name of names) {
       const found = readSnapshot({
         job_id: JOB,
@@ -101,7 +101,7 @@ test('every field of a wrong type is dropped, not shown', () => {
   }
 });
 
-test('wrong items in lists are dropped, the others stay', () => {
+test('drops invalid items of lists and keeps the others', () => {
   const found = readSnapshot({
     job_id: JOB,
     record: {
@@ -124,7 +124,7 @@ test('wrong items in lists are dropped, the others stay', () => {
   expect(job?.failure?.frames.map(frame => frame.line)).toEqual([0, 0]);
 });
 
-test('texts that hide or reorder others are made harmless, long ones are cut', () => {
+test('replaces control characters in texts and truncates long texts', () => {
   const found = readSnapshot({
     job_id: JOB,
     name: 'a\u202egnp.exe\u0007\ud800',
@@ -136,7 +136,7 @@ test('texts that hide or reorder others are made harmless, long ones are cut', (
   expect(found?.view.record.hints[0]).toHaveLength(4000);
 });
 
-test('an object with a prototype of its own does no harm', () => {
+test('ignores __proto__ in the data', () => {
   const data = JSON.parse(
     `{"job_id": "${JOB}", "record": {"__proto__": {"state": "FAILED"}, "links": {"__proto__": "http://x/"}}}`
   ) as unknown;

@@ -23,11 +23,11 @@ test.each([
   [-3, '0.0 s'],
   [null, '-'],
   [NaN, '-']
-])('%j seconds are %s, as in the HTML card', (seconds, words) => {
-  expect(duration(seconds)).toBe(words);
+])('formats %j seconds as %s, as in the HTML card', (seconds, text) => {
+  expect(duration(seconds)).toBe(text);
 });
 
-test('what ticks has no tenths', () => {
+test('formats a running duration without tenths', () => {
   expect([0.9, 9.97, 59.7, 61.9].map(runningDuration)).toEqual([
     '0 s',
     '9 s',
@@ -36,7 +36,7 @@ test('what ticks has no tenths', () => {
   ]);
 });
 
-test('sizes, memory and figures', () => {
+test('formats sizes, memory and numbers', () => {
   expect([812, 3400, 1.2e6, 250e9].map(size)).toEqual(['812 B', '3.4 kB', '1.2 MB', '250 GB']);
   expect([812, 1024, 1230].map(memory)).toEqual(['812 MiB', '1 GiB', '1.2 GiB']);
   expect([0.123456, 1234567, 0.00001, 0, NaN].map(figure)).toEqual([
@@ -48,27 +48,27 @@ test('sizes, memory and figures', () => {
   ]);
 });
 
-test('a moment that no calendar has is a hyphen', () => {
+test('formats an invalid time as a hyphen', () => {
   expect(formatTime(1e300)).toBe('-');
   expect(formatTime(null)).toBe('-');
   expect(formatTime(0, 1)).toMatch(/^\d\d:\d\d:\d\d$/);
   expect(formatTime(0, 1e9)).toMatch(/^19(69|70)-\d\d-\d\d /);
 });
 
-test('a running job counts up to now, an ended one to its end', () => {
+test('the duration ends now for a running job and at the end for an ended one', () => {
   expect(elapsed(record(), 1060)).toBe(60);
   expect(elapsed(record({ finished: 1030, state: 'SUCCEEDED' }), 9999)).toBe(30);
   expect(elapsed(record({ created: null }), 1060)).toBeNull();
-  // When it ended is not known: it does not go on.
+  // The end is not known: there is no duration.
   expect(elapsed(record({ state: 'LOST' }), 1060)).toBeNull();
   expect(elapsedText(record(), 1003.9)).toBe('3 s');
   expect(elapsedText(record({ finished: 1003.9, state: 'FAILED' }), 9999)).toBe('3.9 s');
   expect(elapsedText(record({ created: null }), 1060)).toBe('');
-  // A clock that is behind the cluster's.
+  // The local clock is behind the clock of the cluster.
   expect(elapsed(record(), 900)).toBe(0);
 });
 
-test('queue time is its own, however often it waited', () => {
+test('the queue time is the sum of all queue phases', () => {
   const phases = [
     { name: 'queue', start: 0, end: 5 },
     { name: 'run', start: 5, end: 9 },
@@ -78,7 +78,7 @@ test('queue time is its own, however often it waited', () => {
   expect(queued(record({ phases: [] }), 20)).toBeNull();
 });
 
-test('phases that overlap add only what is their own', () => {
+test('overlapping phases count the common time once', () => {
   const phases = [
     { name: 'run', start: 10, end: null },
     { name: 'first_line', start: 8, end: 12 },
@@ -93,7 +93,7 @@ test('phases that overlap add only what is their own', () => {
   expect(barWidths(found).reduce((a, b) => a + b)).toBeCloseTo(100);
 });
 
-test('a phase without length is still seen, and phases of no length share', () => {
+test('a phase without length is visible, and phases without length share the bar', () => {
   const phases = [
     { name: 'upload', start: 0, end: 0 },
     { name: 'run', start: 0, end: 1000 }
@@ -104,12 +104,12 @@ test('a phase without length is still seen, and phases of no length share', () =
   expect(barWidths(none)).toEqual([100]);
 });
 
-test('an open phase of a job that has ended does not go on', () => {
+test('a job that has ended has no open phase', () => {
   const ended = record({ state: 'LOST', finished: 1030 });
   expect(phaseSpans(ended, 9999).map(one => one.open)).toEqual([false, false, false]);
 });
 
-test('tasks are in order of role and number, the speaking role first', () => {
+test('orders tasks by role and index, the role of the first log first', () => {
   const tasks = [
     task(10),
     task(9),
@@ -124,7 +124,7 @@ test('tasks are in order of role and number, the speaking role first', () => {
   ]);
 });
 
-test('roles are counted by state and told in words', () => {
+test('summarizes a role by state and resource usage', () => {
   const tasks = [
     task(0, { progress: 0.2, memory_peak: 100 }),
     task(1, { progress: 0.4, memory_peak: 2048, gpu_percent: 90 }),
@@ -138,7 +138,7 @@ test('roles are counted by state and told in words', () => {
   expect(worker?.summary).toBe('20 % – 40 %, ≤ 2 GiB, GPU 90 %');
 });
 
-test('of many tasks the failed come first, then the waiting; pages are of 50', () => {
+test('orders failed tasks first, then waiting ones, in pages of 50', () => {
   const tasks = Array.from({ length: 120 }, (_, n) =>
     task(n, n === 77 ? { state: 'FAILED' } : n === 100 ? { state: 'PENDING' } : {})
   );
@@ -150,7 +150,7 @@ test('of many tasks the failed come first, then the waiting; pages are of 50', (
   expect(page([], -1)).toMatchObject({ number: 0, pages: 1, rows: [] });
 });
 
-test('containers are named by their number, cores counted over their life', () => {
+test('shortens container ids and averages used cores over the lifetime of a task', () => {
   expect(shortContainer('container_e17_1732_0001_01_000003')).toBe('000003');
   expect(shortContainer('pid-77')).toBe('pid-77');
   expect(cores(task(0), 1040)).toBe(1);
@@ -169,8 +169,8 @@ test('restarts and warnings are notable events, expected events are not', () => 
   expect(notableEvents(events)).toEqual([events[2], events[3]]);
 });
 
-test('GPUs are counted: one with the number 0 is one', () => {
+test('counts GPUs, including the one with the number 0', () => {
   const column = allColumns(trans, 0, true).find(({ key }) => key === 'gpus');
-  const words = [[], ['0'], ['GPU-8f3a', '3']].map(gpus => column?.text(task(0, { gpus })));
-  expect(words).toEqual(['', '1', '2']);
+  const texts = [[], ['0'], ['GPU-8f3a', '3']].map(gpus => column?.text(task(0, { gpus })));
+  expect(texts).toEqual(['', '1', '2']);
 });

@@ -9,7 +9,7 @@ test.each([
   [0, 0, [0, 0.5, 1]],
   [5, 5, [5, 7.5, 10]],
   [-3, 3, [-5, 0, 5]]
-])('ticks from %d to %d are round and hold both ends', (low, high, expected) => {
+])('ticks from %d to %d are round numbers and cover both ends', (low, high, expected) => {
   const found = ticks(low, high, 3);
   expect(found[0]).toBeLessThanOrEqual(low);
   expect(found.at(-1)).toBeGreaterThanOrEqual(high);
@@ -17,7 +17,7 @@ test.each([
   expect(found).toEqual(expected);
 });
 
-test('numbers of any size have ticks', () => {
+test('creates ticks for numbers of any magnitude', () => {
   for (const [low, high] of [
     [1e-12, 2e-12],
     [0, 1e15],
@@ -31,13 +31,13 @@ test('numbers of any size have ticks', () => {
   }
 });
 
-test('times have round steps', () => {
+test('time ticks have round steps', () => {
   expect(timeTicks(95, 4)).toEqual([0, 30, 60, 90]);
   expect(timeTicks(4000, 4)).toEqual([0, 1800, 3600]);
   expect(timeTicks(1e8, 4).length).toBeLessThanOrEqual(4);
 });
 
-test('fewer points keep the peaks, the ends and the gaps', () => {
+test('a reduced curve keeps the peaks, the ends and the gaps', () => {
   const t = Array.from({ length: 5000 }, (_, n) => n);
   const v = t.map(n => (n === 1234 ? 99 : n === 4321 ? -99 : n >= 2000 && n < 3000 ? null : 1));
   const found = thin({ t, v }, 100);
@@ -50,7 +50,7 @@ test('fewer points keep the peaks, the ends and the gaps', () => {
   expect(thin(few, 100)).toBe(few);
 });
 
-test('a curve with gaps is drawn in strokes', () => {
+test('a curve with gaps has one stroke between two gaps', () => {
   const same = (x: number): number => x;
   expect(strokes({ t: [0, 1, 2, 3], v: [1, 2, null, NaN] }, same, same)).toEqual([
     '0.0,1.0 1.0,2.0'
@@ -58,13 +58,13 @@ test('a curve with gaps is drawn in strokes', () => {
   expect(strokes({ t: [0, 1, 2], v: [1, null, 3] }, same, same)).toEqual(['0.0,1.0', '2.0,3.0']);
 });
 
-test('the nearest point', () => {
+test('finds the nearest point', () => {
   const t = [0, 10, 20];
   expect([-5, 4, 6, 14, 99].map(time => nearest(t, time))).toEqual([0, 0, 1, 1, 2]);
   expect(nearest([], 1)).toBe(-1);
 });
 
-function series(name: string, more: Partial<ISeries> = {}): ISeries {
+function series(name: string, changes: Partial<ISeries> = {}): ISeries {
   return {
     task: 'worker:0',
     attempt: 'e1-a1',
@@ -73,11 +73,11 @@ function series(name: string, more: Partial<ISeries> = {}): ISeries {
     unit: '',
     t: [0, 2],
     v: [50, 150],
-    ...more
+    ...changes
   };
 }
 
-test('one chart a measure: scalars first, one line a task, attempts one after the other', () => {
+test('creates one chart per measure, scalars first, with one line per task', () => {
   const found = measures([
     series('memory'),
     series('cpu_percent', { attempt: 'e1-a2', t: [10, 12] }),
@@ -97,14 +97,14 @@ test('one chart a measure: scalars first, one line a task, attempts one after th
   ]);
   const cpu = found[2];
   expect(cpu?.lines.map(line => line.task)).toEqual(['worker:0', 'worker:2', 'worker:10']);
-  // In cores.
+  // The unit is cores.
   expect(cpu?.lines[0]?.curves).toEqual([
     { t: [0, 2], v: [0.5, 1.5] },
     { t: [10, 12], v: [0.5, 1.5] }
   ]);
 });
 
-test('a line in numbers', () => {
+test('summarizes the values of a line', () => {
   expect(lineSummary({ task: 'x', curves: [{ t: [0, 1, 2], v: [4, null, 2] }] })).toEqual({
     last: 2,
     mean: 3,

@@ -1,4 +1,4 @@
-/** A server with logs in memory, as the models of the log view see it. */
+/** A fake server with logs in memory, for the models of the log view. */
 
 import { Signal } from '@lumino/signaling';
 import type { ILogListener, ISubmarine } from '../../src/tokens';
@@ -9,13 +9,13 @@ interface IPlace {
   stream: string;
 }
 
-/** Logs that grow, are read by offset and sent to whoever listens. */
+/** Logs that can grow, are read by offset and are sent to the listener. */
 export class FakeLogs {
   readonly logs = new Map<string, Uint8Array>();
-  readonly asked: { at: Record<string, number>; tasks: readonly string[] }[] = [];
+  readonly subscriptions: { at: Record<string, number>; tasks: readonly string[] }[] = [];
   reads: { key: string; offset: number; limit: number }[] = [];
   listener: ILogListener | null = null;
-  /** Awaited by every reading, so that a test can let things happen meanwhile. */
+  /** Awaited by every read, so that a test can delay it. */
   gate: Promise<void> = Promise.resolve();
   failure: Error | null = null;
 
@@ -23,20 +23,20 @@ export class FakeLogs {
     this.logs.set(key, new TextEncoder().encode(text));
   }
 
-  /** Write, and send what was written as the channel would, in pieces of `step`. */
+  /** Append to a log and send the new bytes like the channel, in chunks of `step`. */
   write(key: string, text: string, step = Infinity): void {
     const old = this.logs.get(key) ?? new Uint8Array();
-    const more = new TextEncoder().encode(text);
-    const all = new Uint8Array(old.length + more.length);
+    const added = new TextEncoder().encode(text);
+    const all = new Uint8Array(old.length + added.length);
     all.set(old);
-    all.set(more, old.length);
+    all.set(added, old.length);
     this.logs.set(key, all);
-    for (let i = 0; i < more.length; i += step) {
-      this.listener?.chunk(placeOf(key), old.length + i, more.slice(i, i + step));
+    for (let i = 0; i < added.length; i += step) {
+      this.listener?.chunk(placeOf(key), old.length + i, added.slice(i, i + step));
     }
   }
 
-  /** Write, and tell the page that it is not sent. */
+  /** Append to a log and report the new bytes as skipped. */
   writeSkipped(key: string, text: string): void {
     const from = this.logs.get(key)?.length ?? 0;
     const listener = this.listener;
@@ -54,7 +54,7 @@ export class FakeLogs {
         options: { at?: Record<string, number>; tasks: readonly string[] },
         listener: ILogListener
       ) => {
-        this.asked.push({ at: options.at ?? {}, tasks: options.tasks });
+        this.subscriptions.push({ at: options.at ?? {}, tasks: options.tasks });
         this.listener = listener;
         return { isDisposed: false, dispose: () => undefined };
       }

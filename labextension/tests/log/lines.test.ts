@@ -5,8 +5,8 @@ import { LineReader, MAX_LINE } from '../../src/log/lines/lines';
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
-/** What is on the screen after these bytes, pushed in pieces of `step`. */
-function shown(data: Uint8Array, step: number, offset = 0): [number, number, string][] {
+/** The displayed lines after pushing these bytes in chunks of `step`. */
+function displayedRows(data: Uint8Array, step: number, offset = 0): [number, number, string][] {
   const reader = new LineReader(offset);
   const rows: [number, number, string][] = [];
   let open = false;
@@ -22,13 +22,13 @@ function shown(data: Uint8Array, step: number, offset = 0): [number, number, str
   return rows;
 }
 
-const HARD =
+const MIXED =
   'plain\n\n\u001b[31mréd 🐘\u001b[0m tail\r\n' +
   ' 10%|█ |\r 50%|██|\r100%|██|\n' +
   'kept\r\nover\rwritten\r\n\u001b]0;title\u0007\u001b[2Kx\u001b[1;38;5;196my\r';
 
-test.each([1, 2, 3, 5, 7, 1000])('the same lines however the bytes are cut: %d', step => {
-  const rows = shown(bytes(HARD), step);
+test.each([1, 2, 3, 5, 7, 1000])('reads the same lines from chunks of %d bytes', step => {
+  const rows = displayedRows(bytes(MIXED), step);
   expect(rows.map(row => row[2])).toEqual([
     'plain',
     '',
@@ -43,10 +43,10 @@ test.each([1, 2, 3, 5, 7, 1000])('the same lines however the bytes are cut: %d',
     expect(offset).toBe(next);
     next = end;
   }
-  expect(next).toBe(bytes(HARD).length);
+  expect(next).toBe(bytes(MIXED).length);
 });
 
-test('a style goes on in the next line and through what is overwritten', () => {
+test('a style continues on the next line and after overwritten text', () => {
   const reader = new LineReader(0);
   const pieces = reader.push(bytes('\u001b[32ma\rb\u001b[1m\nc\u001b[m\nd\n'));
   expect(pieces.map(piece => piece.spans.at(0)?.style.fg)).toEqual([2, 2, undefined]);
@@ -54,14 +54,14 @@ test('a style goes on in the next line and through what is overwritten', () => {
   expect(pieces[2]?.spans).toEqual([]);
 });
 
-test('a line without an end is shown in pieces, never cut in a character', () => {
+test('splits a line without an end into pieces, but not within a character', () => {
   const text = '漢'.repeat(MAX_LINE);
-  const rows = shown(bytes(`${text}\n`), 1000);
+  const rows = displayedRows(bytes(`${text}\n`), 1000);
   expect(rows.length).toBeGreaterThan(2);
   expect(rows.map(row => row[2]).join('')).toBe(text);
 });
 
-test('only colors and weights mean something', () => {
+test('interprets only color and weight sequences', () => {
   const { spans } = tokenize(
     'a\u001b[2J\u001b[10;3H\u001b]8;;http://evil\u001b\\b\u0008\u009bc',
     PLAIN
@@ -74,14 +74,14 @@ test('only colors and weights mean something', () => {
   ]);
 });
 
-test('a page from the middle begins at a line, after a carriage return, or cut', () => {
+test('a page from the middle starts at a line, after a carriage return or within a line', () => {
   expect(align(bytes('tail\nline'))).toEqual({ skip: 5, kind: 'line' });
   expect(align(bytes('10%\r20%'))).toEqual({ skip: 4, kind: 'cr' });
   expect(align(bytes('é').slice(1))).toEqual({ skip: 1, kind: 'cut' });
 });
 
-/** As `shown`, with lines that are written to again. */
-function painted(data: Uint8Array, step: number): string[] {
+/** The displayed texts, including replaced lines. */
+function displayedTexts(data: Uint8Array, step: number): string[] {
   const reader = new LineReader(0);
   const rows = new Map<number, string>();
   for (let i = 0; i < data.length; i += step) {
@@ -93,7 +93,7 @@ function painted(data: Uint8Array, step: number): string[] {
   return [...rows.values()];
 }
 
-/** Two bars of tqdm, the inner one on a line of its own. */
+/** Two nested tqdm bars; the inner one has its own line. */
 const NESTED =
   'begin\n\router 0%' +
   [0, 50, 100].map(n => `\n\r\u001b[32minner ${n}%\u001b[0m\u001b[A`).join('') +
@@ -101,18 +101,26 @@ const NESTED =
   [0, 50, 100].map(n => `\n\rinner ${n}%\u001b[A`).join('') +
   '\router 100%\n\nend\n';
 
-test.each([1, 2, 3, 7, 11, 1000])('bars below each other stay where they are: %d', step => {
-  expect(painted(bytes(NESTED), step)).toEqual(['begin', 'outer 100%', 'inner 100%', 'end']);
-});
+test.each([1, 2, 3, 7, 11, 1000])(
+  'nested progress bars keep their lines with chunks of %d bytes',
+  step => {
+    expect(displayedTexts(bytes(NESTED), step)).toEqual([
+      'begin',
+      'outer 100%',
+      'inner 100%',
+      'end'
+    ]);
+  }
+);
 
-test('a table that is drawn anew is there once, and no further up than a screen', () => {
+test('a redrawn table appears once, and the cursor moves up by at most one screen', () => {
   const draw = (n: number) => `\u001b[2Ka ${n}\n\u001b[2Kb ${n}\n\u001b[2Kc ${n}\n`;
   const table = draw(1) + '\u001b[3A' + draw(2) + '\u001b[3F' + draw(3) + 'after\n';
   for (const step of [1, 5, 1000]) {
-    expect(painted(bytes(table), step)).toEqual(['a 3', 'b 3', 'c 3', 'after']);
+    expect(displayedTexts(bytes(table), step)).toEqual(['a 3', 'b 3', 'c 3', 'after']);
   }
   const many = Array.from({ length: 100 }, (_, n) => `line ${n}\n`).join('');
-  const rows = painted(bytes(`${many}\u001b[999Atop\u001b[999B\nlast\u001b[5`), 9);
+  const rows = displayedTexts(bytes(`${many}\u001b[999Atop\u001b[999B\nlast\u001b[5`), 9);
   expect(rows.filter(row => row === 'top')).toHaveLength(1);
   expect(rows.indexOf('top')).toBe(68);
   expect(rows.at(-1)).toBe('last');
@@ -120,9 +128,9 @@ test('a table that is drawn anew is there once, and no further up than a screen'
 
 test.each(
   Array.from('\u061c\u200e\u200f\u2028\u2029\u202a\u202e\u2066\u2069\u0085\u009b\u0007\u007f')
-)('a line does not hold %j', control => {
+)('removes %j from a line', control => {
   const text = `first${control}last`;
   expect(isPlain(text)).toBe(false);
-  const shown = tokenize(text, PLAIN).spans.map(span => span.text);
-  expect(shown.join('')).toBe('firstlast');
+  const texts = tokenize(text, PLAIN).spans.map(span => span.text);
+  expect(texts.join('')).toBe('firstlast');
 });

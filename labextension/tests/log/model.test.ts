@@ -22,8 +22,8 @@ const texts = (model: LogModel) =>
 const numbered = (from: number, to: number, width = 60) =>
   Array.from({ length: to - from }, (_, i) => `${from + i} `.padEnd(width, '.')).join('\n') + '\n';
 
-/** Every byte between a source's `lo` and `hi` is in exactly one line, in order. */
-function whole(model: LogModel): void {
+/** Check that every byte between a source's `lo` and `hi` is in exactly one line, in order. */
+function expectComplete(model: LogModel): void {
   for (const source of model.sources) {
     let next = source.lo;
     for (const row of model.window.rows) {
@@ -38,48 +38,48 @@ function whole(model: LogModel): void {
   }
 }
 
-test('opens at the end with one reading and asks for what follows it', async () => {
+test('opens at the end with one read and subscribes to later bytes', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, numbered(0, 20000));
   const length = fake.logs.get(OUT)?.length ?? 0;
   const model = open(fake);
   await model.open();
   expect(fake.reads).toEqual([{ key: OUT, offset: -64 * 1024, limit: 64 * 1024 }]);
-  expect(fake.asked).toEqual([{ at: { [OUT]: length }, tasks: ['*'] }]);
+  expect(fake.subscriptions).toEqual([{ at: { [OUT]: length }, tasks: ['*'] }]);
   expect(texts(model).at(-1)).toMatch(/^19999 /);
   expect(model.canEarlier).toBe(true);
   expect(model.canLater).toBe(false);
-  whole(model);
+  expectComplete(model);
 });
 
-test.each([1, 3, 17, 4096])('no byte is lost or doubled, in pieces of %d', async step => {
+test.each([1, 3, 17, 4096])('shows each byte once with chunks of %d bytes', async step => {
   const fake = new FakeLogs();
   fake.set(OUT, 'first\npart');
   const model = open(fake);
   await model.open();
   fake.write(OUT, 'ly ünfinished 🐘\n 1%\r 2%\r\u001b[31mred\u001b[0m\r\nlast', step);
   expect(texts(model)).toEqual(['first', 'partly ünfinished 🐘', 'red', 'last']);
-  whole(model);
+  expectComplete(model);
 });
 
-test('what comes while the end is being read is neither lost nor doubled', async () => {
+test('shows data that arrives while the end is being read exactly once', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'a\n');
   const model = open(fake);
   await model.open();
   let release: () => void = () => undefined;
   fake.gate = new Promise(resolve => (release = resolve));
-  const going = model.goTo('end');
+  const navigation = model.goTo('end');
   fake.write(OUT, 'b\nc');
   fake.write(OUT, 'c\n');
   release();
-  await going;
+  await navigation;
   fake.write(OUT, 'd\n');
   expect(texts(model)).toEqual(['a', 'b', 'cc', 'd']);
-  whole(model);
+  expectComplete(model);
 });
 
-test('a repeated chunk adds nothing, a hole is named and can be read', async () => {
+test('ignores a repeated chunk and shows a gap that can be read', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'a\n');
   const model = open(fake);
@@ -94,7 +94,7 @@ test('a repeated chunk adds nothing, a hole is named and can be read', async () 
   fake.write(OUT, 'after\n');
   expect(texts(model)).toEqual(['a', 'b', 'skip 4-11', 'after']);
   expect(model.window.skipped).toBe(7);
-  whole(model);
+  expectComplete(model);
   const [source] = model.sources;
   if (source !== undefined) {
     await model.goTo({ source, offset: 4 });
@@ -102,10 +102,10 @@ test('a repeated chunk adds nothing, a hole is named and can be read', async () 
   expect(texts(model)).toEqual(['a', 'b', 'hidden', 'after']);
   fake.write(OUT, 'more\n');
   expect(texts(model).at(-1)).toBe('more');
-  whole(model);
+  expectComplete(model);
 });
 
-test('a flood stays within the window; away from the end it waits there', async () => {
+test('limits the window for a fast log and keeps the first line while not following', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, '');
   const model = open(fake);
@@ -113,17 +113,17 @@ test('a flood stays within the window; away from the end it waits there', async 
   fake.write(OUT, numbered(0, 15000), 65536);
   expect(model.window.rows.length).toBeLessThanOrEqual(LIMITS.rows);
   expect(texts(model).at(-1)).toMatch(/^14999 /);
-  whole(model);
+  expectComplete(model);
   model.follow = false;
   const first = texts(model)[0];
   fake.write(OUT, numbered(15000, 22000), 65536);
   expect(texts(model)[0]).toBe(first);
   expect(model.window.rows.length).toBeLessThan(LIMITS.rows + 2000);
   expect(model.canLater).toBe(true);
-  whole(model);
+  expectComplete(model);
   for (let i = 0; model.canLater && i < 100; i++) {
     await model.later();
-    whole(model);
+    expectComplete(model);
   }
   expect(texts(model).at(-1)).toMatch(/^21999 /);
   model.follow = true;
@@ -131,7 +131,7 @@ test('a flood stays within the window; away from the end it waits there', async 
   expect(texts(model).at(-1)).toBe('joined');
 });
 
-test('reads back to the first byte and on to the last one', async () => {
+test('reads back to the first byte and forward to the last one', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, numbered(0, 9000));
   fake.set(ERR, numbered(0, 900, 200));
@@ -141,7 +141,7 @@ test('reads back to the first byte and on to the last one', async () => {
   const seen = new Set<number>();
   for (let i = 0; model.canEarlier && i < 200; i++) {
     await model.earlier();
-    whole(model);
+    expectComplete(model);
     for (const row of model.window.rows.filter(one => one.source.key === OUT)) {
       seen.add(Number.parseInt(row.text, 10));
     }
@@ -151,11 +151,11 @@ test('reads back to the first byte and on to the last one', async () => {
   for (let i = 0; model.canLater && i < 200; i++) {
     await model.later();
   }
-  whole(model);
+  expectComplete(model);
   expect(model.sources.every(source => source.hi === source.length)).toBe(true);
 });
 
-test('a progress bar of many pages is one line, a long line is whole', async () => {
+test('a progress bar that spans many pages is one line', async () => {
   const fake = new FakeLogs();
   const bar = Array.from({ length: 20000 }, (_, i) => `\r${i} of 20000`).join('');
   fake.set(OUT, `begin\n${bar}\nend\n`);
@@ -164,12 +164,12 @@ test('a progress bar of many pages is one line, a long line is whole', async () 
   model.follow = false;
   for (let i = 0; model.canEarlier && i < 50; i++) {
     await model.earlier();
-    whole(model);
+    expectComplete(model);
   }
   expect(texts(model)).toEqual(['begin', '19999 of 20000', 'end']);
 });
 
-test('a new attempt is added, other tasks and streams stay out', async () => {
+test('adds a new attempt of the selected task and ignores other tasks and streams', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'one\n');
   fake.set('worker:1/e1-a1/stdout', 'not this\n');
@@ -182,7 +182,7 @@ test('a new attempt is added, other tasks and streams stay out', async () => {
   expect(model.logs.length).toBe(4);
 });
 
-test('the newest attempt is by number, not by letter', () => {
+test('orders attempts by number and not alphabetically', () => {
   const log = (attempt: string) => ({ task: 'w:0', attempt, stream: 'stdout' as const, length: 1 });
   const logs = [log('e9-a1'), log('e10-a1'), log('e10-a0')];
   expect(selectLogs(logs, ALL).map(one => one.attempt)).toEqual(['e10-a1']);
@@ -193,7 +193,7 @@ test('the newest attempt is by number, not by letter', () => {
   ]);
 });
 
-test('what fails says so and can be tried again', async () => {
+test('reports a failed open and succeeds on retry', async () => {
   const fake = new FakeLogs();
   fake.failure = new Error('HDFS is away.');
   const model = open(fake);
@@ -206,11 +206,11 @@ test('what fails says so and can be tried again', async () => {
   expect(texts(model)).toEqual(['there']);
 });
 
-test('a queue that nobody empties stays small and keeps the place', () => {
-  const got: [number, number][] = [];
+test('a paused queue stays bounded and keeps the position of dropped data', () => {
+  const received: [number, number][] = [];
   const queue = new LiveQueue(
     chunks => {
-      got.push(...chunks.map(({ offset, data }): [number, number] => [offset, data.length]));
+      received.push(...chunks.map(({ offset, data }): [number, number] => [offset, data.length]));
     },
     run => {
       run();
@@ -223,14 +223,17 @@ test('a queue that nobody empties stays small and keeps the place', () => {
     queue.push({ where, offset: i * size, data: new Uint8Array(size), time: 0 });
   }
   queue.paused = false;
-  expect(got.length).toBeLessThan(1400);
-  expect(got.reduce((sum, [, length]) => sum + length, 0)).toBeLessThanOrEqual(MAX_QUEUED);
-  const [, kept] = [got.filter(([, length]) => length === 0), got.filter(([, n]) => n > 0)];
-  expect(kept[0]?.[0]).toBe(got.filter(([, n]) => n === 0).at(-1)?.[0]);
+  expect(received.length).toBeLessThan(1400);
+  expect(received.reduce((sum, [, length]) => sum + length, 0)).toBeLessThanOrEqual(MAX_QUEUED);
+  const [, kept] = [
+    received.filter(([, length]) => length === 0),
+    received.filter(([, n]) => n > 0)
+  ];
+  expect(kept[0]?.[0]).toBe(received.filter(([, n]) => n === 0).at(-1)?.[0]);
   expect(kept.at(-1)).toEqual([2999 * size, size]);
 });
 
-test('who does not want to follow begins at the beginning', async () => {
+test('opens at the beginning when following is off', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'line\n'.repeat(100_000));
   const model = open(fake);
@@ -240,7 +243,7 @@ test('who does not want to follow begins at the beginning', async () => {
   expect(model.canLater).toBe(true);
 });
 
-test('of two filters set in quick succession the last one counts', async () => {
+test('applies the last of two filters that are set in quick succession', async () => {
   const fake = new FakeLogs();
   fake.set(OUT, 'out\n');
   fake.set(ERR, 'err\n');
@@ -254,22 +257,25 @@ test('of two filters set in quick succession the last one counts', async () => {
   expect(texts(model)).toEqual(['err']);
 });
 
-test.each([1, 7, 1000])('bars below each other are folded live and read anew: %d', async step => {
-  const fake = new FakeLogs();
-  fake.set(OUT, 'begin\n');
-  const model = open(fake);
-  await model.open();
-  const inner = Array.from({ length: 300 }, (_, n) => `\n\rinner ${n}\u001b[A`).join('');
-  fake.write(OUT, `\router 0${inner}\router 1${inner}\router 2\n\nend\n`, step);
-  const lines = ['begin', 'outer 2', 'inner 299', 'end'];
-  expect(texts(model)).toEqual(lines);
-  whole(model);
-  await model.goTo('end');
-  expect(texts(model)).toEqual(lines);
-  whole(model);
-});
+test.each([1, 7, 1000])(
+  'nested progress bars are the same live and after a new read, with chunks of %d bytes',
+  async step => {
+    const fake = new FakeLogs();
+    fake.set(OUT, 'begin\n');
+    const model = open(fake);
+    await model.open();
+    const inner = Array.from({ length: 300 }, (_, n) => `\n\rinner ${n}\u001b[A`).join('');
+    fake.write(OUT, `\router 0${inner}\router 1${inner}\router 2\n\nend\n`, step);
+    const lines = ['begin', 'outer 2', 'inner 299', 'end'];
+    expect(texts(model)).toEqual(lines);
+    expectComplete(model);
+    await model.goTo('end');
+    expect(texts(model)).toEqual(lines);
+    expectComplete(model);
+  }
+);
 
-test('of more logs than one reading takes the view ends with the last one', async () => {
+test('ends with the last log when one read does not cover all logs', async () => {
   const fake = new FakeLogs();
   const names = Array.from({ length: 100 }, (_, n) => `worker:${n}/e1-a1/stdout`);
   names.forEach((name, n) => {
@@ -281,13 +287,13 @@ test('of more logs than one reading takes the view ends with the last one', asyn
   expect(texts(model).at(-1)).toBe('last of 99');
   for (let i = 0; model.canEarlier && i < 50; i++) {
     await model.earlier();
-    whole(model);
+    expectComplete(model);
   }
   const last = texts(model).filter(text => text.startsWith('last'));
   expect(last).toEqual(names.map((_, n) => `last of ${n}`));
 });
 
-test('logs that one reading from the beginning leaves out follow in their order', async () => {
+test('reads the logs that the first read omits in their order', async () => {
   const fake = new FakeLogs();
   const names = Array.from({ length: 30 }, (_, n) => `worker:${n}/e1-a1/stdout`);
   names.forEach((name, n) => {

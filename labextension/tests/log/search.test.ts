@@ -7,14 +7,14 @@ import type { IRest } from '../../src/tokens';
 
 const QUERY: IQuery = { text: 'x+', regex: true, matchCase: true };
 
-/** A server that searches texts in memory, as ours does: whole matches from an offset on. */
+/** Searches texts in memory; like the server, it returns complete matches from an offset on. */
 class FakeServer {
   readonly texts = new Map<string, string>();
-  asked = 0;
+  requests = 0;
   failure: Error | null = null;
 
   readonly search: IRest['search'] = (_job, where, query, onHit) => {
-    this.asked++;
+    this.requests++;
     if (this.failure !== null) {
       return Promise.reject(this.failure);
     }
@@ -52,11 +52,11 @@ function setUp(texts: Record<string, string>) {
     grow(task, text);
   }
   const search = new LogSearch(server, 'job', () => sources);
-  const shown: { last: ICount | null } = { last: null };
+  const counts: { last: ICount | null } = { last: null };
   search.changed.connect((_, count) => {
-    shown.last = count;
+    counts.last = count;
   });
-  return { server, sources, search, grow, shown };
+  return { server, sources, search, grow, counts };
 }
 
 beforeEach(() => {
@@ -66,91 +66,91 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('the count grows with the log, and with logs that come later', async () => {
-  const { search, grow, shown } = setUp({ 'w:0': 'x a x' });
+test('counts matches in new data and in new logs', async () => {
+  const { search, grow, counts } = setUp({ 'w:0': 'x a x' });
   search.start(QUERY);
   await vi.runAllTimersAsync();
-  expect(shown.last).toMatchObject({ total: 2, more: false });
+  expect(counts.last).toMatchObject({ total: 2, more: false });
   grow('w:0', 'x a x b x');
   grow('w:1', 'x');
   search.grown();
   await vi.runAllTimersAsync();
-  expect(shown.last).toMatchObject({ total: 4, more: false });
+  expect(counts.last).toMatchObject({ total: 4, more: false });
 });
 
-test('a match that was written in two parts is one', async () => {
-  const { search, grow, shown } = setUp({ 'w:0': 'a xx' });
+test('counts a match that was written in two parts once', async () => {
+  const { search, grow, counts } = setUp({ 'w:0': 'a xx' });
   search.start(QUERY);
   await vi.runAllTimersAsync();
-  expect(shown.last?.total).toBe(1);
+  expect(counts.last?.total).toBe(1);
   grow('w:0', 'a xxxx b');
   search.grown();
   await vi.runAllTimersAsync();
-  expect(shown.last?.total).toBe(1);
+  expect(counts.last?.total).toBe(1);
   grow('w:0', 'a xxxx b x');
   search.grown();
   await vi.runAllTimersAsync();
-  expect(shown.last?.total).toBe(2);
+  expect(counts.last?.total).toBe(2);
 });
 
-test('nothing is asked while nothing grows, and seldom in a flood', async () => {
+test('sends no request while the log does not grow and limits the rate for a fast log', async () => {
   const { search, grow, server } = setUp({ 'w:0': 'x' });
   search.start(QUERY);
   await vi.runAllTimersAsync();
-  const before = server.asked;
+  const before = server.requests;
   search.grown();
   await vi.runAllTimersAsync();
-  expect(server.asked).toBe(before);
+  expect(server.requests).toBe(before);
   for (let i = 2; i < 100; i++) {
     grow('w:0', 'x '.repeat(i));
     search.grown();
     await vi.advanceTimersByTimeAsync(10);
   }
-  expect(server.asked - before).toBeLessThanOrEqual(1);
+  expect(server.requests - before).toBeLessThanOrEqual(1);
 });
 
-test('the reader is told at which match he is, round the end', async () => {
-  const { search, sources, shown } = setUp({ 'w:0': 'x a x b x' });
+test('reports the number of the current match, also after wrapping around', async () => {
+  const { search, sources, counts } = setUp({ 'w:0': 'x a x b x' });
   search.start(QUERY);
   await vi.runAllTimersAsync();
   const [source] = sources;
   expect(source).toBeDefined();
   const from = new Map(source === undefined ? [] : [[source, 3]]);
   expect((await search.next(from, false))?.hit.offset).toBe(4);
-  expect(shown.last).toMatchObject({ current: 2, total: 3 });
+  expect(counts.last).toMatchObject({ current: 2, total: 3 });
   const end = new Map(source === undefined ? [] : [[source, 9]]);
   expect((await search.next(end, false))?.hit.offset).toBe(0);
-  expect(shown.last).toMatchObject({ current: 1 });
+  expect(counts.last).toMatchObject({ current: 1 });
 });
 
-test('what fails is said, and counting goes on when the log grows', async () => {
-  const { search, grow, server, shown } = setUp({ 'w:0': 'x' });
+test('reports a failed search and continues counting when the log grows', async () => {
+  const { search, grow, server, counts } = setUp({ 'w:0': 'x' });
   server.failure = new Error('Too many searches.');
   search.start(QUERY);
   await vi.advanceTimersByTimeAsync(10);
-  expect(shown.last?.message).toBe('Too many searches.');
+  expect(counts.last?.message).toBe('Too many searches.');
   await expect(search.around(QUERY, new Map(), false)).rejects.toThrow('Too many');
   server.failure = null;
   grow('w:0', 'x x');
   search.grown();
   await vi.runAllTimersAsync();
-  expect(shown.last).toMatchObject({ message: '', total: 2 });
+  expect(counts.last).toMatchObject({ message: '', total: 2 });
 });
 
-test('after its end it asks for nothing', async () => {
+test('sends no request after dispose', async () => {
   const { search, grow, server } = setUp({ 'w:0': 'x' });
   search.start(QUERY);
   await vi.runAllTimersAsync();
   grow('w:0', 'x x');
   search.grown();
   search.dispose();
-  const before = server.asked;
+  const before = server.requests;
   await vi.runAllTimersAsync();
-  expect(server.asked).toBe(before);
+  expect(server.requests).toBe(before);
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test('words are marked as they are, an expression that is none marks nothing', () => {
+test('highlights plain text literally and nothing for an invalid expression', () => {
   const plain = markOf({ text: 'a.b', regex: false, matchCase: false });
   expect('A.B axb'.replace(plain ?? /$/, '-')).toBe('- axb');
   expect(markOf({ text: '(', regex: true, matchCase: true })).toBeNull();

@@ -28,7 +28,7 @@ function setUp(times: [number, number][]) {
   return { fake, model, logTimes, onTimes, lines: new LineTimes({ logTimes }, model, onTimes) };
 }
 
-test('a line has the time at which its last byte was there; what is not known stays so', async () => {
+test('a line has the write time of its last byte, or none if it is unknown', async () => {
   const { model, logTimes, onTimes, lines } = setUp([
     [2, 10],
     [8, 11],
@@ -49,15 +49,15 @@ test('a line has the time at which its last byte was there; what is not known st
   expect(onTimes).toHaveBeenCalledOnce();
 });
 
-test('nothing is asked twice, nor for lines that were heard, nor after the end', async () => {
+test('requests no times twice, for live lines or after dispose', async () => {
   const { fake, model, logTimes, lines } = setUp([]);
   await model.open();
   lines.enabled = true;
   await vi.runAllTimersAsync();
   fake.write(OUT, ' and more\nheard\n');
   await vi.runAllTimersAsync();
-  const heard = model.window.rows.at(-1)?.time;
-  expect(typeof heard).toBe('number');
+  const liveTime = model.window.rows.at(-1)?.time;
+  expect(typeof liveTime).toBe('number');
   expect(logTimes.mock.calls.length).toBeLessThanOrEqual(2);
   const before = logTimes.mock.calls.length;
   await model.goTo('end');
@@ -66,7 +66,7 @@ test('nothing is asked twice, nor for lines that were heard, nor after the end',
   expect(logTimes.mock.calls.length).toBe(before);
 });
 
-test('a server that cannot tell is no error of the log', async () => {
+test('a failed request for times is not an error of the log', async () => {
   const { model, logTimes, lines } = setUp([]);
   const warn = vi.spyOn(console, 'warn').mockImplementation(() => undefined);
   logTimes.mockRejectedValue(new Error('HDFS is away.'));

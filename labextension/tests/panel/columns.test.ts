@@ -13,13 +13,13 @@ const JOB = {
   detail: ''
 } as IJobRow;
 
-describe('columns of a job', () => {
+describe('the second line of a job', () => {
   it.each<[Partial<IJobRow>, string]>([
     [{}, 'RUNNING 42 % · 4 tasks · 1 GPU · ml'],
     [{ progress: null, tasks: 1, gpus: 0, queue: null }, 'RUNNING'],
     [{ state: 'SUCCEEDED', queue: '' }, 'SUCCEEDED · 4 tasks · 1 GPU'],
     [{ detail: 'Queue full.' }, 'RUNNING 42 % · Queue full.']
-  ])('%o', (changed, text) => {
+  ])('is formatted with %o', (changed, text) => {
     expect(columnsText({ ...JOB, ...changed }, trans).replace(/\u202f|\u00a0/g, ' ')).toBe(text);
   });
 });

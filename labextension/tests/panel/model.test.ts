@@ -14,23 +14,28 @@ function row(job_id: string, state: State, created: number): IJobRow {
   };
 }
 
-/** A server with these jobs, and what was asked of it. */
+/** A fake server with these jobs that records its requests. */
 function server(jobs: IJobRow[]) {
-  const said = { asked: [] as object[], cluster: 0, listeners: [] as unknown[], fail: '' };
-  let tell: (rows: IJobRow[], total: number, problem: string) => void = () => undefined;
+  const state = {
+    requests: [] as object[],
+    clusterRequests: 0,
+    listeners: [] as unknown[],
+    error: ''
+  };
+  let notify: (rows: IJobRow[], total: number, problem: string) => void = () => undefined;
   const channel = {
     connected: true,
-    jobs: (listener: typeof tell) => {
-      tell = listener;
-      said.listeners.push(listener);
-      return { dispose: () => said.listeners.pop() };
+    jobs: (listener: typeof notify) => {
+      notify = listener;
+      state.listeners.push(listener);
+      return { dispose: () => state.listeners.pop() };
     }
   };
   const rest = {
     jobs: (options: { limit: number; after?: string }) => {
-      said.asked.push(options);
-      if (said.fail !== '') {
-        return Promise.reject(new Error(said.fail));
+      state.requests.push(options);
+      if (state.error !== '') {
+        return Promise.reject(new Error(state.error));
       }
       const from = Number(options.after ?? 0);
       const end = from + options.limit;
@@ -43,35 +48,35 @@ function server(jobs: IJobRow[]) {
       });
     },
     cluster: () => {
-      said.cluster++;
+      state.clusterRequests++;
       return Promise.reject(new Error('The cluster does not answer.'));
     }
   };
   const connectedChanged = new Signal<object, boolean>(channel);
   const fake = { rest, channel: { ...channel, connectedChanged }, ready: Promise.resolve() };
   const send = (...rows: IJobRow[]) => {
-    tell(rows, jobs.length, '');
+    notify(rows, jobs.length, '');
   };
-  return { said, send, submarine: fake as unknown as ISubmarine };
+  return { state, send, submarine: fake as unknown as ISubmarine };
 }
 
-const settled = () => new Promise(resolve => setTimeout(resolve));
+const settle = () => new Promise(resolve => setTimeout(resolve));
 const ids = (model: JobsModel) => model.rows.map(one => one.job_id);
 
-test('nothing is asked or heard while nobody looks', async () => {
-  const { said, submarine } = server([row('a', 'RUNNING', 1)]);
+test('sends no requests and does not subscribe while the panel is hidden', async () => {
+  const { state, submarine } = server([row('a', 'RUNNING', 1)]);
   const model = new JobsModel(submarine);
-  await settled();
-  expect([said.asked.length, said.cluster, said.listeners.length]).toEqual([0, 0, 0]);
+  await settle();
+  expect([state.requests.length, state.clusterRequests, state.listeners.length]).toEqual([0, 0, 0]);
   model.visible = true;
-  await settled();
-  expect([said.asked.length, said.cluster, said.listeners.length]).toEqual([1, 1, 1]);
+  await settle();
+  expect([state.requests.length, state.clusterRequests, state.listeners.length]).toEqual([1, 1, 1]);
   expect(model.clusterProblem).toBe('The cluster does not answer.');
   model.visible = false;
-  expect(said.listeners.length).toBe(0);
+  expect(state.listeners.length).toBe(0);
 });
 
-test('running first, then the newest; what changes moves', async () => {
+test('orders running jobs first, then the newest, and moves changed jobs', async () => {
   const { send, submarine } = server([
     row('old', 'SUCCEEDED', 1),
     row('new', 'FAILED', 9),
@@ -79,28 +84,28 @@ test('running first, then the newest; what changes moves', async () => {
   ]);
   const model = new JobsModel(submarine);
   model.visible = true;
-  await settled();
+  await settle();
   expect(ids(model)).toEqual(['runs', 'new', 'old']);
   send(row('runs', 'SUCCEEDED', 5), row('next', 'PENDING', 10));
   expect(ids(model)).toEqual(['next', 'new', 'runs', 'old']);
   expect(model.total).toBe(4);
 });
 
-test('10,000 jobs come page by page, each once', async () => {
+test('loads 10,000 jobs page by page without duplicates', async () => {
   const jobs = Array.from({ length: 10000 }, (_, i) => row(`j${i}`, 'SUCCEEDED', 10000 - i));
-  const { said, submarine } = server(jobs);
+  const { state, submarine } = server(jobs);
   const model = new JobsModel(submarine);
   model.visible = true;
-  await settled();
+  await settle();
   expect(model.rows.length).toBe(100);
   expect(model.total).toBe(10000);
   await model.more();
   await model.more();
-  expect(said.asked.length).toBe(3);
+  expect(state.requests.length).toBe(3);
   expect(ids(model)).toEqual(jobs.slice(0, 300).map(one => one.job_id));
 });
 
-test('a job that no longer fits what is searched for leaves the list', async () => {
+test('removes a job that no longer matches the query', async () => {
   const { send, submarine } = server([row('digits', 'RUNNING', 1)]);
   const model = new JobsModel(submarine);
   model.visible = true;
@@ -110,19 +115,19 @@ test('a job that no longer fits what is searched for leaves the list', async () 
   expect(ids(model)).toEqual([]);
 });
 
-test('a server that fails is told of, and asked again', async () => {
-  const { said, submarine } = server([row('a', 'RUNNING', 1)]);
-  said.fail = 'HDFS is away.';
+test('reports a failed request and recovers on reload', async () => {
+  const { state, submarine } = server([row('a', 'RUNNING', 1)]);
+  state.error = 'HDFS is away.';
   const model = new JobsModel(submarine);
   model.visible = true;
-  await settled();
+  await settle();
   expect(model.problem).toBe('HDFS is away.');
-  said.fail = '';
+  state.error = '';
   await model.reload();
   expect([model.problem, ids(model)]).toEqual(['', ['a']]);
 });
 
-test('what was free is forgotten when the cluster can no longer be asked', async () => {
+test('clears the free resources when the cluster request fails', async () => {
   const { submarine } = server([]);
   const answers = [
     Promise.resolve({ gpus_free: 8, problem: '' }),

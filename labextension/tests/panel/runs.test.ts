@@ -26,12 +26,12 @@ const rows = [
   row('e')
 ];
 
-test('jobs of a run stand together where its first one stands', () => {
+test('groups the jobs of a run at the position of the first one', () => {
   expect(groupRuns(rows).map(one => one.job_id)).toEqual(['a', 'd', 'b', 'c', 'e']);
   expect(groupRuns([])).toEqual([]);
 });
 
-test('two workflows whose runs are called alike stand apart', () => {
+test('does not group runs of different workflows with the same name', () => {
   const found = layoutRows(groupRuns([row('a', 'x', '1'), row('b', 'y', '1'), row('c', 'x', '1')]));
   expect(found.headings.map(one => [one.workflow, one.count])).toEqual([
     ['x', 2],
@@ -39,7 +39,7 @@ test('two workflows whose runs are called alike stand apart', () => {
   ]);
 });
 
-test('a run has a heading above its jobs, and all heights are known', () => {
+test('puts a heading above the jobs of a run and computes all positions', () => {
   const found = layoutRows(groupRuns(rows));
   const h = HEADING_HEIGHT;
   const r = ROW_HEIGHT;
@@ -51,7 +51,7 @@ test('a run has a heading above its jobs, and all heights are known', () => {
   expect(found.height).toBe(2 * h + 5 * r);
 });
 
-test('without workflows the list is as it always was', () => {
+test('adds no headings without workflows', () => {
   const plain = [row('a'), row('b')];
   expect(groupRuns(plain)).toEqual(plain);
   expect(layoutRows(plain)).toEqual({
@@ -61,7 +61,7 @@ test('without workflows the list is as it always was', () => {
   });
 });
 
-test('the rows at an edge of the screen are found among many', () => {
+test('finds the row at a vertical position among many', () => {
   const { tops } = layoutRows(Array.from({ length: 10_000 }, (_, n) => row(String(n))));
   expect(countAbove(tops, 0)).toBe(1);
   expect(countAbove(tops, 5 * ROW_HEIGHT - 1)).toBe(5);
@@ -69,7 +69,7 @@ test('the rows at an edge of the screen are found among many', () => {
   expect(countAbove([], 10)).toBe(0);
 });
 
-test('a job is found by its workflow and by its run', () => {
+test('matches a job by its workflow and by its run', () => {
   const job = row('fit-1', 'nightly', 'nightly-20261122-0230', 'train');
   expect(matches(job, { text: 'NIGHTLY', group: 'all' })).toBe(true);
   expect(matches(job, { text: '1122-0230', group: 'all' })).toBe(true);

@@ -13,7 +13,7 @@ describe('a typed word', () => {
     vi.useRealTimers();
   });
 
-  it('finds a name or an id, whatever its case', () => {
+  it('matches names and ids in any case', () => {
     const word = new TypeAhead();
     expect(word.find('D', ROWS, -1)).toBe(1);
     expect(word.find('e', ROWS, 1)).toBe(1);
@@ -21,12 +21,12 @@ describe('a typed word', () => {
     expect(word.find('x', ROWS, 2)).toBe(-1);
   });
 
-  it('goes on behind the row where the keyboard is, and around', () => {
+  it('is searched after the focused row and then from the start', () => {
     const word = new TypeAhead();
     expect(word.find('d', ROWS, 2)).toBe(0);
   });
 
-  it('begins anew after a pause', () => {
+  it('starts again after a pause', () => {
     const word = new TypeAhead();
     word.find('d', ROWS, 0);
     expect(word.empty).toBe(false);
