@@ -12,6 +12,7 @@ is a flow; the files beside them are the working directory of a node (``FlowLoad
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -54,7 +55,8 @@ _MAX_NAME = 128 - len(".flow")
 _PARAMETER = re.compile(r"\$\{([^{}:]+)\}")
 _TYPES = {Kind.NOTEBOOK: "command", Kind.CELLS: "command"}
 #: PyYAML may be built without libyaml, which is ten times faster.
-_Base: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_DUMPER: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_TAG = "tag:yaml.org,2002:"
 _WIDTH = 1 << 30
 
 
@@ -264,43 +266,24 @@ def _command_keys(config: Mapping[str, str]) -> list[str]:
     return keys
 
 
-class _QuotedText(str):
-    """Text that is written in double quotes."""
-
-    __slots__ = ()
-
-
-class _Dumper(_Base):  # type: ignore[misc]
-    """YAML dumper without anchors: Azkaban accepts them, but they are hard to read."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        """Write repeated values in full."""
-        return True
-
-
-def _represent_quoted(dumper: Any, text: _QuotedText) -> Any:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", str(text), style='"')
-
-
-_Dumper.add_representer(_QuotedText, _represent_quoted)
-
-
 def flow_text(root: Mapping[str, Any]) -> bytes:
-    """Return a flow as YAML, with keys in the given order."""
-    text = yaml.dump(
-        _with_quotes(root),
-        Dumper=_Dumper,
-        allow_unicode=True,
-        default_flow_style=False,
-        sort_keys=False,
-        width=_WIDTH,
-    )
+    """Return a flow as YAML: keys in the given order, texts in double quotes, no anchors."""
+    text = yaml.serialize(_yaml_node(root), Dumper=_DUMPER, allow_unicode=True, width=_WIDTH)
     return str(text).encode("utf-8")
 
 
-def _with_quotes(value: Any) -> Any:
+def _yaml_node(value: Any) -> yaml.Node:
+    # PyYAML's representers take twice the time of this function.
+    if isinstance(value, str):
+        return yaml.ScalarNode(_TAG + "str", value, style='"')
     if isinstance(value, Mapping):
-        return {key: _with_quotes(item) for key, item in value.items()}
+        items = [
+            (yaml.ScalarNode(_TAG + "str", key), _yaml_node(item)) for key, item in value.items()
+        ]
+        return yaml.MappingNode(_TAG + "map", items, flow_style=False)
     if isinstance(value, (list, tuple)):
-        return [_with_quotes(item) for item in value]
-    return _QuotedText(value) if isinstance(value, str) else value
+        nodes = [_yaml_node(item) for item in value]
+        return yaml.SequenceNode(_TAG + "seq", nodes, flow_style=False)
+    plain = yaml.compose(json.dumps(value))  # A number or a truth value.
+    assert plain is not None
+    return plain
