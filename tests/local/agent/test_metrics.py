@@ -81,7 +81,8 @@ def test_a_short_program_has_its_numbers_too(agents: AgentProcesses) -> None:
     rows = rows_of(agents)
     assert rows[0].seconds == 0
     assert rows[-1].seconds >= 0.4
-    assert rows[-1].cpu_percent is not None
+    # On a busy machine the last row may follow a periodic one too closely to have a percentage.
+    assert any(row.cpu_percent is not None for row in rows)
 
 
 STROKE = """
