@@ -31,7 +31,7 @@ export function Actions(props: {
   const { model, view } = props;
   const [busy, setBusy] = React.useState('');
   const [problem, setProblem] = React.useState('');
-  // A snapshot has no actions: the server tells which are possible.
+  // A snapshot has no actions: only the view from the server contains the permissions.
   if (!model.fromServer) {
     return null;
   }

@@ -50,7 +50,7 @@ function Body(props: ICardProps): React.ReactElement {
       </div>
     );
   }
-  // Old data is shown as of its own time, without a running clock.
+  // Durations in old data end at the time of the data, without a running clock.
   const now = running ? clock : (model.time ?? lastTime(view));
   const cancelled = cancellation(view, model.cancelRequest, now);
   return (

@@ -2,7 +2,7 @@
  * Parse the JSON of a job from a notebook output. The notebook is not trusted.
  *
  * Every field of the result has its declared type, and texts and lists are bounded; invalid values
- * are dropped. Only the server knows whether the job exists and to which user it belongs.
+ * are dropped. The server checks whether the job exists and to which user it belongs.
  */
 
 import type { IFailure, IFrame, IJobRecord, IPhase, ITask, State } from '../api/record';

@@ -1,7 +1,7 @@
 /**
  * A small line chart in SVG: axes with units, values at the pointer or selected by the arrow keys.
  *
- * Assistive technology sees a slider over time whose value text contains the values.
+ * For assistive technology, it is a slider over time whose value text contains the values.
  */
 
 import React from 'react';

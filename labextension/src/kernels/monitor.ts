@@ -35,7 +35,7 @@ export class KernelMonitor implements IDisposable {
     private readonly _session: SessionPart,
     private readonly _channel: Pick<IChannel, 'jobs' | 'job' | 'starts'>,
     /**
-     * The documents of the kernel's job, the own document first; empty if another panel reports it.
+     * Documents of the kernel's job, that of this panel first; empty if another panel reports it.
      */
     private readonly _documents: () => readonly string[],
     private readonly _notifier: INotifier,
@@ -151,7 +151,7 @@ export class KernelMonitor implements IDisposable {
       const own = starts.find(
         ({ kernel, notebook }) => kernel === this._kernelName && documents.includes(notebook)
       );
-      // Keep the last progress when the server has finished its part.
+      // Keep the last progress when the server reports none.
       if (own?.words) {
         this._progress = own.words;
         this._showPreparation();
@@ -194,7 +194,7 @@ export class KernelMonitor implements IDisposable {
           this._reportWaiting(pending, job);
         }
       },
-      () => undefined // the list reports the state
+      () => undefined // The job list reports the state.
     );
   }
 
@@ -202,7 +202,7 @@ export class KernelMonitor implements IDisposable {
     const { _trans: trans } = this;
     window.clearTimeout(this._timer);
     if (row.state === 'SUCCEEDED') {
-      this._stop(); // shut down by a user
+      this._stop(); // The kernel was shut down by a user.
     } else if (ENDED.has(row.state)) {
       this._unsubscribe();
       const why = row.detail || row.state;
@@ -243,7 +243,7 @@ export class KernelMonitor implements IDisposable {
   private _phase: 'idle' | 'starting' | 'lost' = 'idle';
   private _jobs: ISubscription | null = null;
   private _view: ISubscription | null = null;
-  /** Progress before submission, which only the starting server knows. */
+  /** Kernel starts with the progress before submission, which is not in the job list. */
   private _starts: ISubscription | null = null;
   /** Latest progress before submission. */
   private _progress = '';

@@ -16,7 +16,7 @@ export interface INotifier {
   clear(): void;
   /** The kernel is lost. */
   showLost(message: string, job: string): void;
-  /** The kernel runs but the server has lost it; a restart reconnects. */
+  /** The kernel runs but is not connected to the server; a restart reconnects it. */
   showDisconnected(message: string, job: string): void;
 }
 
@@ -43,7 +43,7 @@ export class KernelNotifications implements INotifier {
       return;
     }
     if (this._id) {
-      return; // dismissed by the user
+      return; // The user dismissed the notification.
     }
     this._id = Notification.emit(message, 'in-progress', { autoClose: false, actions });
   }

@@ -46,7 +46,7 @@ export const kernelsPlugin: JupyterFrontEndPlugin<void> = {
       session.statusChanged.connect(update);
       open.add(sharing);
       const restart = async (): Promise<void> => {
-        // The page may not know that the server has removed the session together with the kernel.
+        // The page may still list the session that the server removed with the kernel.
         await sessions.refreshRunning();
         await session.changeKernel({ name: session.prevKernelName });
       };

@@ -14,8 +14,8 @@ export function documentOf(path: string, name: string): string {
 }
 
 /**
- * Remember the documents that share a kernel; the server does not know them after the kernel is
- * gone.
+ * Store the documents that share a kernel; the server does not list them after the kernel has
+ * ended.
  */
 export class KernelSharing {
   constructor(
@@ -44,8 +44,8 @@ export class KernelSharing {
   }
 
   /**
-   * The own document, then other documents that shared the kernel. Empty if other panels report all
-   * of them.
+   * The document of this panel, then others that shared the kernel. Empty if other panels report
+   * all of them.
    *
    * @param open - All open panels. If two panels have the same document, the first one reports it.
    */

@@ -12,9 +12,7 @@ import { Queues } from './queues';
 
 /** Delay after the last key before a search starts, in milliseconds. */
 const SEARCH_DELAY = 250;
-/**
-X
- */
+/** Pause between requests for the free resources while the panel is visible, in milliseconds. */
 const CLUSTER_INTERVAL = 10_000;
 
 export interface IJobsPanelOptions {

@@ -2,8 +2,8 @@
  * TensorBoard through the server: in a tab (`submarine:tensorboard`), restored after a reload, and
  * in the output of `%submarine tensorboard`.
  *
- * Frames show only addresses of the own server, built from job ids. A TensorBoard that runs inside
- * a job is a plain link on its card.
+ * Frames show only addresses of the Jupyter server, built from job ids. A TensorBoard that runs
+ * inside a job is a plain link on its card.
  */
 
 import {

@@ -1,6 +1,6 @@
 /**
- * A workflow in the output of a cell: its stored display, and live updates of a run that the server
- * knows.
+ * A workflow in the output of a cell: its stored display, and live updates of its run from the
+ * server.
  *
  * Both are HTML. The stored HTML has the trust of its notebook.
  */

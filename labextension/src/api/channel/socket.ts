@@ -15,7 +15,8 @@ const LONGEST_PAUSE = 30_000;
 /** Delay before closing after the last subscription, for pages that re-render; in milliseconds. */
 const CLOSE_DELAY = 5_000;
 /**
- * When the page wakes up, a connection without messages for this time is replaced; in milliseconds.
+ * When the network or the page is back, a connection without messages for this time is replaced;
+ * in milliseconds.
  */
 const WAKE_TIMEOUT = 25_000;
 /**

@@ -115,7 +115,7 @@ export class SearchBar {
     const before = this._current;
     clearTimeout(this._timer);
     this._changed();
-    // A new query goes to its nearest match by itself.
+    // Starting a new query already goes to the nearest match.
     if (this._current === before && this.input.value !== '') {
       this._options.onStep(backward);
     }
