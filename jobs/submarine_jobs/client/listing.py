@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from submarine_jobs import model
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client.job import Job
 from submarine_jobs.concurrency import call_with_timeout
@@ -66,7 +67,7 @@ def list_jobs(
     and reads each job that is not in the index (at most ``limit``). A file system that does not
     answer is called once. ``on_trouble`` receives the errors of file system and cluster.
     """
-    trouble = discover(session, limit, PATIENCE)
+    trouble = discover(session, limit, PATIENCE, on_trouble)
     silent: dict[str, NoAnswerError] = {}
     if trouble is not None and on_trouble is not None:
         on_trouble(trouble)
@@ -201,16 +202,30 @@ def target_of(session: Session, row: IndexEntry) -> Target | None:
     return Target(row, JobDirectory(storage, path), backend)
 
 
-def discover(session: Session, limit: int, patience: float) -> ClusterError | None:
+def discover(
+    session: Session,
+    limit: int,
+    patience: float,
+    on_invalid: Callable[[ClusterError], None] | None = None,
+) -> ClusterError | None:
     """Import jobs from the job root into the index; return the error, if any.
 
-    ``patience`` is the timeout in seconds.
+    Parameters
+    ----------
+    patience
+        Timeout in seconds.
+    on_invalid
+        Receives the error of each job with an invalid record; such a job is not imported.
     """
     try:
         found = call_with_timeout(patience, lambda: unknown_jobs(session, newest_months()))
         for directory, changed in sorted(found, key=lambda item: item[1], reverse=True)[:limit]:
-            if import_job(session, session.backend(), directory) is None:
-                remove_abandoned(directory, changed)
+            try:
+                if import_job(session, session.backend(), directory) is None:
+                    remove_abandoned(directory, changed)
+            except model.InvalidRecordError as error:
+                if on_invalid is not None:
+                    on_invalid(error)
     except NoClusterError:
         return None
     except TimeoutError:
@@ -266,9 +281,19 @@ def _from_job_root(session: Session, job_id: str) -> IndexEntry | None:
 
 
 def import_job(session: Session, backend: Backend, directory: JobDirectory) -> IndexEntry | None:
-    """Read a job into the index; return None if the directory does not hold a job yet."""
+    """Read a job into the index; return None if the directory does not hold a job yet.
+
+    Raises
+    ------
+    InvalidRecordError
+        If the directory holds a record that cannot be read.
+    ClusterError
+        If the file system does not respond.
+    """
     try:
         record = directory.record() or shipped_record(directory)
+    except model.InvalidRecordError:
+        raise
     except (JobNotFoundError, ValueError, KeyError, TypeError):
         return None
     if not directory.path.endswith(f"/{record.job_id}"):

@@ -5,8 +5,10 @@ The newest months are checked repeatedly, older ones once, a few jobs at a time.
 
 from __future__ import annotations
 
+import logging
 from concurrent.futures import ThreadPoolExecutor
 
+from submarine_jobs import model
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client import (
     Session,
@@ -19,12 +21,17 @@ from submarine_jobs.client import (
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import NoClusterError
 
+log = logging.getLogger(__name__)
+
 #: Jobs per step, and threads that read them.
 JOBS_PER_STEP, READERS = 100, 6
 
 
 class JobDiscovery:
-    """Walk through the job root once, then through its newest months."""
+    """Walk through the job root once, then through its newest months.
+
+    A job with an invalid record is logged once and left out.
+    """
 
     def __init__(self) -> None:
         #: Directories without a job: URL -> modification time.
@@ -52,7 +59,11 @@ class JobDiscovery:
         batch, self._remaining = self._remaining[:JOBS_PER_STEP], self._remaining[JOBS_PER_STEP:]
 
         def read(item: tuple[JobDirectory, float]) -> bool:
-            return import_job(session, backend, item[0]) is not None
+            try:
+                return import_job(session, backend, item[0]) is not None
+            except model.InvalidRecordError as error:
+                log.warning("%s", error)
+                return False
 
         with ThreadPoolExecutor(READERS, "submarine-discover") as pool:
             for item, found in zip(batch, pool.map(read, batch), strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -16,10 +17,10 @@ from submarine_jobs.backends import Handle, Observation, Stage
 from submarine_jobs.backends.local import LocalBackend
 from submarine_jobs.client import Session, cancelling, listing, views as viewing
 from submarine_jobs.errors import ClusterError, NoAnswerError
-from submarine_jobs.model import Profile
+from submarine_jobs.model import InvalidRecordError, Profile
 from submarine_jobs.storage import HdfsStorage, LocalStorage
 from submarine_jobs.tracking import IndexEntry
-from submarine_runtime.protocol import EndReason, JobRecord, State
+from submarine_runtime.protocol import EndReason, JobRecord, State, layout, to_json
 
 WAITS, RUNS, ENDED, OVER = (f"digits-20261122-000{number}" for number in range(4))
 
@@ -187,3 +188,22 @@ def test_cancel_that_reaches_nothing_says_so(
     silent.store.put(replace(row, handle=None))
     with pytest.raises(ClusterError, match="was not cancelled: HDFS at"):
         silent.job(WAITS).cancel()
+
+
+def test_an_invalid_record_is_reported_and_other_jobs_are_listed(session: Session) -> None:
+    storage, root = session.backend().job_root()
+    day = time.strftime("%Y%m%d", time.gmtime())
+    damaged, other = f"digits-{day}-0008", f"digits-{day}-0009"
+    for job_id in (damaged, other):
+        record = to_json(JobRecord(job_id, "digits", State.SUCCEEDED, user="ada"))
+        record["tasks"] = [{"index": "<b>"}] if job_id == damaged else []
+        directory = layout.job_directory(root, job_id)
+        storage.make_directory(directory)
+        storage.publish(f"{directory}/{layout.RECORD}", json.dumps(record).encode())
+    troubles: list[ClusterError] = []
+    listed = [record.job_id for record in session.jobs(10, troubles.append)]
+    assert other in listed
+    assert damaged not in listed
+    assert any(f"The record of {damaged} is invalid" in str(error) for error in troubles)
+    with pytest.raises(InvalidRecordError, match=damaged):
+        session.job(damaged)
