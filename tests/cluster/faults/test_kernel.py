@@ -45,7 +45,7 @@ def test_a_kernel_with_a_node_label_is_on_its_node_and_lost_with_it(
     try:
         until(lambda: not manager.is_alive(), seconds=240)
         content = client.get_shell_msg(timeout=PATIENCE)["content"]
-        assert content["ename"] == "KernelGoneError"
+        assert content["ename"] == "KernelLostError"
         assert "node" in content["evalue"], content
         assert job.record().state.ended
     finally:
