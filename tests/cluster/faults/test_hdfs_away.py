@@ -48,7 +48,7 @@ def test_a_kill_while_the_namenode_is_away_loses_nothing(
         # The node of the second attempt had to fetch the files of the application first.
         assert len(set(attempt_nodes(three, job))) == 2, record.detail
         assert record.reason is EndReason.HDFS_UNAVAILABLE, record.detail
-        assert "could not bring the job's files to the node" in record.detail
+        assert "could not localize the files of the job" in record.detail
         return
     assert waits
     record = check_result(job, STEPS)
