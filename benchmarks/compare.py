@@ -54,6 +54,8 @@ def run(checkout: Path, name: str) -> dict[Figure, float]:
     environment = {
         **os.environ,
         "PATH": f"{checkout / '.venv/bin'}{os.pathsep}{os.environ['PATH']}",
+        # An installed package has its bytecode; a checkout gets it in the first run.
+        "PYTHONDONTWRITEBYTECODE": "",
     }
     command = [".venv/bin/python", f"benchmarks/{name}.py", *BENCHMARKS[name]]
     began = time.monotonic()
