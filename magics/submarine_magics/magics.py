@@ -126,7 +126,7 @@ class SubmarineMagics:
         if execution.code.strip() == ONLY_CALL:
             return  # The call collects the cell.
         names: Any = self.frontend.shell.compile
-        code_name = names.get_code_name(execution.source, execution.code, execution.count)
+        code_name = names.get_code_name(execution.source, execution.code, execution.number)
         try:
             collected = self.cells.collect(execution, code_name, only=False)
         except SubmarineError as error:

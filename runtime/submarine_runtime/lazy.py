@@ -7,13 +7,9 @@ line and of the processes in containers.
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib import import_module
-from typing import Any, Callable
-
-_IMPORT = re.compile(r"^from ([\w.]+) import (\([^)]*\)|.*)", re.MULTILINE)
-_EXPORT = re.compile(r"(\w+) as \1\b")
+from typing import Any, Callable, Iterator
 
 
 def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -35,9 +31,7 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
             module = sys.modules[package]
             loader: Any = module.__loader__
             stub = loader.get_data(f"{module.__path__[0]}/__init__.pyi").decode("utf-8")
-            found: dict[str, str] = {}
-            for source, names in _IMPORT.findall(stub):
-                found.update(dict.fromkeys(_EXPORT.findall(names), source))
+            found = {name: source for source, name in _exports(stub)}
             # In one step: another thread that reads a part would miss names.
             modules.update(found)
         return modules
@@ -54,3 +48,14 @@ def lazy_exports(package: str) -> tuple[Callable[[str], Any], Callable[[], list[
         return sorted({*vars(sys.modules[package]), *read()})
 
     return getattribute, directory
+
+
+def _exports(stub: str) -> Iterator[tuple[str, str]]:
+    """Yield module and name of each export. Compiling a pattern would take longer than this."""
+    for statement in f"\n{stub}".split("\nfrom ")[1:]:
+        source, _, names = statement.partition(" import ")
+        end = ")" if names.startswith("(") else "\n"
+        for alias in names.lstrip("(").partition(end)[0].split(","):
+            name = alias.partition(" as ")[2].strip()
+            if name:
+                yield source, name

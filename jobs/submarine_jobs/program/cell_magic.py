@@ -10,8 +10,7 @@ import functools
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.program.file_names import PROGRAM, check_file_name
@@ -44,8 +43,7 @@ _WRITEFILE = re.compile(r"\A((?:[ \t\f]*\n)*)%%(?:writefile|file)(?![\w.])([^\n]
 _RUN = re.compile(rf"^[ \t]*(?:[\w.]+[ \t]*=[ \t]*)?%{{1,2}}{MAGIC}[ \t]+run(?:[ \t]|$)", re.M)
 
 
-@dataclass(frozen=True)
-class MarkedCell:
+class MarkedCell(NamedTuple):
     """A cell that starts with ``%%submarine``, or that has the tag.
 
     ``line`` is the rest of that line, ``body`` the text below it, ``first_line`` the number of
@@ -60,8 +58,7 @@ class MarkedCell:
     write_mode: str = ""
 
 
-@dataclass(frozen=True)
-class CollectOptions:
+class CollectOptions(NamedTuple):
     """Options of ``%%submarine``; ``verb`` is ``run`` for ``%%submarine run ...``."""
 
     filename: str = PROGRAM

@@ -97,7 +97,7 @@ class NotebookCells:
             marked.body,
             filename,
             execution.label,
-            execution.count,
+            execution.number,
             marked.first_line,
             only,
             marked.write_mode,
@@ -105,7 +105,7 @@ class NotebookCells:
 
     def remember_run(self, execution: Execution, code_name: str | None) -> None:
         """Keep the code name of this run, to which a traceback may refer."""
-        if code_name is not None and execution.count is not None:
+        if code_name is not None and execution.number is not None:
             self.runs[execution.label] = CellRun(
                 code_name, execution.source, execution.cell_id, execution.tags
             )

@@ -8,8 +8,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from submarine_jobs.program import tags_of_metadata
 
@@ -17,15 +16,14 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 
-@dataclass(frozen=True)
-class Execution:
+class Execution(NamedTuple):
     """One run of one cell.
 
     Parameters
     ----------
     cell_id
         Sent by the front end; None if it sends no id.
-    count
+    number
         The number in ``In [3]``; None for code that is not stored in the history.
     deleted
         Ids of deleted cells, as sent by the front end.
@@ -37,7 +35,7 @@ class Execution:
 
     source: str
     cell_id: str | None = None
-    count: int | None = None
+    number: int | None = None
     deleted: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     code: str = ""
@@ -45,7 +43,7 @@ class Execution:
     @property
     def label(self) -> str:
         """The prompt number as displayed, ``[3]``."""
-        return f"[{self.count}]" if self.count is not None else "[ ]"
+        return f"[{self.number}]" if self.number is not None else "[ ]"
 
 
 class Executions:
@@ -102,7 +100,7 @@ class Executions:
             source=source,
             cell_id=cell_id if isinstance(cell_id, str) and cell_id else None,
             # IPython increments the counter before it triggers the event.
-            count=shell.execution_count - 1 if info.store_history else None,
+            number=shell.execution_count - 1 if info.store_history else None,
             deleted=tuple(word for word in deleted if isinstance(word, str))
             if isinstance(deleted, list)
             else (),
@@ -116,8 +114,7 @@ class Executions:
             listener(execution)
 
 
-@dataclass(frozen=True)
-class ExecuteRequest:
+class ExecuteRequest(NamedTuple):
     """Content and metadata of the front end's ``execute_request``.
 
     Parameters

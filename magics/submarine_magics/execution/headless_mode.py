@@ -7,7 +7,6 @@ The runner ``submarine run NOTEBOOK`` passes its settings in the environment. Fo
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -41,5 +40,5 @@ def runner_settings() -> tuple[Headless | None, bool]:
         del os.environ[HEADLESS_VARIABLE]
     settings = Headless.from_environment()
     if settings is not None:
-        os.environ.update(replace(settings, barrier=False, job_options={}).to_environment())
+        os.environ.update(settings._replace(barrier=False, job_options={}).to_environment())
     return settings, attended

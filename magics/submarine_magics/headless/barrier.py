@@ -133,5 +133,5 @@ def _failure(item: JobFailure) -> dict[str, Any]:
 
 
 def _place(job_id: str, execution: Execution | None) -> dict[str, Any]:
-    cell_id, count = (execution.cell_id, execution.count) if execution else (None, None)
+    cell_id, count = (execution.cell_id, execution.number) if execution else (None, None)
     return {"job_id": job_id, "cell_id": cell_id, "execution_count": count}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -35,18 +34,17 @@ def test_a_second_thread_finds_all_names_during_the_first_access(
     monkeypatch.syspath_prepend(tmp_path)
     half_read, may_continue = threading.Event(), threading.Event()
 
-    class SlowPattern:
-        """Wait before the second statement of the stub, in the first thread that reads it."""
+    read_exports = lazy._exports
 
-        _pattern = re.compile(lazy._EXPORT.pattern)
-
-        def findall(self, names: str) -> list[Any]:
-            if names.startswith("two") and not half_read.is_set():
+    def slow_exports(stub: str) -> Iterator[tuple[str, str]]:
+        """Wait before the second export, in the first thread that reads it."""
+        for source, name in read_exports(stub):
+            if name == "two" and not half_read.is_set():
                 half_read.set()
                 assert may_continue.wait(10)
-            return self._pattern.findall(names)
+            yield source, name
 
-    monkeypatch.setattr(lazy, "_EXPORT", SlowPattern())
+    monkeypatch.setattr(lazy, "_exports", slow_exports)
     module = import_module("lazy_package")
     try:
         with ThreadPoolExecutor(1) as pool:
