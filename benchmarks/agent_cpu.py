@@ -102,7 +102,7 @@ class Gang:
             self._server.send(peer, {"type": "ack", "n": line["n"]})
         elif kind == "state" and line["state"] == "ready":
             me = Member("worker:0", "worker", 0, "127.0.0.1", "127.0.0.1", (4711,))
-            start = {"epoch": 1, "attempt": 1, "members": [to_json(me)], "restore": False}
+            start = {"epoch": 1, "attempt": 1, "members": [to_json(me)]}
             self._server.send(peer, {"type": "start", **start})
         elif kind == "state" and line["state"] == "ended":
             self.reason = line["reason"]

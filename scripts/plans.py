@@ -67,8 +67,9 @@ LINT = Part(
 # time limit, with its stack.
 UNIT_TESTS = pytest("tests/unit", "-n", "2", "--timeout", "90", "-p", "no:playwright")
 UNIT = Part("unit", 110, (UNIT_TESTS,), real=True)
-#: With fewer random examples.
-QUICK_UNIT = replace(UNIT, budget=90, commands=((*UNIT_TESTS, "--hypothesis-profile", "quick"),))
+#: Without the tests that take half a second or more, and with fewer random examples.
+QUICK = ("-m", "not slow", "--hypothesis-profile", "quick")
+QUICK_UNIT = replace(UNIT, budget=60, commands=((*UNIT_TESTS, *QUICK),))
 LABEXTENSION = ROOT / "labextension"
 #: A part of `make check` if the front end is set up: changes of Python code do not need Node.js.
 QUICK_FRONT_END = Part(

@@ -336,6 +336,7 @@ class AwayForSeconds(LocalStore):
         return super().publish_exclusive(path, data)
 
 
+@pytest.mark.slow
 def test_a_memory_kill_is_recorded_after_a_short_outage(tmp_path: Path) -> None:
     """The child process that publishes the record has longer than the agent, which YARN kills."""
     status = make_status()
@@ -352,6 +353,7 @@ def test_a_memory_kill_is_recorded_after_a_short_outage(tmp_path: Path) -> None:
     assert (record["state"], record["reason"]) == ("FAILED", "out_of_memory")
 
 
+@pytest.mark.slow
 def test_a_wait_for_the_store_is_reported_with_the_time_left(tmp_path: Path) -> None:
     said: list[str] = []
     store = AwayForSeconds(str(tmp_path))

@@ -84,6 +84,7 @@ def test_giving_up_ends_the_wait_for_sent_messages() -> None:
     assert time.monotonic() - began < 60
 
 
+@pytest.mark.slow
 def test_the_dead_man_counts_from_the_sending() -> None:
     fired: list[float] = []
     watchdog = SilenceWatchdog(lambda: fired.append(time.monotonic()))

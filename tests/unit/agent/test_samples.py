@@ -58,6 +58,7 @@ def ship(log: SampleLog, job: Path, task: str = "worker:0", epoch: int = 1, n: i
     sample_shipper(LocalStore(str(job)), log.path, task, epoch, n, 10.0).ship_rest()
 
 
+@pytest.mark.slow
 def test_a_week_of_samples_stays_below_two_megabytes(tmp_path: Path, clock: Clock) -> None:
     log = SampleLog(str(tmp_path / "s"), "worker:0", 1, 1, [f"GPU-{n}" for n in range(8)])
     chance = random.Random(1)
@@ -80,6 +81,7 @@ def test_a_week_of_samples_stays_below_two_megabytes(tmp_path: Path, clock: Cloc
     assert 45 < sum(last) / 100 < 55
 
 
+@pytest.mark.slow
 def test_segments_of_samples_stay_few(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

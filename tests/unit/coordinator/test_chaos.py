@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
@@ -74,6 +75,7 @@ def disturb(sim: Simulation, fault: str, index: int) -> None:
             sim.finish(agent, reasons[fault])
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(200))
 @given(
     st.lists(FAULTS, min_size=2, max_size=25),

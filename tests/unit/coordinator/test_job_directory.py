@@ -87,6 +87,7 @@ def test_a_restarted_coordinator_keeps_its_claim(tmp_path: Path) -> None:
     assert (job / "claim-2.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [2, 3, 10])
 def test_any_later_claim_supersedes(tmp_path: Path, later: int) -> None:
     store = LocalStore(str(tmp_path))

@@ -120,6 +120,7 @@ def test_the_others_wait_until_the_chief_serves() -> None:
             waiting.communicate()
 
 
+@pytest.mark.slow
 def test_idle_connections_do_not_keep_a_process_away(server: Server) -> None:
     idle = [
         socket.create_connection(("127.0.0.1", server.server_port), 5) for _ in range(MAX_AT_ONCE)

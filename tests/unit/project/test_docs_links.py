@@ -66,6 +66,7 @@ def tracked_files() -> list[Path]:
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
 
 
+@pytest.mark.slow
 def test_no_file_knows_the_machine_on_which_it_was_written() -> None:
     found = []
     for path in tracked_files():

@@ -126,6 +126,7 @@ def function_level_imports(path: Path) -> Iterator[tuple[int, str]]:
         yield line, lines[comment - 1].strip()
 
 
+@pytest.mark.slow
 def test_each_import_in_a_function_states_the_cost_that_it_avoids() -> None:
     found = {
         f"{path.relative_to(ROOT)}:{line}": comment

@@ -62,6 +62,7 @@ WITH_SENTENCES = {
 }
 
 
+@pytest.mark.slow
 def test_the_page_of_messages_is_current() -> None:
     assert messages.PAGE.read_text(encoding="utf-8") == messages.page(), (
         "run: python scripts/messages.py"
@@ -94,6 +95,7 @@ def run():
     assert ("Log of %1",) in [forms for _line, forms in messages.typescript_messages(source)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", MARKED)
 def test_errors_and_results_have_marked_sentences(package: str) -> None:
     found = [

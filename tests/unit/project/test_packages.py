@@ -31,6 +31,7 @@ PACKAGES = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", PACKAGES)
 def test_each_name_of_a_stub_is_exported(package: str) -> None:
     folder = next(key for key, top in TOPS.items() if top == package.split(".")[0])
@@ -62,6 +63,7 @@ def public_names() -> dict[tuple[str, str], str]:
     return exports
 
 
+@pytest.mark.slow
 def test_exported_names_are_imported_from_their_package() -> None:
     exports = public_names()
     wrong = [

@@ -148,6 +148,7 @@ def test_it_says_once_that_time_is_up(directory: Directory) -> None:
     assert said == ["The job's lease was not renewed for 0.4 s."]
 
 
+@pytest.mark.slow
 def test_signs_on_the_port_cost_the_file_system_nothing(directory: Directory) -> None:
     said: list[str] = []
     watch = LeaseWatch(directory, 4.0, said.append)
@@ -185,6 +186,7 @@ def test_a_job_that_waited_long_begins_with_a_fresh_sign(directory: Directory) -
     watch.stop()
 
 
+@pytest.mark.slow
 def test_a_late_sign_still_lets_it_begin(directory: Directory) -> None:
     """The owner could not write for a while: its next sign comes before half a lease."""
     older(directory, layout.INTENT, 3600)
@@ -210,6 +212,7 @@ def test_a_job_that_had_begun_goes_on_at_once(directory: Directory) -> None:
     watch.stop()
 
 
+@pytest.mark.slow
 def test_no_job_is_ended_while_the_file_system_is_away(directory: Directory) -> None:
     said: list[str] = []
     watch = LeaseWatch(directory, 0.4, said.append)

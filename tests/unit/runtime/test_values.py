@@ -417,6 +417,7 @@ def array_file(array: np.ndarray[Any, Any]) -> bytes:
     return stream.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", HOSTILE_FRAMES)
 def test_hostile_frames_are_refused_with_a_sentence(name: str) -> None:
     buffer = io.BytesIO()

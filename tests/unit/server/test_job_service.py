@@ -26,6 +26,7 @@ from submarine_server.service import CallLimiter, JobService
 from submarine_server.service.job_service import BusyError
 
 
+@pytest.mark.slow
 def test_a_lane_is_as_wide_as_it_says_and_no_caller_waits_for_ever() -> None:
     gate, running = threading.Event(), []
 

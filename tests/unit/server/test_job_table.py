@@ -59,6 +59,7 @@ def test_a_board_that_begins_anew_tells_all_to_whom_knew_what_was_before() -> No
     assert (told.whole, [each["job_id"] for each in told.rows]) == (False, [job(3)])
 
 
+@pytest.mark.slow
 def test_the_board_stays_bounded_and_keeps_what_goes_on() -> None:
     table = JobTable()
     table.update([row(0)])

@@ -288,6 +288,7 @@ def test_a_record_names_logs_only() -> None:
     }
 
 
+@pytest.mark.slow
 def test_reading_ahead_changes_nothing_but_the_time() -> None:
     text = Text(b"".join(b"%d loss\n" % number for number in range(1_200_000)))
     size = len(text.data)

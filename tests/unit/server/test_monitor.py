@@ -104,6 +104,7 @@ def test_an_invalid_handle_is_harmless() -> None:
     assert list(seen) == [job(0)]
 
 
+@pytest.mark.slow
 def test_the_index_is_read_as_it_changes(tmp_path: Path) -> None:
     store = JobStore(tmp_path / "jobs.sqlite")
     for number in range(MAX_LISTED + 50):

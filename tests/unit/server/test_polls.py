@@ -63,6 +63,7 @@ def numbered(first: int, count: int) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fresh", [0.0, 1000.0], ids=["all is old", "all is fresh"])
 def test_a_poll_is_two_questions_whatever_waits_on_display(
     cluster: Any, monkeypatch: pytest.MonkeyPatch, fresh: float

@@ -122,6 +122,7 @@ def test_growing_files_come_together(store: LocalStore, work: Path, tmp_path: Pa
 # --- versions
 
 
+@pytest.mark.slow
 def test_versions_while_the_program_writes(
     store: LocalStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

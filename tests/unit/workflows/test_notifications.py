@@ -77,6 +77,7 @@ def test_secrets_are_masked_before_a_text_is_cut():
     assert len(many["log"]) <= 8 << 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
@@ -97,6 +98,7 @@ def test_a_notifier_that_fails_is_said_and_waited_for_no_longer(code, sentence):
     assert sentence in " ".join(said)
 
 
+@pytest.mark.slow
 def test_the_end_of_a_run_does_not_wait_for_its_notifier(monkeypatch):
     monkeypatch.setattr(notifying, "STOPPED_TIMEOUT", 0.3)
     said: list[str] = []
@@ -106,6 +108,7 @@ def test_the_end_of_a_run_does_not_wait_for_its_notifier(monkeypatch):
     assert "it was stopped after 0.3 s" in said[0]
 
 
+@pytest.mark.slow
 def test_much_input_that_is_read_late_arrives_whole(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(notifying, "_POLL_INTERVAL", 0.01)

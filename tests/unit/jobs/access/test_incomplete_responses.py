@@ -84,6 +84,7 @@ def _of_webhdfs(port: int) -> None:
         raise ClusterError("the reader has failed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [_of_agent, _of_manager, _of_webhdfs])
 def test_the_connection_of_an_answer_that_breaks_off_is_closed_at_once(
     ask: Callable[[int], None],

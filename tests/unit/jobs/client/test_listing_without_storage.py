@@ -133,6 +133,7 @@ def silent(session: Session, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sessio
         yield session
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("job_id", "state"),
     [(WAITS, State.PENDING), (RUNS, State.RUNNING), (ENDED, State.SUCCEEDED), (OVER, State.FAILED)],
@@ -150,6 +151,7 @@ def test_job_is_shown_within_five_seconds(
         assert "cannot be read now: HDFS at hdfs://" in view.record.missing[0]
 
 
+@pytest.mark.slow
 def test_cancel_without_the_file_system_ends_the_job_on_the_cluster(
     silent: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +173,7 @@ def test_cancel_without_the_file_system_ends_the_job_on_the_cluster(
     assert "was ended through local, without saving" in record.missing[0]
 
 
+@pytest.mark.slow
 def test_cancel_that_reaches_nothing_says_so(
     silent: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -116,6 +116,7 @@ def test_any_words_end_in_an_outcome_or_one_of_our_errors(words: list[str]) -> N
             raise
 
 
+@pytest.mark.slow
 def test_a_script_from_submit_to_log(frontend: Notebook) -> None:
     write("train.py", "import sys; print('args', sys.argv[1:]); print('oops', file=sys.stderr)")
     outcome = execute(["run", "train.py", "--wait", "--", "--epochs", "3"], frontend)
@@ -137,6 +138,7 @@ def test_a_script_from_submit_to_log(frontend: Notebook) -> None:
     assert value(execute(["list", "--state", "ACTIVE"], frontend)) == []
 
 
+@pytest.mark.slow
 def test_a_failed_job_is_exit_code_1_and_names_its_reason(frontend: Notebook) -> None:
     write("bad.py", "import sys; sys.exit(3)")
     outcome = execute(["run", "bad.py", "--wait"], frontend)
@@ -145,6 +147,7 @@ def test_a_failed_job_is_exit_code_1_and_names_its_reason(frontend: Notebook) ->
     assert execute(["wait", "last"], frontend).exit_code == 1
 
 
+@pytest.mark.slow
 def test_values_travel_both_ways(frontend: Notebook) -> None:
     frontend.collection.add(Cell("a", "answer = x + 1"))
     outcome = execute(["run", "cells", "--with", "x", "--return", "answer", "--wait"], frontend)
@@ -153,6 +156,7 @@ def test_values_travel_both_ways(frontend: Notebook) -> None:
     assert outcome.job.result["answer"] == 42
 
 
+@pytest.mark.slow
 def test_undefined_names_stop_a_submit_and_force_goes_on(frontend: Notebook) -> None:
     frontend.collection.add(Cell("a", "print(never_defined)"))
     with pytest.raises(UsageError, match="never_defined"):
@@ -262,6 +266,7 @@ def test_an_interrupt_beside_the_wait_cancels_where_that_was_asked_for(
     assert str(outcome.job.state) == "CANCELLED"
 
 
+@pytest.mark.slow
 def test_tail_is_whole_lines(frontend: Notebook) -> None:
     write("many.py", "for n in range(20000): print('line', n)")
     execute(["run", "many.py", "--wait"], frontend)
@@ -273,6 +278,7 @@ def test_tail_is_whole_lines(frontend: Notebook) -> None:
     assert value(more)["stdout"]["text"].splitlines()[0] == "line 5000"
 
 
+@pytest.mark.slow
 def test_completion_without_any_network(frontend: Notebook) -> None:
     assert complete(["ru"], frontend) == ["run"]
     assert {"run", "rerun", "minicluster"} <= set(complete([""], frontend))
@@ -337,6 +343,7 @@ def test_a_wait_that_loses_the_cluster_says_that_the_job_goes_on(
     assert value(execute(["cancel", "last"], frontend))["state"] == "CANCELLED"
 
 
+@pytest.mark.slow
 def test_wait_for_several_jobs_gives_the_worst_exit_code(frontend: Notebook) -> None:
     write("good.py", "print(1)")
     write("bad.py", "raise SystemExit(9)")

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.mofile import write_mo
 
@@ -36,6 +37,7 @@ TRANSLATIONS = {
 }
 
 
+@pytest.mark.slow
 def test_the_help_of_commands_and_options_is_translated(tmp_path: Path) -> None:
     assert "Show one job" in _help(tmp_path, "show")
     catalogue = Catalog(locale="de")

@@ -129,6 +129,7 @@ RECORDS = _any(
 ).map(JobRecord.to_json)
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(60), deadline=None)
 @given(
     RECORDS, st.dictionaries(st.sampled_from([*JobRecord.__dataclass_fields__]), JSON, max_size=2)

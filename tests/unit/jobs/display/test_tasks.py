@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from submarine_jobs import display
 from submarine_jobs.display import EventLines, task_rows, task_table, timeline
 from submarine_jobs.model import JobView, failed_task, most_relevant_task
@@ -131,6 +133,7 @@ def test_many_tasks_are_folded_to_roles_and_the_telling_ones() -> None:
     check_html(task_table.html(job, NOW, every=True))
 
 
+@pytest.mark.slow
 def test_the_biggest_job_stays_below_a_megabyte() -> None:
     tasks = [task("worker", n, State.FAILED, detail="x" * 5000) for n in range(4096)]
     bundle = display.mimebundle(JobView(record(tasks=tasks)), now=NOW)

@@ -94,6 +94,7 @@ def test_digest_is_of_content_and_fingerprint_of_times(packages: Path) -> None:
     assert content_digest(changed, layout) != before[1]
 
 
+@pytest.mark.slow
 def test_what_is_packed_runs_anywhere(packages: Path, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "count").write_text("#!/nowhere/python3\nimport abacus\nprint('script')\n")

@@ -144,6 +144,7 @@ def test_each_parameter_of_a_job_is_declared() -> None:
     assert [name for name in RUN_OPTIONS if not helps[name]] == []
 
 
+@pytest.mark.slow
 @settings(max_examples=examples(150), deadline=None)
 @given(_OPTIONS)
 def test_format_then_parse_gives_the_same_options(options: RunOptions) -> None:

@@ -61,6 +61,7 @@ def test_modules_of_this_project_and_of_python_are_never_changed() -> None:
         assert clean_source(source).text == source
 
 
+@pytest.mark.slow
 def test_the_scanner_agrees_with_python_on_where_statements_begin() -> None:
     for file in [Path(ast.__file__), *sorted(Path(submarine_jobs.__file__).parent.rglob("*.py"))]:
         source = file.read_text()

@@ -64,6 +64,7 @@ def client(server: servers.Azkaban, kept: SessionFile, monkeypatch: pytest.Monke
     return make
 
 
+@pytest.mark.slow
 def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(NoProjectError, match=r"Project nightly doesn't exist\."):
@@ -94,6 +95,7 @@ def test_the_whole_way(server: servers.Azkaban, client: Client) -> None:
     assert server.requests.count("POST / login") == 1
 
 
+@pytest.mark.slow
 def test_a_log_is_read_by_the_offsets_of_bytes(
     server: servers.Azkaban, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_log_is_read_by_the_offsets_of_bytes(
         list(LogFollower(azkaban, execid, "two").read_current())
 
 
+@pytest.mark.slow
 def test_a_log_that_is_between_executor_and_database_is_waited_for(
     server: servers.Azkaban, client: Client
 ) -> None:
@@ -254,6 +257,7 @@ def test_what_an_upload_may_be_answered_with(server: servers.Azkaban, client: Cl
     assert azkaban.upload("nightly", packed(), "x.zip").warning == "a b."
 
 
+@pytest.mark.slow
 def test_what_a_run_may_be_answered_with(server: servers.Azkaban, client: Client) -> None:
     azkaban = client()
     with pytest.raises(AzkabanError, match="Project 'nightly' doesn't exist"):
@@ -347,6 +351,7 @@ def test_a_run_whose_answer_was_lost_is_found(server: servers.Azkaban, client: C
     azkaban.cancel(execid)
 
 
+@pytest.mark.slow
 def test_no_server_at_the_address() -> None:
     settings = Settings("http://127.0.0.1:9", "alice")
     with pytest.raises(UnreachableError, match=r"127\.0\.0\.1:9 cannot be reached: .*refused"):

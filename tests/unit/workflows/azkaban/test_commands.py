@@ -50,6 +50,7 @@ def do(*words: str) -> Outcome:
     return execute(["workflow", *words], Frontend())
 
 
+@pytest.mark.slow
 def test_submit_says_what_it_did_with_ids_and_addresses(
     azkaban: servers.Azkaban, nightly: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_submit_says_what_it_did_with_ids_and_addresses(
     assert do("unschedule", "nightly").text == "nightly of nightly has no schedule."
 
 
+@pytest.mark.slow
 def test_a_node_that_hears_no_term_is_killed(
     azkaban: servers.Azkaban, nightly: Path, tmp_path: Path
 ) -> None:

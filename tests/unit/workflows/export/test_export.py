@@ -139,6 +139,7 @@ def in_group(group):
     return found
 
 
+@pytest.mark.slow
 def test_a_step_ends_when_its_runner_is_killed(tmp_path):
     watch = watched(dag_of(read_workflow(FLOW, "n"), "n"))
     script = "trap 'echo told > told; exit' TERM\necho $$ > new; mv new pid\n"

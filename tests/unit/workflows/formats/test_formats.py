@@ -149,6 +149,7 @@ def test_a_condition_may_only_ask_those_before():
     ]
 
 
+@pytest.mark.slow
 def test_a_bomb_of_aliases_is_refused_at_once():
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
@@ -215,6 +216,7 @@ def test_files_folders_and_zips_are_opened(tmp_path):
         open_workflow(tmp_path / "none.flow")
 
 
+@pytest.mark.slow
 def test_a_chain_of_two_thousand_nodes_is_checked_to_its_end():
     """Deep enough for whatever would go down it by recursion."""
     chain = [f"- {{name: n{i}, type: noop, dependsOn: [{f'n{i - 1}' if i else ''}]}}"

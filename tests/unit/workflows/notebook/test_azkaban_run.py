@@ -30,6 +30,7 @@ def azkaban(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[servers
         yield running
 
 
+@pytest.mark.slow
 def test_it_is_drawn_with_its_graph_and_renewed_until_its_end(
     azkaban: servers.Azkaban, tmp_path: Path
 ) -> None:

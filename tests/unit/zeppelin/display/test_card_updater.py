@@ -54,6 +54,7 @@ def add_card(updater: CardUpdater, superseded: Any = lambda: False) -> tuple[Any
     return page, done
 
 
+@pytest.mark.slow
 def test_a_card_is_updated_until_its_final_view() -> None:
     updater = CardUpdater()
     page, done = add_card(updater)
@@ -78,6 +79,7 @@ def test_a_card_is_shown_without_news_of_its_job() -> None:
     updater.close()
 
 
+@pytest.mark.slow
 def test_slow_storage_does_not_delay_updates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

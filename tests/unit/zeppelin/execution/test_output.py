@@ -28,6 +28,7 @@ def text(data: str) -> Message:
     return Message(Kind.TEXT, data)
 
 
+@pytest.mark.slow
 def test_contents_are_saved_and_only_changes_are_sent() -> None:
     with running() as server:
         outputs = OutputWriter(server.events)
@@ -56,6 +57,7 @@ def test_many_lines_are_sent_in_few_calls() -> None:
         assert len(server.fake.calls) < 100
 
 
+@pytest.mark.slow
 def test_streamed_text_is_appended_and_saved_during_a_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -78,6 +80,7 @@ def test_waiting_outputs_are_sent_before_the_process_ends(monkeypatch: pytest.Mo
         assert server.fake.saved["p1"] == [html("the last contents")]
 
 
+@pytest.mark.slow
 def test_updates_after_a_result_send_all_contents() -> None:
     """A checkpoint saves updates, not the returned result."""
     with running() as server:
@@ -101,6 +104,7 @@ def test_an_error_without_messages_keeps_the_output() -> None:
         assert outputs.finish_run(one, Result(Code.ERROR)).messages == (text("so far\n"),)
 
 
+@pytest.mark.slow
 def test_writes_to_a_deleted_paragraph_raise() -> None:
     with running() as server:
         outputs = OutputWriter(server.events)
@@ -118,6 +122,7 @@ def test_writes_to_a_deleted_paragraph_raise() -> None:
             one.link("JOB", "http://h/p")
 
 
+@pytest.mark.slow
 def test_rejected_updates_of_a_paragraph_are_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -139,6 +144,7 @@ def test_a_later_run_closes_the_output_of_the_earlier_one() -> None:
         assert outputs.current(context()) is now
 
 
+@pytest.mark.slow
 def test_all_outputs_are_sent_to_a_restarted_server() -> None:
     with running() as server:
         outputs = OutputWriter(server.events)

@@ -174,6 +174,7 @@ def found(home: Path) -> dict[str, str]:
     return {name: one["status"] for name, one in checks(home).items()}
 
 
+@pytest.mark.slow
 def test_check_starts_the_process(home: Path) -> None:
     assert found(home)["installation"] == "error"
     run("install", str(home))

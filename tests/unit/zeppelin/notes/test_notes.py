@@ -248,6 +248,7 @@ def test_commands_in_messages_are_reworded(core: str, note: str) -> None:
     assert reword(core) == note
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "phrase",
     [

@@ -64,6 +64,7 @@ def ask_as_second_user(host: str, port: int) -> str:
     )
 
 
+@pytest.mark.slow
 @needs_root
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_calls_of_another_user_are_rejected(host: str, caplog: pytest.LogCaptureFixture) -> None:

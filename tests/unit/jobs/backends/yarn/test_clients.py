@@ -58,7 +58,7 @@ def servers() -> Iterator[Callable[[Answer], str]]:
 
         server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         server.daemon_threads = True
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}"
 
@@ -97,6 +97,7 @@ def test_a_resourcemanager_that_is_down_is_one_sentence() -> None:
         rm(closed_port()).get("/info")
 
 
+@pytest.mark.slow
 def test_a_hanging_resourcemanager_costs_the_timeout_and_no_more() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         began = time.monotonic()
@@ -133,6 +134,7 @@ def test_kill_says_whether_it_was_allowed(servers: Callable[[Answer], str]) -> N
     assert not rm(servers(say({}, 403))).kill("application_1_1", "why")
 
 
+@pytest.mark.slow
 def test_every_driver_call_has_a_timeout() -> None:
     certificate, key = new_credentials()
     with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -37,7 +37,7 @@ def site(tmp_path: Path) -> Iterator[str]:
     served.mkdir()
     (served / "labels.csv").write_text("a,b")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
