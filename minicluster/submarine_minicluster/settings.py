@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from submarine_minicluster.errors import MiniclusterError
-from submarine_minicluster.machine import replace_file
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _, ngettext
 
 DEFAULT_HADOOP = "3.5.0"

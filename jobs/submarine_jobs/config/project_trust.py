@@ -10,11 +10,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import shlex
 import stat
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, ConfigFile, read_files
@@ -22,6 +20,7 @@ from submarine_jobs.config.file_safety import make_private
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import default_state_dir
 from submarine_jobs.text import printable
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 
 #: Keys that need no confirmation; every other key needs it.
@@ -134,7 +133,6 @@ def trust(file: ConfigFile) -> None:
     """
     path = _entry(file.path)
     content = json.dumps({"version": 1, "file": str(file.path), "digest": _digest(file)})
-    made = path.with_suffix(f".{secrets.token_hex(4)}")
     try:
         make_private(path.parent)
         if _is_foreign(path.parent.lstat()):
@@ -146,13 +144,8 @@ def trust(file: ConfigFile) -> None:
                     parent=shlex.quote(str(path.parent))
                 ),
             )
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-        with os.fdopen(os.open(made, flags, 0o600), "w", encoding="utf-8") as opened:
-            opened.write(content)
-        made.replace(path)
+        replace_file(path, content.encode(), mode=0o600)
     except OSError as exc:
-        with suppress(OSError):
-            made.unlink()
         raise ConfigError(
             _("{path} cannot be written: {error}.").format(path=path, error=exc.strerror)
         ) from exc

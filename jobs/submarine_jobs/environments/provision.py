@@ -38,6 +38,7 @@ from submarine_jobs.environments.inventory import (
 from submarine_jobs.errors import UsageError
 from submarine_jobs.model import PythonEnv
 from submarine_jobs.storage import Storage
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 
 #: Called with the step (``reading``, ``packing``, ``uploading``), the bytes so far and the total;
@@ -272,9 +273,7 @@ def _read_index(state_dir: Path) -> Mapping[str, Any]:
 
 
 def _write_index(state_dir: Path, index: Mapping[str, Any]) -> None:
-    temporary = state_dir / f".tmp-{_INDEX}"
-    temporary.write_text(json.dumps(index))
-    temporary.rename(state_dir / _INDEX)
+    replace_file(state_dir / _INDEX, json.dumps(index).encode())
 
 
 @contextmanager

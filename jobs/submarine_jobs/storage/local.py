@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import pwd
-import secrets
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
 from submarine_jobs.errors import NoAccessError, NoRoomError, StorageError
 from submarine_jobs.storage.base import Entry, Storage, bounded
+from submarine_runtime.files import TEMPORARY_PREFIX, replace_file, write_temporary
 from submarine_runtime.protocol import JobStore
-from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.storage import NO_SPACE
 from submarine_runtime.translation import _
+
+_COPY_BYTES = 1 << 20
 
 
 @contextmanager
@@ -59,12 +61,14 @@ class LocalStorage(Storage):
     def publish(self, path: str, data: bytes, *, mode: int = 0o600) -> None:
         """See ``Storage.publish``."""
         with _translated("write", path):
-            os.rename(self._write_temporary(path, data, mode), path)
+            self._make_parent(path)
+            replace_file(path, data, mode=mode, sync=True)
 
     def publish_exclusive(self, path: str, data: bytes, *, mode: int = 0o600) -> bool:
         """See ``Storage.publish_exclusive``; ``link`` fails if the name exists."""
         with _translated("write", path):
-            temporary = self._write_temporary(path, data, mode)
+            self._make_parent(path)
+            temporary = write_temporary(path, data, mode=mode, sync=True)
             try:
                 os.link(temporary, path)
             except FileExistsError:
@@ -132,10 +136,8 @@ class LocalStorage(Storage):
     ) -> None:
         """See ``Storage.upload``."""
         with _translated("write", path):
-            temporary = self._temporary_name(path)
-            shutil.copyfile(source, temporary)
-            os.chmod(temporary, 0o600)
-            os.rename(temporary, path)
+            self._make_parent(path)
+            replace_file(path, lambda file: _copy(source, file), mode=0o600)
 
     def download(self, path: str, target: Path) -> None:
         """See ``Storage.download``."""
@@ -150,23 +152,13 @@ class LocalStorage(Storage):
         """See ``Storage.job_store``."""
         return JobStore(kind="local", path=path)
 
-    def _temporary_name(self, path: str) -> str:
-        directory, name = os.path.split(path)
-        self.make_directory(directory)
-        return os.path.join(directory, f"{TEMPORARY_PREFIX}{name}.{secrets.token_hex(6)}")
+    def _make_parent(self, path: str) -> None:
+        self.make_directory(os.path.dirname(path))
 
-    def _write_temporary(self, path: str, data: bytes, mode: int) -> str:
-        temporary = self._temporary_name(path)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(data)
-                stream.flush()
-                os.fsync(stream.fileno())
-        except OSError:
-            os.unlink(temporary)
-            raise
-        return temporary
+
+def _copy(source: Path, target: BinaryIO) -> None:
+    with source.open("rb") as stream:
+        shutil.copyfileobj(stream, target, _COPY_BYTES)
 
 
 def _owner(uid: int) -> str:

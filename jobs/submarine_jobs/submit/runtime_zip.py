@@ -11,7 +11,6 @@ import hashlib
 import importlib.util
 import io
 import marshal
-import os
 import zipfile
 from functools import cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import NamedTuple
 
 import submarine_runtime
 from submarine_jobs.config import make_private
+from submarine_runtime.files import replace_file
 
 _MAIN = b"""import os
 import sys
@@ -73,9 +73,7 @@ def write_runtime_zip(directory: Path) -> Path:
     path = directory / built.name
     if not path.exists():
         make_private(directory)
-        temporary = directory / f".tmp-{built.name}-{os.getpid()}"
-        temporary.write_bytes(built.data)
-        temporary.rename(path)
+        replace_file(path, built.data)
     return path
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from shlex import quote
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import Java, replace_file
+from submarine_minicluster.machine import Java
+from submarine_runtime.files import replace_file
 
 _SCRIPT = """\
 #!/bin/sh
@@ -73,4 +74,4 @@ def write_client_commands(layout: Layout, java: Java, lib: Path) -> None:
             known=", ".join(["classpath", *commands]),
         )
         path = layout.bin / name
-        replace_file(path, text.encode(), 0o755)
+        replace_file(path, text.encode(), mode=0o755)

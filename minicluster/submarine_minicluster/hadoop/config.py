@@ -13,8 +13,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from submarine_minicluster.layout import Layout
-from submarine_minicluster.machine import replace_file
 from submarine_minicluster.settings import SavedCluster, Settings
+from submarine_runtime.files import replace_file
 
 HOST = "127.0.0.1"
 SERVICES = ("hdfs", "yarn", "mapred")
@@ -302,6 +302,7 @@ def _write_xml(path: Path, properties: Properties) -> None:
         ElementTree.SubElement(entry, "name").text = name
         ElementTree.SubElement(entry, "value").text = value
     ElementTree.indent(root)
+    # Daemons reload their configuration: a NodeManager ends if ``core-site.xml`` is empty.
     replace_file(path, ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 

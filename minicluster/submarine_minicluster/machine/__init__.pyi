@@ -1,4 +1,4 @@
-from .files import file_lock as file_lock, replace_file as replace_file
+from .files import file_lock as file_lock
 from .java import Java as Java, find_java as find_java
 from .ports import (
     check_host_name as check_host_name,

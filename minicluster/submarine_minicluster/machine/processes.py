@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from submarine_minicluster.machine.files import replace_file
+from submarine_runtime.files import replace_file
 
 _LAUNCH = 'log=$1; shift; "$@" </dev/null >"$log" 2>&1 & echo $!'
 

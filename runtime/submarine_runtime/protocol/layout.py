@@ -41,6 +41,8 @@ from __future__ import annotations
 import re
 from typing import Iterable, NamedTuple
 
+from submarine_runtime.files import TEMPORARY_PREFIX as TEMPORARY_PREFIX
+
 INTENT = "intent.json"
 SPEC = "spec.json"
 BUNDLE = "bundle.zip"
@@ -73,7 +75,6 @@ AGENT = "agent.json"
 RUNTIME_CACHE = "cache"
 #: Below the job root, beside the months: the jobs that headless runs have started.
 RUNS = "runs"
-TEMPORARY_PREFIX = ".tmp-"
 GROWING_SUFFIX = ".growing"
 STREAMS = ("stdout", "stderr")
 

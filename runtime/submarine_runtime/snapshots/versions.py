@@ -13,10 +13,11 @@ import re
 import time
 from typing import Any, Callable, Iterable, Iterator, Mapping
 
+from submarine_runtime.files import temporary_name
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots.scan import FileState, is_coherent, is_complete, scan_directory
 from submarine_runtime.snapshots.writer import COPY_BYTES, ChangedError
-from submarine_runtime.storage import Scratch, Store, StoreError, retry, temporary_name
+from submarine_runtime.storage import Scratch, Store, StoreError, retry
 from submarine_runtime.translation import _
 
 VERSION_FILE = "version.json"

@@ -23,7 +23,6 @@ from .store import (
     Store as Store,
     StoreError as StoreError,
     UnconfirmedError as UnconfirmedError,
-    temporary_name as temporary_name,
 )
 from .webhdfs import WebHdfsStore as WebHdfsStore
 from .write_gate import WriteGate as WriteGate

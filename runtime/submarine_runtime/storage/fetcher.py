@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Callable, Iterator, NamedTuple, Sequence, TypeVar
+from typing import BinaryIO, Callable, Iterator, NamedTuple, Sequence, TypeVar
 from zlib import crc32
 
+from submarine_runtime.files import replace_file
 from submarine_runtime.storage.local import make_directories
 from submarine_runtime.storage.retries import retry, wait_sentence
 from submarine_runtime.storage.store import Store, StoreError
@@ -21,7 +21,6 @@ from submarine_runtime.translation import _
 T = TypeVar("T")
 THREADS = 4
 REPORT_SECONDS = 0.5
-PARTIAL = ".submarine-part"
 
 
 class FileRequest(NamedTuple):
@@ -140,25 +139,22 @@ class Fetcher:
             self._count(file.size)
             return
         make_directories(os.path.dirname(file.target))
-        partial = file.target + PARTIAL
-        with suppress(FileNotFoundError):
-            os.unlink(partial)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as target:
-            crc = 0
-            for block in self._blocks(file):
-                target.write(block)
-                self._count(len(block))
-                if file.crc is not None:
-                    crc = crc32(block, crc)
+        replace_file(file.target, lambda target: self._write(file, target), mode=0o600)
+
+    def _write(self, file: FileRequest, target: BinaryIO) -> None:
+        crc = 0
+        for block in self._blocks(file):
+            target.write(block)
+            self._count(len(block))
+            if file.crc is not None:
+                crc = crc32(block, crc)
         if file.crc is not None and crc != file.crc:
-            os.unlink(partial)
             raise DamagedError(
                 _("the content of {source} differs from what was saved").format(source=file.source)
             )
         if file.modified_ns is not None:
-            os.utime(partial, ns=(file.modified_ns, file.modified_ns))
-        os.replace(partial, file.target)
+            target.flush()
+            os.utime(target.fileno(), ns=(file.modified_ns, file.modified_ns))
 
     def _blocks(self, file: FileRequest) -> Iterator[bytes]:
         """Yield all bytes of a file; resume after an error, with a new grace after progress."""

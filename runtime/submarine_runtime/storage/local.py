@@ -9,13 +9,13 @@ from shutil import rmtree
 from stat import S_ISDIR
 from typing import BinaryIO, Callable, Iterable, Iterator
 
+from submarine_runtime.files import remove_file, write_temporary
 from submarine_runtime.storage.store import (
     Appender,
     Entry,
     NotFoundError,
     Store,
     StoreError,
-    temporary_name,
 )
 from submarine_runtime.translation import _
 
@@ -62,7 +62,7 @@ class LocalStore(Store):
         except OSError as exc:
             raise _error("publish", path, exc) from exc
         finally:
-            _remove(temporary)
+            remove_file(temporary)
         self._sync_directory(path)
         self.files += 1
         return True
@@ -178,38 +178,27 @@ class LocalStore(Store):
 
     def _write(self, path: str, fill: Callable[[BinaryIO], int]) -> str:
         self.gate()
-        temporary = self._full(temporary_name(path))
+        full = self._full(path)
         try:
-            try:
-                descriptor = _create(temporary)
-            except FileNotFoundError:
+            if not os.path.isdir(os.path.dirname(full)):
                 if not os.path.isabs(path) and not os.path.isdir(self._root):
                     raise StoreError(
                         _("the job directory {root} is not there").format(root=self._root)
-                    ) from None
-                make_directories(os.path.dirname(temporary))
-                descriptor = _create(temporary)
-            with os.fdopen(descriptor, "wb") as file:
-                fill(file)
-                file.flush()
-                os.fsync(file.fileno())
+                    )
+                make_directories(os.path.dirname(full))
+            return write_temporary(full, fill, mode=0o600, sync=True)
         except OSError as exc:
-            _remove(temporary)
             raise _error("write", path, exc) from exc
-        except BaseException:
-            _remove(temporary)
-            raise
-        return temporary
 
     def _rename(self, temporary: str, path: str) -> None:
         try:
             self.gate()
             os.rename(temporary, self._full(path))
         except OSError as exc:
-            _remove(temporary)
+            remove_file(temporary)
             raise _error("publish", path, exc) from exc
         except StoreError:
-            _remove(temporary)
+            remove_file(temporary)
             raise
         self._sync_directory(path)
         self.files += 1
@@ -236,7 +225,7 @@ class _LocalAppender(Appender):
             os.rename(temporary, full)
             self._file = os.open(full, os.O_WRONLY | os.O_APPEND)
         except OSError as exc:
-            _remove(temporary)
+            remove_file(temporary)
             raise _error("write", path, exc) from exc
 
     def append(self, data: bytes) -> None:
@@ -271,19 +260,8 @@ def make_directories(path: str) -> None:
             os.mkdir(directory, 0o700)
 
 
-def _create(path: str) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-
-
 def _entry(name: str, info: os.stat_result) -> Entry:
     return Entry(name, info.st_size, S_ISDIR(info.st_mode), info.st_mtime)
-
-
-def _remove(path: str) -> None:
-    try:
-        os.unlink(path)
-    except OSError:
-        pass
 
 
 def _error(action: str, path: str, exc: OSError) -> StoreError:

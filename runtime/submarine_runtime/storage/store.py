@@ -5,12 +5,10 @@
 
 from __future__ import annotations
 
-import os
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable, Iterator, NamedTuple, TypeVar
 
 from submarine_runtime.protocol import NO_SPACE_CODE, STORE_UNAVAILABLE_CODE
-from submarine_runtime.protocol.layout import TEMPORARY_PREFIX
 from submarine_runtime.translation import _
 
 T = TypeVar("T")
@@ -173,10 +171,3 @@ class Store(ABC):
     @abstractmethod
     def make_directory(self, path: str) -> None:
         """Create a directory (0700) and its parents; no error if it exists."""
-
-
-def temporary_name(path: str) -> str:
-    """Return a unique sibling of ``path`` that readers skip."""
-    directory, _, name = path.rpartition("/")
-    unique = f"{TEMPORARY_PREFIX}{name}-{os.urandom(6).hex()}"
-    return f"{directory}/{unique}" if directory else unique

@@ -16,13 +16,13 @@ from contextlib import closing, contextmanager
 from typing import Any, Iterable, Iterator, Sequence
 from urllib.parse import SplitResult, quote, urlencode, urlsplit
 
+from submarine_runtime.files import temporary_name
 from submarine_runtime.storage.store import (
     Appender,
     Entry,
     NotFoundError,
     Store,
     StoreError,
-    temporary_name,
 )
 from submarine_runtime.translation import _
 

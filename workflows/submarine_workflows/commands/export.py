@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +17,7 @@ from submarine_jobs.commands import execute
 from submarine_jobs.commands.grammar import CONTEXT, Verb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import JOB_FAILED, Frontend, Outcome
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.project import VERB, with_values as replaced
 from submarine_workflows.commands.arguments import WORKFLOW_FILE, load_workflow
@@ -156,10 +156,7 @@ def _write(path: Path, data: bytes) -> None:
     """Write atomically: a scheduler may read the file at any time."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(data)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, path)
+        replace_file(path, data, mode=0o644)
     except OSError as exc:
         raise UsageError(
             _("{path} cannot be written: {strerror}.").format(path=path, strerror=exc.strerror)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 from pathlib import Path
 
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.text import printable, sibling_hint
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_workflows.locations.location import MAX_BYTES, Location, check_size
 
@@ -96,16 +96,4 @@ def write_by_rename(path: Path, data: bytes) -> None:
         with target.open("wb") as stream:
             stream.write(data)
         return
-    temporary = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if old is not None:
-            os.chmod(temporary, stat.S_IMODE(old))
-        os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    replace_file(target, data, mode=None if old is None else stat.S_IMODE(old), sync=True)

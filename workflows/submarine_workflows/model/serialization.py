@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import UsageError
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_workflows.model.workflow import Kind, Need, Node, Workflow
 
@@ -63,10 +64,8 @@ def write_workflow(path: Path, workflow: Workflow) -> None:
     UsageError
         If the file cannot be written.
     """
-    temporary = path.with_suffix(".new")
     try:
-        temporary.write_text(json.dumps(to_json(workflow), ensure_ascii=True))
-        temporary.replace(path)
+        replace_file(path, json.dumps(to_json(workflow), ensure_ascii=True).encode())
     except OSError as exc:
         raise UsageError(
             _("{parent} cannot be written: {strerror}.").format(

@@ -5,13 +5,12 @@ The kernel remembers the files that its cells have written.
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 
 SUFFIX = ".flow"
@@ -66,13 +65,10 @@ def keep(name: str, text: str, frontend: Frontend) -> Path:
     written_in = f" in {notebook.name}" if notebook and notebook.name.isprintable() else ""
     heading = f"{_HEAD}{written_in}; change it in that cell."
     data = f"{heading}\n{text}".encode("utf-8", "replace")
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         if not path.is_file() or path.read_bytes() != data:
-            part.write_bytes(data)
-            os.replace(part, path)
+            replace_file(path, data)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise UsageError(
             _("{path} cannot be written: {strerror}.").format(
                 path=path, strerror=error.strerror or error

@@ -6,13 +6,12 @@ Changes of an administrator in the file are kept when the file is written again.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_zeppelin.interface import ENTRIES, PROPERTIES, Entry, check_value, flag_property
 
@@ -184,11 +183,8 @@ def write_file(path: Path, contents: list[dict[str, Any]]) -> bool:
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             return False
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as draft:
-            draft.write(text)
         # The server may run as another account. Defaults contain no secrets.
-        Path(draft.name).chmod(0o644)
-        os.replace(draft.name, path)
+        replace_file(path, text.encode(), mode=0o644)
     except OSError as error:
         raise SubmarineError(
             _("{filename} cannot be written: {strerror}.").format(

@@ -5,13 +5,12 @@ A workflow runs the notebook, which is exported each time a paragraph runs a wor
 
 from __future__ import annotations
 
-import os
 import re
-import secrets
 from pathlib import Path
 
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import UsageError
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_zeppelin.notes.notebook_export import ExportedNotebook
 
@@ -57,9 +56,4 @@ def _write(path: Path, data: bytes) -> None:
     if path.is_file() and path.read_bytes() == data:
         return
     make_private(path.parent)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-    try:
-        part.write_bytes(data)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
+    replace_file(path, data)

@@ -29,6 +29,7 @@ from submarine_jobs.backends.base import Submission
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import RefusedError
 from submarine_jobs.inputs import find_copy, localized_entries
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import AgentConfig, layout, to_json
 from submarine_runtime.translation import _
 
@@ -169,8 +170,4 @@ def _protect(target: Path) -> None:
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """Write a JSON file of mode 0600, published by rename."""
-    temporary = path.with_name(f".tmp-{path.name}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        json.dump(content, file)
-    temporary.rename(path)
+    replace_file(path, json.dumps(content).encode(), mode=0o600)

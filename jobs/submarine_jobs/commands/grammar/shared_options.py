@@ -19,6 +19,7 @@ from submarine_jobs.commands.grammar.verb import Callback, ParsedType, option
 from submarine_jobs.config import BACKENDS, Config, make_private
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import parse_duration
+from submarine_runtime.files import replace_file
 
 QUEUES_FILE = "queues.json"
 QUEUES_SECONDS = 3600.0
@@ -156,9 +157,8 @@ def cache_queues(config: Config, queues: list[str]) -> None:
     path = _queues_path(config)
     try:
         make_private(path.parent)
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"time": time.time(), "queues": queues[:_MAX_QUEUES]}))
-        temporary.replace(path)
+        content = {"time": time.time(), "queues": queues[:_MAX_QUEUES]}
+        replace_file(path, json.dumps(content).encode())
     except OSError:
         pass
 

@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 from typing import Callable, Iterable, Mapping
 
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import (
     STATE_FILE,
@@ -272,9 +273,7 @@ class ChiefCheckpoints:
         self._copies, self._all_copies = copies, set(copies.values())
 
     def _save(self) -> None:
-        with open(f"{self._list}.new", "w", encoding="utf-8") as file:
-            json.dump(self._copies, file)
-        os.replace(f"{self._list}.new", self._list)
+        replace_file(self._list, json.dumps(self._copies).encode())
 
 
 def _state_of(path: str) -> FileState | None:

@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Any, Callable
 
 from submarine_runtime.coordinator.record import JobStatus
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import layout
 from submarine_runtime.storage import Store, StoreError, cancel_request
 
@@ -171,11 +172,9 @@ class EventPublisher:
         store.publish(layout.event_segment(writer, self._files), lines)
         self._events += len(events)
         self._files += 1
-        temporary = self._path + ".new"
+        published = {"files": self._files, "events": self._events}
         try:
-            with open(temporary, "w", encoding="utf-8") as file:
-                json.dump({"files": self._files, "events": self._events}, file)
-            os.replace(temporary, self._path)
+            replace_file(self._path, json.dumps(published).encode())
         except OSError:  # The disk is full: no number is better than an old one.
             with suppress(OSError):
                 os.unlink(self._path)

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
 from submarine_runtime.coordinator.server import client_context
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import CoordinatorConfig, Event, from_json, layout, to_json, wire
 from submarine_runtime.storage import (
     Store,
@@ -75,9 +76,7 @@ def claim_job(store: Store, config: CoordinatorConfig, directory: str, attempt: 
             "nonce": os.urandom(16).hex(),
             "time": time.time(),
         }
-        with open(path + ".new", "w", encoding="utf-8") as file:
-            json.dump(content, file, sort_keys=True)
-        os.replace(path + ".new", path)
+        replace_file(path, json.dumps(content, sort_keys=True).encode())
     with open(path, "rb") as claimed:
         data = claimed.read()
     name = layout.claim_name(attempt)
@@ -129,11 +128,8 @@ class EarlierAttempts:
     def save(self, directory: str) -> None:
         """Write a copy to the working directory; errors are ignored."""
         content = {**vars(self), "events": [to_json(event) for event in self.events]}
-        path = os.path.join(directory, EARLIER_FILE)
         with suppress(OSError):
-            with open(path + ".new", "w", encoding="utf-8") as file:
-                json.dump(content, file)
-            os.replace(path + ".new", path)
+            replace_file(os.path.join(directory, EARLIER_FILE), json.dumps(content).encode())
 
     @classmethod
     def load(cls, directory: str) -> EarlierAttempts | None:

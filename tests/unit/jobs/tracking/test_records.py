@@ -192,10 +192,11 @@ def test_a_granted_container_is_not_a_running_program(
 def full(directory: JobDirectory, monkeypatch: pytest.MonkeyPatch) -> JobDirectory:
     """The job directory when nothing more goes into it."""
 
-    def refuse(*_: object) -> str:
+    def refuse(*_: object, **__: object) -> str:
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
 
-    monkeypatch.setattr(LocalStorage, "_write_temporary", refuse)
+    for name in ("replace_file", "write_temporary"):
+        monkeypatch.setattr(f"submarine_jobs.storage.local.{name}", refuse)
     return directory
 
 

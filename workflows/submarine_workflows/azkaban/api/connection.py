@@ -15,9 +15,7 @@ from __future__ import annotations
 import hashlib
 import http.cookiejar
 import logging
-import os
 import re
-import secrets
 import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +30,7 @@ import urllib3.exceptions
 
 from submarine_jobs.config import make_private
 from submarine_jobs.text import one_line
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 from submarine_workflows.azkaban.api.errors import (
     AzkabanError,
@@ -86,11 +85,7 @@ class SessionFile:
         """Store the id. If the disk is full, the next command logs in again."""
         with suppress(OSError):
             make_private(self._path.parent)
-            temporary = self._path.with_suffix(f".{secrets.token_hex(4)}")
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-            with os.fdopen(os.open(temporary, flags, 0o600), "w") as file:
-                file.write(session)
-            temporary.replace(self._path)
+            replace_file(self._path, session.encode(), mode=0o600)
 
     def forget(self) -> None:
         """Delete an invalid id."""

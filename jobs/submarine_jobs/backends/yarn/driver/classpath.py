@@ -10,11 +10,11 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 from pathlib import Path
 
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
+from submarine_runtime.files import replace_file
 from submarine_runtime.translation import _
 
 OLDEST_JAVA = 8
@@ -122,9 +122,7 @@ def client_classpath(command: Path, java: Path, conf_dir: Path, cache: Path) -> 
                 "/etc/hadoop:/opt/....jar."
             ),
         )
-    temporary = cache.with_name(f".tmp-{cache.name}.{os.getpid()}.{threading.get_ident()}")
-    temporary.write_text(wanted + ":".join(entries), encoding="utf-8")
-    temporary.replace(cache)
+    replace_file(cache, (wanted + ":".join(entries)).encode())
     return entries
 
 

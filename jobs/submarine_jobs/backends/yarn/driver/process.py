@@ -17,7 +17,6 @@ import signal
 import socket
 import struct
 import subprocess
-import threading
 import time
 import zipfile
 from dataclasses import asdict, dataclass
@@ -31,6 +30,7 @@ from submarine_jobs.backends.yarn.driver.skein_calls import new_credentials, ske
 from submarine_jobs.backends.yarn.driver.start_log import start_error
 from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
+from submarine_runtime.files import replace_file
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
 from submarine_runtime.translation import _
 
@@ -115,7 +115,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
     overlay = write_overlay(conf, directory / "conf", profile.timeout)
     certificate, key = new_credentials()
     for name, data in (("skein.crt", certificate), ("skein.pem", key)):
-        _write_private(directory / name, data)
+        replace_file(directory / name, data, mode=0o600)
     empty = _empty_jar(directory)
     (directory / "last-use").touch()
     with socket.create_server(("127.0.0.1", 0), backlog=16) as callback:
@@ -143,7 +143,7 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
                 os.kill(pid, signal.SIGTERM)
             raise
     running = Running(pid, _start_time(pid) or 0.0, port, str(conf.directory))
-    _write_private(directory / "driver.json", json.dumps(asdict(running)).encode())
+    replace_file(directory / "driver.json", json.dumps(asdict(running)).encode(), mode=0o600)
     return running
 
 
@@ -260,14 +260,6 @@ def _is_own_port(port: int) -> bool:
 def failed(directory: Path, what: str) -> ClusterError:
     """Return the error for a driver that did not start, from its log."""
     return start_error(directory / "driver.log", what)
-
-
-def _write_private(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".tmp-{path.name}.{os.getpid()}.{threading.get_ident()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
-    temporary.replace(path)
 
 
 def _empty_jar(directory: Path) -> Path:
