@@ -6,7 +6,6 @@ unchanged environment to its digest, so that a later submit only reads directori
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,8 +13,8 @@ import posixpath
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,7 +100,11 @@ def provide_archive(
     if env.kind != "auto":
         return None
     make_private(state_dir)
-    with _locked(state_dir / f"{_INDEX}.lock"):
+    # cost: filelock, in each submission; few provide an archive.
+    from filelock import FileLock
+
+    # Of two concurrent submissions, the second uses the archive of the first.
+    with FileLock(state_dir / f"{_INDEX}.lock", mode=0o600):
         return _own(storage, cache, state_dir, progress)
 
 
@@ -274,14 +277,3 @@ def _read_index(state_dir: Path) -> Mapping[str, Any]:
 
 def _write_index(state_dir: Path, index: Mapping[str, Any]) -> None:
     replace_file(state_dir / _INDEX, json.dumps(index).encode())
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock: of two concurrent submissions, the second uses the archive of the first."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

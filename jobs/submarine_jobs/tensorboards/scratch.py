@@ -6,13 +6,12 @@ the lock when the process ends.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from filelock import FileLock
 
 from submarine_jobs.config import make_private
 
@@ -46,14 +45,14 @@ class Scratch:
             _remove_stale(parent)
             self.path = parent / (name or f"{os.getpid()}-{secrets.token_hex(4)}")
             self.path.mkdir(mode=0o700)
-            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Another thread may call `remove`.
+            self._lock = FileLock(self.path / _LOCK, mode=0o600, thread_local=False)
+            self._lock.acquire(timeout=0)
 
     def remove(self) -> None:
         """Remove the directory; no error if it does not exist."""
         shutil.rmtree(self.path, ignore_errors=True)
-        with suppress(OSError):
-            os.close(self._lock)
+        self._lock.release()
 
 
 def remove_stale(parent: Path) -> None:
@@ -70,27 +69,16 @@ def _remove_stale(parent: Path) -> None:
 
 
 def _in_use(folder: Path) -> bool:
-    try:
-        descriptor = os.open(folder / _LOCK, os.O_RDWR)
-    except FileNotFoundError:
+    lock = folder / _LOCK
+    if not lock.exists():
         return False
-    except OSError:
-        return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+        with FileLock(lock, timeout=0):
+            return False
+    except OSError:  # A timeout too: another process holds it.
         return True
-    finally:
-        os.close(descriptor)
-    return False
 
 
-@contextmanager
-def _locked_parent(parent: Path) -> Iterator[None]:
-    """Hold the lock for making and removing directories below ``parent``."""
-    descriptor = os.open(parent / _PARENT_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+def _locked_parent(parent: Path) -> FileLock:
+    """Return the lock for making and removing directories below ``parent``."""
+    return FileLock(parent / _PARENT_LOCK, mode=0o600)

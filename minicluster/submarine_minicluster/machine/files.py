@@ -1,12 +1,12 @@
-"""Files that several processes use: a lock, and atomic replacement."""
+"""A lock that several processes use."""
 
 from __future__ import annotations
 
-import fcntl
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from submarine_minicluster.errors import MiniclusterError
 from submarine_runtime.translation import _
@@ -35,23 +35,22 @@ def file_lock(
         If another process still holds the lock after `timeout` seconds.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as handle:
-        deadline = time.monotonic() + timeout
-        reported = False
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if not reported and on_wait:
-                    on_wait()
-                reported = True
-                if time.monotonic() > deadline:
-                    raise MiniclusterError(
-                        _(
-                            "Another process has held {path} for {timeout:.0f} s. Wait for "
-                            "that process or end it."
-                        ).format(path=path, timeout=timeout)
-                    ) from None
-                time.sleep(0.1)
+    lock = FileLock(path)
+    try:
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            if on_wait:
+                on_wait()
+            lock.acquire(timeout=timeout, poll_interval=0.1)
+    except Timeout:
+        raise MiniclusterError(
+            _(
+                "Another process has held {path} for {timeout:.0f} s. Wait for "
+                "that process or end it."
+            ).format(path=path, timeout=timeout)
+        ) from None
+    try:
         yield
+    finally:
+        lock.release()

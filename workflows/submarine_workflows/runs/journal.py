@@ -98,7 +98,11 @@ def _events(data: bytes) -> list[Event]:
 
 
 class Lock:
-    """File lock of one process, released when the process ends in any way."""
+    """File lock of one process, released when the process ends in any way.
+
+    Not a lock of ``filelock``: the guard of a run's processes inherits the open file and must hold
+    the lock after ``release``, which therefore closes the file without unlocking it.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -35,6 +35,7 @@ def hold_driver(profile: Profile) -> None:
         if own in _held:
             return
         make_private(own)
+        # Not `filelock`: its locks are exclusive.
         stream = (own / _LOCK_FILE).open("w")
         fcntl.flock(stream, fcntl.LOCK_SH)
         _held[own] = stream

@@ -7,13 +7,12 @@ of this user on this host share. The program is limited only by its agent.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -105,12 +104,15 @@ class LocalBackend(Backend):
 
     def submit(self, submission: Submission) -> Handle:
         """See ``Backend.submit``."""
+        # cost: filelock, in each command; few submit a job.
+        from filelock import FileLock
+
         if submission.plan.errors:
             raise RefusedError(submission.plan.errors[0])
         self._sweep()
         scratch = self._scratch(submission.agent.record.job_id)
         make_private(scratch)
-        with _locked(scratch):
+        with FileLock(scratch / ".lock", mode=0o600):  # One process at a time submits a job.
             existing = self.find(submission.agent.record.job_id)
             if existing is not None:
                 return existing
@@ -235,14 +237,3 @@ def _role_errors(spec: JobSpec, role: Role) -> list[str]:
     if role.node_label or role.racks:
         errors.append(_("The local backend has neither node labels nor racks; leave them out."))
     return errors
-
-
-@contextmanager
-def _locked(scratch: Path) -> Iterator[None]:
-    """Hold the lock that allows only one process at a time to submit a job."""
-    descriptor = os.open(scratch / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

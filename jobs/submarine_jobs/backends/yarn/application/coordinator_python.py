@@ -9,7 +9,6 @@ Python, the setting ``coordinator_python`` names it instead.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -132,9 +131,12 @@ class CoordinatorPython:
 
     def _local(self, key: str, items: list[EnvironmentFile], layout: InterpreterLayout) -> Path:
         """Return the local archive, made once under a lock."""
+        # cost: filelock, in each submission; few make an archive.
+        from filelock import FileLock
+
         make_private(self._kept)
         target = self._kept / f"{key}.tar.gz"
-        with _locked(self._kept / "lock"):
+        with FileLock(self._kept / "lock", mode=0o600):
             if not target.exists():
                 with tempfile.TemporaryDirectory(prefix=".tmp-", dir=self._kept) as scratch:
                     made = Path(scratch) / target.name
@@ -198,10 +200,3 @@ def _stripped(item: EnvironmentFile, scratch: Path) -> EnvironmentFile:
         )
         return replace(item, source=str(target), size=target.stat().st_size)
     return item
-
-
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    with path.open("w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield

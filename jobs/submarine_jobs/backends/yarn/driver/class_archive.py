@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import fcntl
 import gzip
 import hashlib
 import os
@@ -22,7 +21,7 @@ import subprocess
 import tarfile
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -98,8 +97,15 @@ class MasterArchive:
         OSError, subprocess.SubprocessError, SubmarineError
             If there is no archive afterwards.
         """
-        with _only_one(scratch / "cds.lock") as mine:
-            if not mine or self.path() is not None:
+        # cost: filelock, in each submission; few build an archive.
+        from filelock import FileLock, Timeout
+
+        try:
+            lock = FileLock(scratch / "cds.lock", mode=0o600).acquire(timeout=0)
+        except Timeout:
+            return
+        with lock:
+            if self.path() is not None:
                 return
             with tempfile.TemporaryDirectory(prefix="cds-", dir=scratch) as name:
                 tar = self._make(Path(name))
@@ -161,15 +167,3 @@ def _run(command: Sequence[str], directory: Path) -> None:
             atexit.unregister(process.kill)
     if code:
         raise subprocess.CalledProcessError(code, command)
-
-
-@contextlib.contextmanager
-def _only_one(path: Path) -> Iterator[bool]:
-    """Whether this process may build; the lock is free again afterwards."""
-    with path.open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

@@ -8,7 +8,6 @@ use. ``process`` starts and stops the JVM.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import threading
 import time
@@ -175,16 +174,18 @@ def stop_driver(profile: Profile) -> int:
 @contextlib.contextmanager
 def _file_lock(path: Path, deadline: float) -> Iterator[None]:
     """Lock ``path`` against other processes; raise at ``deadline``."""
-    with path.open("w") as stream:
-        while True:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise ClusterError(
-                        _("Another process has been starting the YARN driver for too long."),
-                        _("End the process that holds {path}.").format(path=path),
-                    ) from None
-                time.sleep(0.1)
+    # cost: filelock, in each process that uses the cluster; few start a driver.
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path, mode=0o600)
+    try:
+        lock.acquire(timeout=max(0.0, deadline - time.monotonic()), poll_interval=0.1)
+    except Timeout:
+        raise ClusterError(
+            _("Another process has been starting the YARN driver for too long."),
+            _("End the process that holds {path}.").format(path=path),
+        ) from None
+    try:
         yield
+    finally:
+        lock.release()
