@@ -1,8 +1,4 @@
-"""Start detached processes, identify them later and terminate them.
-
-The kernel reuses process ids. An identity therefore consists of the process id, the start time in
-clock ticks and the boot id, and a signal is only sent if all three match.
-"""
+"""Start detached processes, identify them later and terminate them."""
 
 from __future__ import annotations
 
@@ -12,68 +8,17 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 from submarine_runtime.files import replace_file
+from submarine_runtime.processes import ProcessIdentity, read_process
 
 _LAUNCH = 'log=$1; shift; "$@" </dev/null >"$log" 2>&1 & echo $!'
 
 
-def _stat(pid: int) -> list[str] | None:
-    """Return the fields of /proc/PID/stat after the command's name; None if there is no process."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-    except OSError:
-        return None
-    return text.rpartition(")")[2].split()
-
-
-def _has_threads(pid: int) -> bool:
-    """Whether a killed process still has threads, and so holds its ports and files."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/task")) > 1
-    except OSError:
-        return False
-
-
-def _boot_id() -> str:
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    except OSError:
-        return ""
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Identity of a process on this machine that is not affected by reuse of process ids.
-
-    Attributes
-    ----------
-    pid
-        Process id.
-    started
-        Clock ticks from boot to the start of the process.
-    boot
-        The kernel's id of the boot.
-    """
-
-    pid: int
-    started: int
-    boot: str
-
-    @classmethod
-    def of(cls, pid: int) -> Identity | None:
-        """Return the identity of the running process `pid`; None if there is none."""
-        fields = _stat(pid)
-        if fields is None or (fields[0] in "ZX" and not _has_threads(pid)):
-            return None
-        return cls(pid, int(fields[19]), _boot_id())
-
-    @property
-    def alive(self) -> bool:
-        """Whether the process still runs. A zombie does not."""
-        return Identity.of(self.pid) == self
+class Identity(ProcessIdentity):
+    """A process on this machine that is not confused with another one of the same process id."""
 
     @property
     def directory(self) -> str:
@@ -90,16 +35,6 @@ class Identity:
             return Path(f"/proc/{self.pid}/cmdline").read_text(errors="replace").split("\0")
         except OSError:
             return []
-
-    def signal(self, number: int) -> bool:
-        """Send a signal if the process still runs, and return whether it was sent."""
-        if not self.alive:
-            return False
-        try:
-            os.kill(self.pid, number)
-        except ProcessLookupError:
-            return False
-        return True
 
     def write(self, path: Path) -> None:
         """Write the identity to a pidfile."""
@@ -182,10 +117,10 @@ def find_marked(variable: str, value: str, *, below: bool = False) -> list[Ident
         if not entry.name.isdigit():
             continue
         pid = int(entry.name)
-        fields = _stat(pid)
-        if fields is None:
+        process = read_process(pid)
+        if process is None:
             continue
-        sessions.setdefault(int(fields[3]), []).append(pid)
+        sessions.setdefault(process.session, []).append(pid)
         try:
             environ = (entry / "environ").read_bytes().split(b"\0")
             if needle in environ or (
@@ -202,13 +137,13 @@ def find_marked(variable: str, value: str, *, below: bool = False) -> list[Ident
 
 def session_members(process: Identity) -> list[Identity]:
     """Return the other processes of a process's session; none if this process belongs to it."""
-    fields = _stat(process.pid)
-    if fields is None:
+    found = read_process(process.pid)
+    if found is None:
         return []
     members: set[int] = set()
     for entry in Path("/proc").glob("[0-9]*"):
-        other = _stat(int(entry.name))
-        if other and other[3] == fields[3]:
+        other = read_process(int(entry.name))
+        if other and other.session == found.session:
             members.add(int(entry.name))
     if members & _ancestors(os.getpid()):
         return []
@@ -220,6 +155,6 @@ def _ancestors(pid: int) -> set[int]:
     chain: set[int] = set()
     while pid > 0 and pid not in chain:
         chain.add(pid)
-        fields = _stat(pid)
-        pid = int(fields[1]) if fields else 0
+        process = read_process(pid)
+        pid = process.parent if process else 0
     return chain

@@ -38,7 +38,8 @@ from submarine_runtime.coordinator.record import SEATS_FILE, JobStatus, Journal,
 from submarine_runtime.coordinator.reporter import new_job_record
 from submarine_runtime.coordinator.server import ClientRequests, LinkServer
 from submarine_runtime.coordinator.shutdown import Shutdown
-from submarine_runtime.coordinator.supervision import LivenessFile, ProcessIdentity
+from submarine_runtime.coordinator.supervision import LivenessFile
+from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, Event, layout
 from submarine_runtime.storage import (
     LeaseWatch,
@@ -82,14 +83,14 @@ class Coordinator:
     directory
         Working directory.
     master
-        Identity of the application master's process, see ``supervision.parent_identity``.
+        The application master's process, ``PID:START``; empty if it is unknown.
     """
 
     def __init__(
         self, config: CoordinatorConfig, secret: Mapping[str, str], directory: str, master: str
     ) -> None:
         self._config, self._secret, self._directory = config, secret, directory
-        self._master = ProcessIdentity(master)
+        self._master = ProcessIdentity.parse(master)
         self._attempt = application_attempt(os.environ)
         self._earlier = EarlierAttempts()
         self._restored = False

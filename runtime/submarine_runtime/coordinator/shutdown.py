@@ -16,7 +16,7 @@ from submarine_runtime.coordinator.job_directory import (
 from submarine_runtime.coordinator.machine import ACTIVE, Outcome, restore_query
 from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
-from submarine_runtime.coordinator.supervision import ProcessIdentity
+from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, layout
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
@@ -40,7 +40,7 @@ class Shutdown:
     attempt
         Number of the application's attempt.
     master
-        Process of the application master.
+        Process of the application master; None if it is unknown.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Shutdown:
         placer: Placer,
         clients: ClientRequests,
         attempt: int,
-        master: ProcessIdentity,
+        master: ProcessIdentity | None,
     ) -> None:
         self._config, self._loop, self._store = config, loop, store
         self._publisher, self._placer, self._clients = publisher, placer, clients
@@ -122,9 +122,10 @@ class Shutdown:
 
     def _stop_cause(self, reason: str, local: bool) -> str:
         """Distinguish the end of the application master from other causes of the same signal."""
-        if reason == "parent" and (local or not self._master.has_ended()):
+        master_has_ended = self._master is not None and not self._master.alive
+        if reason == "parent" and (local or not master_has_ended):
             return "supervisor"
-        if reason == "terminated" and not local and self._master.has_ended():
+        if reason == "terminated" and not local and master_has_ended:
             # The NodeManager sends the same signal after the death of the master. The master may
             # also have ended first after a kill of the application.
             return "terminated" if application_was_killed(self._config) else "parent"

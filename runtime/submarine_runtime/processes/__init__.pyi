@@ -1,4 +1,5 @@
 from .guard import Guard as Guard, shell_on_a_pipe as shell_on_a_pipe
+from .identity import ProcessIdentity as ProcessIdentity
 from .usage import (
     ProcessTree as ProcessTree,
     Usage as Usage,

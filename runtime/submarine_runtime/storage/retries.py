@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import time
 from typing import Callable, TypeVar
 
+from submarine_runtime.backoff import Backoff
 from submarine_runtime.storage.store import Store, StoreError, UnconfirmedError
 from submarine_runtime.translation import _
 
@@ -37,7 +37,7 @@ def retry(
     StoreError
         The first permanent error, or the last transient one after the deadline.
     """
-    pause = first
+    backoff = Backoff(first, longest)
     waiting = False
     try:
         while True:
@@ -45,13 +45,13 @@ def retry(
                 return action()
             except StoreError as exc:
                 now, end = time.monotonic(), deadline() if callable(deadline) else deadline
+                pause = backoff.pause()
                 if not exc.transient or now + pause > end:
                     raise
                 if store is not None and not isinstance(exc, UnconfirmedError):
                     waiting = True
                     store.on_wait(wait_sentence(store.label, end - now, exc))
-            wait(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
-            pause = min(longest, pause * 2)
+            wait(pause)
     finally:
         if waiting and store is not None:
             store.on_wait("")

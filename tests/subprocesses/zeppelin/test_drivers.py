@@ -6,12 +6,13 @@ import fcntl
 import json
 import subprocess
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
-import psutil
 import pytest
 
 from submarine_jobs.model import Profile
+from submarine_runtime.processes import ProcessIdentity
 from submarine_zeppelin.accounts import drivers
 from submarine_zeppelin.accounts.users import user_state_dir
 from tests.waiting import until
@@ -37,8 +38,9 @@ def driver_in(state_dir: Path, started: list[subprocess.Popen[bytes]]) -> subpro
     started.append(process)
     directory = state_dir / "driver" / "0123abcd"
     directory.mkdir(parents=True)
-    began = psutil.Process(process.pid).create_time()
-    record = {"pid": process.pid, "started": began, "port": 1, "conf_dir": "/etc/hadoop"}
+    identity = ProcessIdentity.of(process.pid)
+    assert identity is not None
+    record = {**asdict(identity), "port": 1, "conf_dir": "/etc/hadoop"}
     (directory / "driver.json").write_text(json.dumps(record))
     return process
 

@@ -18,7 +18,7 @@ import psutil
 
 from submarine_jobs.backends.base import Handle
 from submarine_jobs.errors import ClusterError
-from submarine_runtime.processes import read_process
+from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.storage import NO_SPACE
 from submarine_runtime.translation import _
 
@@ -60,10 +60,8 @@ def _environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def is_running(handle: Handle) -> bool:
     """Return whether the process of ``handle`` is running."""
-    process = read_process(int(handle["pid"]))
-    if process is None or process.zombie or handle.get("boot") != _boot_id():
-        return False
-    return process.start == int(handle["start_time"])
+    pid, started = int(handle["pid"]), int(handle["start_time"])
+    return ProcessIdentity(pid, started, str(handle.get("boot"))).alive
 
 
 def processes_in(scratch: Path) -> list[psutil.Process]:
@@ -92,12 +90,6 @@ def _related_processes(pid: int, scratch: Path) -> list[psutil.Process]:
     return list(found.values())
 
 
-def _boot_id() -> str:
-    with suppress(OSError):
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return ""
-
-
 def last_log_line(scratch: Path) -> str:
     """Return the last line of the agent's own log; empty if there is none."""
     try:
@@ -119,11 +111,11 @@ def reports_unavailable_storage(line: str) -> bool:
 
 def make_handle(pid: int, scratch: Path, job_dir: str) -> Handle:
     """Return the handle of a job; ``pid`` is its agent or coordinator."""
-    process = read_process(pid)
+    process = ProcessIdentity.of(pid)
     return {
         "pid": pid,
-        "start_time": process.start if process else 0,
-        "boot": _boot_id(),
+        "start_time": process.started if process else 0,
+        "boot": process.boot if process else "",
         "host": socket.gethostname(),
         "scratch": str(scratch),
         "job_dir": job_dir,

@@ -6,7 +6,6 @@ See ``protocol.link``. The thread passes orders to ``gang_task``, which executes
 from __future__ import annotations
 
 import os
-import random
 import select
 import threading
 import time
@@ -16,6 +15,7 @@ from typing import Any, Callable, Mapping
 from submarine_runtime.agent.link.connection import LinkConnection, RefusedError, connect
 from submarine_runtime.agent.link.outbox import Outbox, encoded
 from submarine_runtime.agent.link.silence_watchdog import SilenceWatchdog
+from submarine_runtime.backoff import Backoff
 from submarine_runtime.storage import WriteGate
 from submarine_runtime.suspend import MIN_SUSPEND, monotonic, suspended
 
@@ -148,17 +148,17 @@ class Link:
         return self._closing or self.refused is not None or self.given_up is not None
 
     def _run(self) -> None:
-        pause = SHORTEST_PAUSE
+        backoff = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE)
         while not self._over:
             welcomed = self._welcomed_at
             try:
                 self._communicate(connect(self._address, self._secret, CONNECT_SECONDS))
             except (OSError, ValueError, RefusedError) as exc:
                 self._check_patience(str(exc))
-            news = welcomed != self._welcomed_at
-            pause = SHORTEST_PAUSE if news else min(LONGEST_PAUSE, pause * 2)
+            if welcomed != self._welcomed_at:
+                backoff.reset()
             if not self._over:
-                time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter, not a secret
+                time.sleep(backoff.pause())
         self._outbox.give_up()
         self._on_over()
 

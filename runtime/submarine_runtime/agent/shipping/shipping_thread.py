@@ -6,12 +6,12 @@ shipped later. Subclasses define the rounds (``publisher``, and the logs of all 
 
 from __future__ import annotations
 
-import random
 import threading
 from abc import ABC, abstractmethod
 from typing import Callable, Iterable
 
 from submarine_runtime.agent.shipping.log_shipper import LogShipper
+from submarine_runtime.backoff import Backoff
 from submarine_runtime.storage import StoreError
 
 TICK = 1.0
@@ -52,7 +52,7 @@ class ShippingThread(ABC):
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        pause = TICK
+        pause, backoff = TICK, Backoff(2 * TICK, 6 * LONGEST_BACKOFF)
         while True:
             self._wake.wait(pause)
             self._wake.clear()
@@ -61,13 +61,13 @@ class ShippingThread(ABC):
             try:
                 self._round()
                 pause, self.outage = TICK, ""
+                backoff.reset()
             except (StoreError, OSError) as exc:
                 if not self.outage:
                     self._on_outage(str(exc))
                 self.outage = str(exc) or type(exc).__name__
                 lasting = isinstance(exc, StoreError) and not exc.transient
-                longest = 6 * LONGEST_BACKOFF if lasting else LONGEST_BACKOFF
-                pause = min(longest, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
+                pause = backoff.pause(None if lasting else LONGEST_BACKOFF)
 
     @abstractmethod
     def _round(self) -> None:

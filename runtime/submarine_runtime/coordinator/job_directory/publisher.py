@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import threading
 import time
 from contextlib import suppress
 from typing import Any, Callable
 
+from submarine_runtime.backoff import Backoff
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import layout
@@ -114,18 +114,19 @@ class EventPublisher:
             return -1, 0
 
     def _run(self) -> None:
-        pause = TICK
+        pause, backoff = TICK, Backoff(2 * TICK, LONGEST_BACKOFF)
         while not self._stopping:
             self._wake.wait(pause)
             self._wake.clear()
             try:
                 self._round()
                 pause, self._outage = TICK, False
+                backoff.reset()
             except StoreError as exc:
                 if not self._outage:
                     self._on_outage(str(exc))
                 self._outage = True
-                pause = min(LONGEST_BACKOFF, pause * 2) * random.uniform(0.5, 1.0)  # noqa: S311
+                pause = backoff.pause()
 
     def _round(self) -> None:
         self._store.gate()  # Checks after a suspend, also if there is nothing to publish.

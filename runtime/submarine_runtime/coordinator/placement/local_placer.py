@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.placement.placer import PlacementError, Placer
-from submarine_runtime.coordinator.supervision import start_time
+from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import COORDINATOR_VARIABLE, SEAT_VARIABLE, TASK_VARIABLE, Role
 from submarine_runtime.translation import _
 
@@ -43,7 +43,7 @@ class LocalPlacer(Placer):
     def __init__(self, directory: str, runtime: str, address: str) -> None:
         self._directory, self._runtime, self._address = directory, runtime, address
         self._children: dict[str, subprocess.Popen[bytes]] = {}
-        self._alive: dict[str, tuple[int, str]] = {}
+        self._alive: dict[str, ProcessIdentity | None] = {}
         self._reported: set[str] = set()
         self._load_seats()
 
@@ -57,7 +57,7 @@ class LocalPlacer(Placer):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 with open(os.path.join(tasks, seat, SEAT_FILE), encoding="utf-8") as file:
                     found = json.load(file)
-                self._alive[seat] = (int(found["pid"]), str(found["started"]))
+                self._alive[seat] = ProcessIdentity.parse(f"{found['pid']}:{found['started']}")
                 self._reported.add(seat)
 
     def request(self, task: str, role: Role, seat: str) -> None:
@@ -87,8 +87,10 @@ class LocalPlacer(Placer):
                 stderr=log,
                 start_new_session=True,
             )
-        started = start_time(child.pid) or ""
-        self._children[seat], self._alive[seat] = child, (child.pid, started)
+        # A child that has ended already is not identified; its exit code is read.
+        agent = ProcessIdentity.of(child.pid)
+        self._children[seat], self._alive[seat] = child, agent
+        started = agent.started if agent is not None else ""
         with open(os.path.join(path, SEAT_FILE), "w", encoding="utf-8") as file:
             json.dump({"pid": child.pid, "started": started, "task": task}, file)
 
@@ -99,13 +101,13 @@ class LocalPlacer(Placer):
     def poll(self) -> list[dict[str, Any]]:
         """See ``Placer.poll``."""
         events: list[dict[str, Any]] = []
-        for seat, (pid, started) in list(self._alive.items()):
+        for seat, agent in list(self._alive.items()):
             if seat not in self._reported:
                 self._reported.add(seat)
                 events.append({"type": "placed", "seat": seat, "node": ""})
             child = self._children.get(seat)
             code = child.poll() if child is not None else None
-            if code is None and (child is not None or start_time(pid) == started):
+            if code is None and (child is not None or (agent is not None and agent.alive)):
                 continue
             del self._alive[seat]
             events.append({"type": "gone", "seat": seat, **_ending(code)})
@@ -126,10 +128,9 @@ class LocalPlacer(Placer):
             self._signal(seat, signal.SIGTERM)
 
     def _signal(self, seat: str, number: int) -> None:
-        pid, started = self._alive.get(seat, (0, ""))
-        if pid and start_time(pid) == started:
-            with suppress(ProcessLookupError):
-                os.kill(pid, number)
+        agent = self._alive.get(seat)
+        if agent is not None:
+            agent.signal(number)
 
 
 def _ending(code: int | None) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ import time
 from abc import ABC, abstractmethod
 from typing import Any, Callable
 
+from submarine_runtime.backoff import Backoff
 from submarine_runtime.protocol import Role
 
 MAX_BACKOFF = 10.0
@@ -146,7 +147,7 @@ class PlacementThread:
 
     def _run(self) -> None:
         pending: Callable[[], None] | None = None
-        pause = 0.5
+        backoff = Backoff(1.0, MAX_BACKOFF)
         while not self._stopping:
             if pending is None:
                 try:
@@ -158,13 +159,13 @@ class PlacementThread:
                     pending()
                     pending = None
                 self._poll_if_due()
-                pause, self._outage = 0.5, False
+                self._outage = False
+                backoff.reset()
             except PlacementError as exc:
                 if not self._outage:
                     self._on_outage(str(exc))
                 self._outage = True
-                time.sleep(pause)
-                pause = min(MAX_BACKOFF, pause * 2)
+                time.sleep(backoff.pause())
 
     def _poll_if_due(self) -> None:
         now = time.monotonic()

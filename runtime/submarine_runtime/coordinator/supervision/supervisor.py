@@ -17,7 +17,7 @@ from types import FrameType
 from typing import Sequence
 
 from submarine_runtime.coordinator.supervision.liveness import LivenessFile
-from submarine_runtime.coordinator.supervision.process_identity import parent_identity
+from submarine_runtime.processes import ProcessIdentity
 
 USAGE = "usage: python -I runtime.zip supervise --directory DIR"
 #: Maximal number of restarts within a window of seconds.
@@ -40,7 +40,10 @@ class Supervisor:
 
     def __init__(self, directory: str) -> None:
         self._command = [sys.executable, "-I", sys.argv[0], "coordinator"]
-        self._command += ["--master", parent_identity(), "--directory", directory]
+        # Not determined by the coordinator: after the end of the application master the supervisor
+        # has another parent.
+        parent = ProcessIdentity.of(os.getppid()) if os.getppid() > 1 else None
+        self._command += ["--master", str(parent or ""), "--directory", directory]
         self._liveness = LivenessFile(directory)
         self._parent = os.getppid()
         self._child: subprocess.Popen[bytes] | None = None

@@ -32,6 +32,7 @@ from submarine_jobs.errors import ClusterError
 from submarine_jobs.model import Profile
 from submarine_runtime.files import replace_file
 from submarine_runtime.network import UnknownPeerError, listener_uids, peer_uid
+from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.translation import _
 
 
@@ -98,12 +99,18 @@ echo $!
 
 @dataclass(frozen=True)
 class Running:
-    """The content of ``driver.json``; ``started`` is the start time of the process."""
+    """The content of ``driver.json``: the process (see ``ProcessIdentity``) and its port."""
 
     pid: int
-    started: float
+    started: int
+    boot: str
     port: int
     conf_dir: str
+
+    @property
+    def process(self) -> ProcessIdentity:
+        """The process of the JVM."""
+        return ProcessIdentity(self.pid, self.started, self.boot)
 
 
 def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float) -> Running:
@@ -142,7 +149,10 @@ def launch(profile: Profile, conf: HadoopConf, directory: Path, deadline: float)
             with contextlib.suppress(ProcessLookupError):  # no process could find this driver
                 os.kill(pid, signal.SIGTERM)
             raise
-    running = Running(pid, _start_time(pid) or 0.0, port, str(conf.directory))
+    process = ProcessIdentity.of(pid)
+    if process is None:
+        raise failed(directory, _("its JVM ended"))
+    running = Running(pid, process.started, process.boot, port, str(conf.directory))
     replace_file(directory / "driver.json", json.dumps(asdict(running)).encode(), mode=0o600)
     return running
 
@@ -168,21 +178,8 @@ def read_running(directory: Path) -> Running | None:
     """Return the driver of ``directory`` if that process is running."""
     try:
         running = Running(**json.loads((directory / "driver.json").read_bytes()))
+        return running if running.process.alive else None
     except (OSError, ValueError, TypeError):
-        return None
-    started = _start_time(running.pid)
-    if started is None or abs(started - running.started) > 1.0:
-        return None
-    return running
-
-
-def _start_time(pid: int) -> float | None:
-    try:
-        process = psutil.Process(pid)
-        if process.status() == psutil.STATUS_ZOMBIE:
-            return None
-        return float(process.create_time())
-    except psutil.Error:
         return None
 
 
@@ -223,7 +220,7 @@ def _wait_for_port(callback: socket.socket, pid: int, directory: Path, deadline:
         try:
             connection, _address = callback.accept()
         except TimeoutError:
-            if _start_time(pid) is None:
+            if ProcessIdentity.of(pid) is None:
                 raise failed(directory, _("its JVM ended")) from None
             continue
         with connection, contextlib.suppress(OSError):
