@@ -53,13 +53,14 @@ SHIPPED = (
 )
 LINT = Part(
     "lint",
-    35,
+    40,
     (
         tool("ruff", "check", "."),
         tool("ruff", "format", "--check", "."),
         tool("mypy"),
         tool("lint-imports"),
         tool("python", "scripts/check_handlers.py"),
+        tool("python", "scripts/check_duplicates.py"),
         tool("vermin", "-t=3.8-", "--no-tips", "--violations", "--quiet", *SHIPPED),
     ),
 )
