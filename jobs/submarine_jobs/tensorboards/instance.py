@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobFiles
 from submarine_jobs.tensorboards.process import Process, require_tensorboard
 from submarine_jobs.tensorboards.scratch import Scratch
-from submarine_runtime.storage import StoreError
+from submarine_runtime.storage import StoreError, open_store
+from submarine_runtime.tensorboards import DiskQuota, DiskQuotaError, JobFiles
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ class TensorBoardInstance:
         title = f"{jobs[0].name if len(jobs) == 1 else several} - TensorBoard"
         private = folder if on_socket else None
         self.process = Process(runs, folder / "tensorboard.log", private, title=title, port=port)
-        quota = DiskQuota(runs, max_bytes)
-        self._pairs = [(job, JobFiles(job, runs, quota, self._check)) for job in jobs]
+        quota = DiskQuota(str(runs), max_bytes)
+        self._pairs = [(job, files_of(job, runs, quota, self._check)) for job in jobs]
         self._errors: dict[str, str] = {}
         self._closed, self._updated = threading.Event(), threading.Event()
         self._lock = threading.Lock()
@@ -169,6 +169,14 @@ class TensorBoardInstance:
             return agent is not None
         except (SubmarineError, OSError, ValueError, KeyError, TypeError):
             return True  # unreachable: it uploads the files, but less often
+
+
+def files_of(
+    job: Job, folder: Path, quota: DiskQuota, check: Callable[[], None] = lambda: None
+) -> JobFiles:
+    """Return the local copies of a job's files, in a subdirectory named by its id."""
+    store = open_store(job.directory.storage.job_store(job.directory.path))
+    return JobFiles(store, "", str(folder / job.id), quota, lambda: job.chief, check)
 
 
 def scratch_parent(state_dir: Path) -> Path:

@@ -23,8 +23,8 @@ from typing import Iterator, Sequence
 from submarine_runtime.agent.program import runtime_path
 from submarine_runtime.network import Reservation
 from submarine_runtime.protocol import AgentConfig, from_json, layout
-from submarine_runtime.snapshots import assemble
-from submarine_runtime.storage import NotFoundError, Store, StoreError, open_store
+from submarine_runtime.storage import Store, StoreError, open_store
+from submarine_runtime.tensorboards.job_files import DiskQuota, DiskQuotaError, JobFiles
 
 #: Seconds between two updates, and between two listings of a user's jobs.
 UPDATE_SECONDS, LIST_SECONDS = 5.0, 30.0
@@ -36,99 +36,43 @@ PORT_VARIABLE = "SUBMARINE_PORT"
 END_SECONDS = 3.0
 
 
-class Mirror:
-    """Local copies of the event files of jobs.
-
-    Parameters
-    ----------
-    store
-        The store of the job that this TensorBoard belongs to.
-    target
-        Local directory with one directory for each run.
-    """
-
-    def __init__(self, store: Store, target: str) -> None:
-        self._store = store
-        self._target = target
-        self._sizes: dict[str, int] = {}
-
-    def running(self, job: str, name: str) -> None:
-        """Copy what the tasks of a running job have written so far, in runs ``name/worker-0``."""
-        place = posixpath.join(job, layout.GROWING)
-        for entry in self._store.entries(place):
-            if not entry.is_directory or self._full():
-                continue
-            run = os.path.join(self._target, name, entry.name)
-            lengths = assemble(self._store, posixpath.join(place, entry.name), run)
-            self._sizes[run] = sum(lengths.values())
-
-    def ended(self, job: str, name: str) -> None:
-        """Copy the files of an ended job: its outputs, or if there are none, the shipped pieces."""
-        found = self._copy(posixpath.join(job, layout.TENSORBOARD), name)
-        tasks = posixpath.join(job, layout.TASKS)
-        for entry in self._store.entries(tasks):
-            place = posixpath.join(tasks, entry.name, layout.TENSORBOARD)
-            found += self._copy(place, os.path.join(name, entry.name))
-        if not found:
-            self.running(job, name)
-
-    def _copy(self, place: str, name: str) -> int:
-        """Copy a directory that no longer changes; return the number of its files."""
-        count = 0
-        pending = [""]
-        while pending:
-            below = pending.pop()
-            for entry in self._store.entries(posixpath.join(place, below)):
-                path = posixpath.join(below, entry.name)
-                if entry.is_directory:
-                    pending.append(path)
-                    continue
-                count += 1
-                here = os.path.join(self._target, name, *path.split("/"))
-                if not self._full():
-                    self._fetch(posixpath.join(place, path), here)
-                    self._sizes[here] = entry.size
-        return count
-
-    def _fetch(self, path: str, here: str) -> None:
-        os.makedirs(os.path.dirname(here), 0o700, exist_ok=True)
-        with suppress(NotFoundError), open(here + ".part", "wb") as file:
-            for block in self._store.stream(path):
-                file.write(block)
-        os.replace(here + ".part", here)
-
-    def _full(self) -> bool:
-        return sum(self._sizes.values()) > MAX_BYTES
-
-
 class History:
     """All jobs of a user, and which of them still change.
 
     Parameters
     ----------
+    store
+        The store of the job that this TensorBoard belongs to.
+    root
+        The user's job root.
     own
-        Id of the job of this TensorBoard; it has no curves.
+        Id of that job; it has no curves.
+    target
+        Local directory with one directory for each job.
     """
 
-    def __init__(self, store: Store, root: str, own: str) -> None:
+    def __init__(self, store: Store, root: str, own: str, target: str, quota: DiskQuota) -> None:
         self._store, self._root, self._own = store, root, own
+        self._target, self._quota = target, quota
         self._done: set[str] = set()
-        self._open: list[str] = []
+        self._open: dict[str, JobFiles] = {}
         self._listed = float("-inf")
 
-    def update(self, mirror: Mirror) -> None:
+    def update(self) -> None:
         """Copy what is new."""
         if time.monotonic() - self._listed >= LIST_SECONDS:
-            self._open = [job for job in self._newest() if job not in self._done]
+            newest = [job for job in self._newest() if job not in self._done]
+            self._open = {job: self._open.get(job) or self._files(job) for job in newest}
             self._listed = time.monotonic()
-        for job in self._open:
-            name = posixpath.basename(job)
-            if self._store.exists(posixpath.join(job, layout.RECORD)):
-                mirror.ended(job, name)
+        for job, files in list(self._open.items()):
+            files.update()
+            if files.complete:
                 self._done.add(job)
-            else:
-                mirror.running(job, name)
-        self._open = [job for job in self._open if job not in self._done]
+                del self._open[job]
+
+    def _files(self, job: str) -> JobFiles:
+        target = os.path.join(self._target, posixpath.basename(job))
+        return JobFiles(self._store, job, target, self._quota)
 
     def _newest(self) -> list[str]:
         found: list[tuple[float, str]] = []
@@ -208,24 +152,28 @@ def _fetch(
     store: Store,
     target: str,
 ) -> None:
-    mirror = Mirror(store, target)
-    history = None
+    quota = DiskQuota(target, MAX_BYTES)
+    files: History | JobFiles
     if "--history" in words:
         root = posixpath.dirname(posixpath.dirname(config.store.path.rstrip("/")))
-        history = History(store, root, config.record.job_id)
+        files = History(store, root, config.record.job_id, target, quota)
+    else:
+        files = JobFiles(store, "", target, quota)
+    reported = ""
     for _ in _intervals(process):
-        _update(mirror, history)
+        error = _update(files)
+        if error and error != reported:
+            print(f"Event files could not be fetched: {error}", file=sys.stderr, flush=True)
+        reported = error
 
 
-def _update(mirror: Mirror, history: History | None) -> None:
-    """Copy once; what fails is tried again at the next update."""
+def _update(files: History | JobFiles) -> str:
+    """Copy once; return an error, after which the next update tries again."""
     try:
-        if history is not None:
-            history.update(mirror)
-        else:
-            mirror.running("", "")
-    except (StoreError, OSError) as exc:
-        print(f"Event files could not be fetched: {exc}", file=sys.stderr, flush=True)
+        files.update()
+    except (StoreError, OSError, DiskQuotaError) as exc:
+        return str(exc)
+    return ""
 
 
 def _intervals(process: subprocess.Popen[bytes]) -> Iterator[None]:

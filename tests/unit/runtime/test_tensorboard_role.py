@@ -7,7 +7,8 @@ import pytest
 from submarine_runtime.protocol import Member, fixed_links, resolve_links
 from submarine_runtime.storage import LocalStore
 from submarine_runtime.tensorboards import role as tensorboard_role
-from submarine_runtime.tensorboards.role import History, Mirror
+from submarine_runtime.tensorboards.job_files import DiskQuota, DiskQuotaError, JobFiles
+from submarine_runtime.tensorboards.role import History
 
 EVENTS = "train/events.out.tfevents.1.host.1"
 
@@ -29,11 +30,11 @@ def test_pieces_of_a_running_job_are_put_together_and_grow(tmp_path: Path) -> No
     job, target = tmp_path / "job", tmp_path / "view"
     pieces = job / "growing/worker-1/e1-a1" / EVENTS
     put(pieces / "000000000000", b"abc")
-    mirror = Mirror(LocalStore(str(job)), str(target))
-    mirror.running("", "")
+    files = JobFiles(LocalStore(str(job)), "", str(target), DiskQuota(str(target), 1000))
+    files.update()
     assert shown(target) == {f"worker-1/{EVENTS}": b"abc"}
     put(pieces / "000000000003", b"def")
-    mirror.running("", "")
+    files.update()
     assert shown(target) == {f"worker-1/{EVENTS}": b"abcdef"}
 
 
@@ -52,8 +53,8 @@ def test_a_history_reads_ended_jobs_once_and_running_ones_again(
     put(root / "202611" / runs / "growing/worker-0/e1-a1" / EVENTS / "000000000000", b"a")
     put(root / "cache/environment.tar.gz", b"no job")
     store = LocalStore(str(root / "202611" / own))
-    mirror, history = Mirror(store, str(target)), History(store, str(root), own)
-    history.update(mirror)
+    history = History(store, str(root), own, str(target), DiskQuota(str(target), 1000))
+    history.update()
     expected = {
         f"{done}/{EVENTS}": b"chief",
         f"{done}/worker-1/{EVENTS}": b"other",
@@ -64,17 +65,22 @@ def test_a_history_reads_ended_jobs_once_and_running_ones_again(
     (root / "202611" / done / "tensorboard" / EVENTS).unlink()
     put(root / "202611" / runs / "growing/worker-0/e1-a1" / EVENTS / "000000000001", b"b")
     monkeypatch.setattr(tensorboard_role, "LIST_SECONDS", 0.0)
-    history.update(mirror)
+    history.update()
     assert shown(target) == {**expected, f"{runs}/worker-0/{EVENTS}": b"ab"}
 
 
-def test_a_full_disk_is_not_filled_further(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    job, target = tmp_path / "job", tmp_path / "view"
-    put(job / "tensorboard/a.tfevents.1", b"x" * 100)
-    put(job / "tensorboard/b.tfevents.1", b"x" * 100)
-    monkeypatch.setattr(tensorboard_role, "MAX_BYTES", 50)
-    Mirror(LocalStore(str(job)), str(target)).ended("", "j")
-    assert len(shown(target)) == 1
+def test_a_full_disk_is_not_filled_further(tmp_path: Path) -> None:
+    root, target = tmp_path / "root", tmp_path / "view"
+    for number in (1, 2):
+        job = root / f"202611/job{number}-20261120-7f3a"
+        put(job / "tensorboard/a.tfevents.1", b"x" * 100)
+        put(job / "record.json", b"{}")
+    quota = DiskQuota(str(target), 150)
+    history = History(LocalStore(str(root)), str(root), "own", str(target), quota)
+    for _ in range(2):
+        with pytest.raises(DiskQuotaError):
+            history.update()
+    assert sum(map(len, shown(target).values())) == 100
 
 
 MEMBERS = [

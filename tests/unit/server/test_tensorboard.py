@@ -19,8 +19,9 @@ from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.storage import LocalStorage
 from submarine_jobs.tensorboards import Process, Scratch, remove_stale
-from submarine_jobs.tensorboards.fetching import DiskQuota, DiskQuotaError, JobFiles
+from submarine_jobs.tensorboards.instance import files_of
 from submarine_runtime.record import TensorBoardClients
+from submarine_runtime.tensorboards import DiskQuota, DiskQuotaError
 from submarine_server.base import ApiError
 from submarine_server.tensorboard import proxy_headers as headers
 from submarine_server.tensorboard.handler import job_ids
@@ -165,7 +166,7 @@ def test_runs_have_the_same_names_while_a_job_runs_and_after(tmp_path: Path) -> 
     event = "train/events.out.tfevents.1"
     piece(job, "worker-0", event, 0, b"abc")
     piece(job, "worker-1", event, 0, b"xyz")
-    files = JobFiles(job_at(job), runs, DiskQuota(runs, 1000))
+    files = files_of(job_at(job), runs, DiskQuota(str(runs), 1000))
     files.update()
     grown = {f"{ONE}/{event}": b"abc", f"{ONE}/worker-1/{event}": b"xyz"}
     assert files_below(runs) == grown
@@ -192,7 +193,7 @@ def test_the_size_is_limited(tmp_path: Path) -> None:
     runs.mkdir()
     piece(job, "worker-0", "events.out.tfevents.1", 0, b"x" * 900)
     piece(job, "worker-0", "events.out.tfevents.2", 0, b"x" * 900)
-    files = JobFiles(job_at(job), runs, DiskQuota(runs, 1000))
+    files = files_of(job_at(job), runs, DiskQuota(str(runs), 1000))
     with pytest.raises(DiskQuotaError, match="MiB of TensorBoard files"):
         files.update()
     assert sum(map(len, files_below(runs).values())) == 900
@@ -203,7 +204,7 @@ def test_names_that_lead_elsewhere_are_left(tmp_path: Path) -> None:
     runs.mkdir()
     piece(job, "worker-0", "deep/events.out.tfevents.1", 0, b"a")
     os.rename(job / "growing/worker-0/e1-a1/deep", job / "growing/worker-0/e1-a1/.tmp-x")
-    JobFiles(job_at(job), runs, DiskQuota(runs, 1000)).update()
+    files_of(job_at(job), runs, DiskQuota(str(runs), 1000)).update()
     assert all(Path(runs, name).resolve().is_relative_to(runs) for name in files_below(runs))
 
 

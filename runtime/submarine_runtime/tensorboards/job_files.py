@@ -1,24 +1,23 @@
 """Copy the TensorBoard files of a job to this disk, incrementally.
 
 A running job uploads its files in pieces; an ended job has complete files. Runs have the same names
-before and after the end: ``<job>/...`` for the chief, ``<job>/worker-1/...`` for other tasks.
+before and after the end if the chief is known: ``<job>/...`` for the chief, ``<job>/worker-1/...``
+for other tasks.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+import posixpath
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import BinaryIO, Callable, Iterator
 
+from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import layout
 from submarine_runtime.snapshots import EVENT_FILE, assemble, is_below
-from submarine_runtime.storage import Entry, NotFoundError, Store, make_directories, open_store
+from submarine_runtime.storage import Entry, NotFoundError, Store, make_directories
 from submarine_runtime.translation import _
-
-if TYPE_CHECKING:
-    from submarine_jobs.client import Job
 
 _MAX_FILES = 20_000
 
@@ -38,7 +37,7 @@ class DiskQuota:
         Bytes.
     """
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: str, limit: int) -> None:
         self._folder, self._limit = folder, limit
         self._used = 0
 
@@ -66,8 +65,13 @@ class JobFiles:
 
     Parameters
     ----------
-    folder
-        Directory of all runs; those of this job are in a subdirectory named by its id.
+    place
+        The job's directory in the store; empty for the store's own directory.
+    target
+        Local directory of the job's runs.
+    chief
+        The task whose runs have no directory of their own, such as ``worker:0``. Empty: unknown;
+        while the job runs, each task has one.
     check
         Called between blocks; raises an exception to stop early.
 
@@ -78,14 +82,19 @@ class JobFiles:
     """
 
     def __init__(
-        self, job: Job, folder: Path, quota: DiskQuota, check: Callable[[], None] = lambda: None
+        self,
+        store: Store,
+        place: str,
+        target: str,
+        quota: DiskQuota,
+        chief: Callable[[], str] = lambda: "",
+        check: Callable[[], None] = lambda: None,
     ) -> None:
-        self._job, self._quota, self._check = job, quota, check
-        self._target = folder / job.id
-        self._target.mkdir(mode=0o700, exist_ok=True)
-        storage = job.directory.storage
-        self._store: Store = open_store(storage.job_store(job.directory.path))
+        self._store, self._place, self._target = store, place, target
+        self._quota, self._check = quota, check
+        self._find_chief = chief
         self._chief: str | None = None
+        make_directories(target)
         self.complete = False
 
     @property
@@ -106,51 +115,54 @@ class JobFiles:
             return 0
         before = self._store.operations
         if self._chief is None:
-            self._chief = _directory_of(self._job.chief)
+            self._chief = _directory_of(self._find_chief())
         # Check this first: if the record exists, all other files are complete.
-        ended = self._store.exists(layout.RECORD)
-        for entry in self._store.entries(layout.GROWING):
+        ended = self._store.exists(self._file(layout.RECORD))
+        growing = self._file(layout.GROWING)
+        for entry in self._store.entries(growing):
             if entry.is_directory and is_below(entry.name):
-                place = f"{layout.GROWING}/{entry.name}"
+                place = f"{growing}/{entry.name}"
                 target = self._run(entry.name)
-                assemble(self._store, place, str(target), self._check, self._quota.reserve)
+                assemble(self._store, place, target, self._check, self._quota.reserve)
         if ended:
             self._copy_complete()
         self.complete = ended
         return self._store.operations - before
 
-    def _run(self, task: str) -> Path:
+    def _file(self, name: str) -> str:
+        return posixpath.join(self._place, name)
+
+    def _run(self, task: str) -> str:
         """Return the directory of the runs of a task such as ``worker-1``."""
-        return self._target if task == self._chief else self._target / task
+        return self._target if task == self._chief else os.path.join(self._target, task)
 
     def _copy_complete(self) -> None:
-        self._copy(layout.TENSORBOARD, self._target)
-        for entry in self._store.entries(layout.TASKS):
+        self._copy(self._file(layout.TENSORBOARD), self._target)
+        tasks = self._file(layout.TASKS)
+        for entry in self._store.entries(tasks):
             if is_below(entry.name):
-                place = f"{layout.TASKS}/{entry.name}/{layout.TENSORBOARD}"
+                place = f"{tasks}/{entry.name}/{layout.TENSORBOARD}"
                 self._copy(place, self._run(entry.name))
 
-    def _copy(self, place: str, target: Path) -> None:
+    def _copy(self, place: str, target: str) -> None:
         for path, entry in self._files(place):
-            here = target / path
-            make_directories(str(here.parent))
-            size = here.stat().st_size if here.exists() else 0
+            here = os.path.join(target, path)
+            make_directories(os.path.dirname(here))
+            size = os.stat(here).st_size if os.path.exists(here) else 0
+            source = f"{place}/{path}"
             with suppress(NotFoundError):
                 if EVENT_FILE in entry.name and size <= entry.size:
                     # The copied pieces are the beginning of the file.
-                    self._write(here, f"{place}/{path}", size)
+                    with open(here, "ab") as file:
+                        self._write(file, source, size)
                 else:
-                    whole = here.with_name(f".{entry.name}.part")
-                    whole.unlink(missing_ok=True)
-                    self._write(whole, f"{place}/{path}", 0)
-                    whole.replace(here)
+                    replace_file(here, partial(self._write, source=source, offset=0))
 
-    def _write(self, here: Path, place: str, offset: int) -> None:
-        with here.open("ab") as file:
-            for block in self._store.stream(place, offset):
-                self._check()
-                self._quota.reserve(len(block))
-                file.write(block)
+    def _write(self, file: BinaryIO, source: str, offset: int) -> None:
+        for block in self._store.stream(source, offset):
+            self._check()
+            self._quota.reserve(len(block))
+            file.write(block)
 
     def _files(self, place: str) -> Iterator[tuple[str, Entry]]:
         pending, count = [""], 0
@@ -168,11 +180,13 @@ class JobFiles:
 
 
 def _directory_of(task: str) -> str:
+    if not task:
+        return ""
     role, index = layout.split_task(task)
     return f"{role}-{index}"
 
 
-def _size_of(folder: Path) -> int:
+def _size_of(folder: str) -> int:
     return sum(
         os.lstat(os.path.join(where, name)).st_size
         for where, _, names in os.walk(folder)
