@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.model import WorkflowOrigin
-from submarine_jobs.text import printable
+from submarine_jobs.text import ansi, printable
 from submarine_runtime.translation import _
 from submarine_workflows.locations import is_url, without_password
 from submarine_workflows.notifications import Notice, notify
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 MAX_MESSAGE = 1000
 #: Name of the error below the last cell of a run that was stopped.
 ENDED = "RunEnded"
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _CARD_LOG = re.compile(r"^  Log[^\n]*:\n((?:  \|[^\n]*\n?)+)", re.M)
 _SECRET_NAME = re.compile(r"passw|secret|token|credential|api_?key|access_?key", re.I)
 
@@ -61,9 +60,9 @@ def why_failed(output: Path, code: int, output_text: str = "") -> str:
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass  # the output is missing or incomplete
     if found:
-        return printable(_COLOURS.sub("", found), MAX_MESSAGE)
+        return printable(ansi.to_text(found), MAX_MESSAGE)
     if output_text:
-        return printable(_COLOURS.sub("", output_text), MAX_MESSAGE)
+        return printable(ansi.to_text(output_text), MAX_MESSAGE)
     if code < 0:
         return _("The notebook's run was killed by signal {code}.").format(code=-code)
     return _("The notebook's run ended with exit code {code}; the server's log has more.").format(

@@ -22,7 +22,7 @@ from papermill.execute import raise_for_execution_errors
 from submarine_jobs import errors
 from submarine_jobs.frontends import JOB_FAILED, SUCCESS, Outcome
 from submarine_jobs.model import format_duration
-from submarine_jobs.text import printable
+from submarine_jobs.text import ansi, printable
 from submarine_runtime.translation import _
 from submarine_workflows.headless.document import INJECTED, code_cells
 from submarine_workflows.headless.failures import job_log, notify_failure
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 OUTPUTS = "JOB_OUTPUT_PROP_FILE"
 #: Papermill's exit code for a dead kernel.
 KERNEL_DIED = 138
-_COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
 _MAX_LINES = 40
 _UNKNOWN_MAGIC = re.compile(r"magic function `%+submarine` not found")
 _NOT_LOADED = _(
@@ -158,7 +157,7 @@ class Report:
                 cell=first.cell, what=printable(" ".join(what.split()), 500)
             )
         if isinstance(result.error, CellExecutionError):  # some errors have no output
-            message = " ".join(_COLOURS.sub("", str(result.error)).split())
+            message = " ".join(ansi.to_text(str(result.error)).split())
             return _("A cell failed: ") + (
                 _NOT_LOADED if _UNKNOWN_MAGIC.search(message) else printable(message[-500:], 500)
             )
@@ -172,7 +171,7 @@ class Report:
         """
         first = self._errors[0] if self._errors else None
         lines = first.traceback if first else []
-        plain = [_COLOURS.sub("", line) for text in lines for line in text.split("\n")]
+        plain = ansi.to_text("\n".join(lines)).split("\n") if lines else []
         if first and len(plain) == 1:
             plain = [*first.job_log, *plain]
         return [printable(line, 500) for line in plain[-_MAX_LINES:]]

@@ -77,6 +77,16 @@ def test_a_failed_job_of_a_command_is_reported_with_its_last_lines(folder: Path)
     assert notice["link"] == str(folder / "out/b.ipynb")
 
 
+def test_the_log_of_an_error_is_what_a_terminal_shows(folder: Path) -> None:
+    notebook = failed()
+    lines = ["\x1b[31mValueError\x1b[39m: x", "  10%\r 100%", "\x1b]0;title\x07end"]
+    notebook.cells[0].outputs[1]["traceback"] = lines
+    request = NotebookRun("a.ipynb", notify="tee notice.json")
+    report = Report("a.ipynb", "out/b.ipynb", notebook, RunResult(), 2.0)
+    report.outcome(TerminalFrontend(json_asked=False), request)
+    assert told(folder)["log"].splitlines() == ["ValueError: x", " 100%", "end"]
+
+
 def test_why_a_run_failed_is_not_lost_with_its_output(folder: Path) -> None:
     away = StorageError("The NameNode is away.", "It is in /home/me/b.ipynb.")
     for ending, code, said in (
