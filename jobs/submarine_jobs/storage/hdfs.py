@@ -169,7 +169,7 @@ class HdfsStorage(ClientStorage):
         """
         if self._webhdfs and mode == 0o600 and 0 < len(data) <= SMALL_FILE:
             try:
-                self._small_files._create(path.lstrip("/"), [data], len(data))
+                self._small_files.create(path.lstrip("/"), [data], len(data))
                 return
             except (StoreError, OSError):
                 pass  # hdfs-native reports the reason if it also fails.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import http.client
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
 
+from submarine_runtime.cluster_http import BadUrlError, NoAnswerError, open_url
+from submarine_runtime.storage import StoreError, WebHdfsStore
 from submarine_runtime.translation import _
 
 _TIMEOUT = 5.0
+_MAX_BYTES = 4 << 20
 
 
 class RestError(Exception):
@@ -38,18 +41,13 @@ def http_request(
     RestError
         If there is no answer within 5 s.
     """
-    parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=_TIMEOUT)
+    headers = {"Accept": "application/json", "Content-Type": content}
     try:
-        target = parts.path + (f"?{parts.query}" if parts.query else "")
-        headers = {"Accept": "application/json", "Content-Type": content}
-        connection.request(method, target, body, headers)
-        with connection.getresponse() as answer:
-            return answer.status, answer.read(4 << 20), answer.headers.get("Location", "")
-    except (OSError, http.client.HTTPException) as error:
-        raise RestError(f"{url}: {error or type(error).__name__}") from error
-    finally:
-        connection.close()
+        with open_url(method, url, _TIMEOUT, body=body, headers=headers) as response:
+            answer = response.read_all(_MAX_BYTES)
+    except (NoAnswerError, BadUrlError) as error:
+        raise RestError(f"{url}: {error}") from error
+    return answer.status, answer.body, answer.headers.get("location", "")
 
 
 def get_json(url: str) -> Any:
@@ -73,12 +71,7 @@ class WebHdfs:
     """Client of WebHDFS that acts as one HDFS user (simple authentication)."""
 
     def __init__(self, base: str, user: str) -> None:
-        self._base = base
-        self._user = user
-
-    def _url(self, path: str, op: str, options: dict[str, str]) -> str:
-        query = urlencode({"op": op, "user.name": self._user, **options})
-        return f"{self._base}/webhdfs/v1{quote(path)}?{query}"
+        self._store = WebHdfsStore([base], "", user, _TIMEOUT)
 
     def call(self, method: str, path: str, op: str, **options: str) -> Any:
         """Make one call without data and return the JSON answer; None if it has no body.
@@ -88,18 +81,15 @@ class WebHdfs:
         RestError
             If there is no answer, or the status is an error.
         """
-        status, body, _ = http_request(method, self._url(path, op, options))
-        if status >= 400:
-            raise RestError(f"{op} {path}: {_reason(status, body)}")
-        return json.loads(body) if body else None
+        with _rest_errors(op, path):
+            answer = self._store.call(method, path, op, options)
+        return answer.json() if answer.body else None
 
     def mkdir(self, path: str, *, owner: str, group: str, mode: str) -> None:
         """Create a directory with an owner and mode; an existing directory is not changed."""
-        try:
-            self.call("GET", path, "GETFILESTATUS")
-            return
-        except RestError:
-            pass
+        with _rest_errors("GETFILESTATUS", path):
+            if self._store.exists(path):
+                return
         self.call("PUT", path, "MKDIRS")
         self.call("PUT", path, "SETOWNER", owner=owner, group=group)
         self.call("PUT", path, "SETPERMISSION", permission=mode)
@@ -112,26 +102,17 @@ class WebHdfs:
         RestError
             If HDFS rejects the file or does not answer.
         """
-        status, body, location = http_request(
-            "PUT", self._url(path, "CREATE", {"overwrite": "true"})
-        )
-        if status == 307:
-            status, body, _unused = http_request(
-                "PUT", location, body=data, content="application/octet-stream"
-            )
-        if status != 201:
-            raise RestError(
-                _("CREATE {path}: {reason}").format(path=path, reason=_reason(status, body))
-            )
+        with _rest_errors("CREATE", path):
+            self._store.create(path, [data], len(data))
 
     def delete(self, path: str) -> None:
         """Remove a file."""
         self.call("DELETE", path, "DELETE")
 
 
-def _reason(status: int, body: bytes) -> str:
-    """Return the first line of the server's error message, else the status."""
+@contextmanager
+def _rest_errors(op: str, path: str) -> Iterator[None]:
     try:
-        return str(json.loads(body)["RemoteException"]["message"]).splitlines()[0][:300]
-    except (ValueError, KeyError, TypeError, IndexError):
-        return f"HTTP {status}"
+        yield
+    except StoreError as error:
+        raise RestError(f"{op} {path}: {error}") from error

@@ -1,4 +1,4 @@
-"""The job directory on HDFS through WebHDFS, without retries.
+"""The job directory on HDFS through WebHDFS, without retries after a failure of all NameNodes.
 
 This module follows redirects: only CREATE and OPEN have one, and the body is sent to the DataNode.
 A plain RENAME returns ``false`` if the target exists: that is the exclusive publish. Absolute paths
@@ -8,14 +8,22 @@ name any file of the same HDFS.
 from __future__ import annotations
 
 import http.client
-import json
 import os
-import socket
-import ssl
-from contextlib import closing, contextmanager
-from typing import Any, Iterable, Iterator, Sequence
-from urllib.parse import SplitResult, quote, urlencode, urlsplit
+from contextlib import ExitStack, closing, contextmanager
+from typing import Any, Iterable, Iterator, Mapping, Sequence
+from urllib.parse import quote, urlsplit
 
+from submarine_runtime.cluster_http import (
+    MAX_ANSWER_BYTES,
+    REDIRECTS,
+    Answer,
+    BadUrlError,
+    HttpClient,
+    NoAnswerError,
+    Response,
+    connect,
+    open_url,
+)
 from submarine_runtime.files import temporary_name
 from submarine_runtime.storage.store import (
     Appender,
@@ -31,8 +39,8 @@ MAX_READ_BYTES = 64 << 20
 #: The NameNode operations of a create: redirect, create, addBlock and complete.
 CREATE_OPERATIONS = 4
 COPY_BYTES = 1 << 18
-MAX_ANSWER_BYTES = 1 << 20
-REDIRECTS = frozenset({301, 302, 303, 307})
+_PREFIX = "/webhdfs/v1"
+_UPLOAD = {"Content-Type": "application/octet-stream"}
 #: Permanent errors. Other errors may pass: after a restart, for instance, HDFS fails with a plain
 #: IOException until its DataNodes have registered.
 _PERMANENT = frozenset(
@@ -75,10 +83,14 @@ class WebHdfsStore(Store):
         super().__init__()
         if not urls:
             raise ValueError("a webhdfs job store needs the URL of at least one NameNode")
-        self._urls = [url.rstrip("/") for url in urls]
         self._root = root.rstrip("/")
-        self._user = user
         self._timeout = timeout
+        self._http = HttpClient(
+            urls, user=user, timeout=timeout, standby=_standby, on_request=self._count
+        )
+
+    def _count(self) -> None:
+        self.operations += 1
 
     def _full(self, path: str) -> str:
         return path if path.startswith("/") else f"{self._root}/{path}".rstrip("/")
@@ -94,25 +106,17 @@ class WebHdfsStore(Store):
         """See ``Store.stream``."""
         if length == 0:
             return
-        query: dict[str, Any] = {"offset": str(offset)} if offset else {}
+        query = {"offset": str(offset)} if offset else {}
         if length is not None:
             query["length"] = str(length)
-        status, headers, body = self._namenode("GET", path, "OPEN", **query)
-        if status not in REDIRECTS:
-            yield body
+        answer = self.call("GET", path, "OPEN", query)
+        if answer.status not in REDIRECTS:
+            yield answer.body
             return
-        with request("GET", headers.get("location", ""), self._timeout) as answer:
-            expected = int(answer.headers.get("content-length") or 0)
-            while block := answer.read(COPY_BYTES):
-                expected -= len(block)
+        location = answer.headers.get("location", "")
+        with _errors(path), _datanode("GET", location, self._timeout) as response:
+            while block := response.read(COPY_BYTES):
                 yield block
-            if expected > 0:
-                raise StoreError(
-                    _("the answer for {path} ended {expected} bytes too early").format(
-                        path=path, expected=expected
-                    ),
-                    True,
-                )
 
     def exists(self, path: str) -> bool:
         """See ``Store.exists``."""
@@ -128,25 +132,25 @@ class WebHdfsStore(Store):
     def stat(self, path: str) -> Entry | None:
         """See ``Store.stat``."""
         try:
-            _, _, body = self._namenode("GET", path, "GETFILESTATUS")
+            answer = self.call("GET", path, "GETFILESTATUS")
         except NotFoundError:
             return None
-        status = json_of(body).get("FileStatus") or {}
+        status = answer.json_object().get("FileStatus") or {}
         return _entry(status, path.rstrip("/").rpartition("/")[2])
 
     def entries(self, path: str) -> list[Entry]:
         """See ``Store.entries``."""
         try:
-            _, _, body = self._namenode("GET", path, "LISTSTATUS", limit=MAX_READ_BYTES)
+            answer = self.call("GET", path, "LISTSTATUS", limit=MAX_READ_BYTES)
         except NotFoundError:
             return []
-        found = (json_of(body).get("FileStatuses") or {}).get("FileStatus") or []
+        found = (answer.json_object().get("FileStatuses") or {}).get("FileStatus") or []
         return [_entry(status) for status in found if status.get("pathSuffix")]
 
     def publish_exclusive(self, path: str, data: bytes) -> bool:
         """See ``Store.publish_exclusive``."""
         temporary = temporary_name(path)
-        self._create(temporary, [data], len(data))
+        self.create(temporary, [data], len(data))
         try:
             if self._rename(temporary, path):
                 return True
@@ -181,7 +185,7 @@ class WebHdfsStore(Store):
         """See ``Store.put``."""
         temporary = temporary_name(path)
         try:
-            self._create(temporary, blocks, length)
+            self.create(temporary, blocks, length)
         except StandbyError:
             raise  # No NameNode is available to delete it.
         except BaseException:
@@ -191,10 +195,9 @@ class WebHdfsStore(Store):
 
     def move(self, path: str, to: str) -> None:
         """See ``Store.move``."""
-        body = self._namenode(
-            "PUT", path, "RENAME", destination=self._full(to), renameoptions="OVERWRITE"
-        )[2]
-        if json_of(body).get("boolean") is False:
+        query = {"destination": self._full(to), "renameoptions": "OVERWRITE"}
+        answer = self.call("PUT", path, "RENAME", query)
+        if answer.json_object().get("boolean") is False:
             # A gateway that ignores the option: delete the old file first.
             self.delete(to)
             if not self._rename(path, to):
@@ -204,33 +207,35 @@ class WebHdfsStore(Store):
 
     def delete(self, path: str, recursive: bool = False) -> None:
         """See ``Store.delete``."""
-        self._namenode("DELETE", path, "DELETE", recursive="true" if recursive else "false")
+        query = {"recursive": "true" if recursive else "false"}
+        self.call("DELETE", path, "DELETE", query)
 
     def make_directory(self, path: str) -> None:
         """See ``Store.make_directory``."""
-        self._namenode("PUT", path, "MKDIRS", permission="700")
+        self.call("PUT", path, "MKDIRS", {"permission": "700"})
 
-    def _create(self, path: str, blocks: Any, length: int) -> None:
-        with request("PUT", self._location(path), self._timeout, blocks, length):
+    def create(self, path: str, blocks: Any, length: int) -> None:
+        """Write a file or replace it, without a temporary name."""
+        headers = {**_UPLOAD, "Content-Length": str(length)}
+        with _datanode("PUT", self._location(path), self._timeout, body=blocks, headers=headers):
             pass
 
     def _location(self, path: str) -> str:
         """Return the URL for the body of a new file."""
-        status, headers, body = self._namenode(
-            "PUT", path, "CREATE", overwrite="true", permission="600"
-        )
-        if status not in REDIRECTS:
+        query = {"overwrite": "true", "permission": "600"}
+        answer = self.call("PUT", path, "CREATE", query)
+        if answer.status not in REDIRECTS:
             raise StoreError(
                 _("WebHDFS answered {status} where CREATE should redirect: {body!r}").format(
-                    status=status, body=body
+                    status=answer.status, body=answer.body
                 )
             )
         self.operations += CREATE_OPERATIONS - 1
-        return headers.get("location", "")
+        return answer.headers.get("location", "")
 
     def _rename(self, temporary: str, path: str) -> bool:
-        _, _, body = self._namenode("PUT", temporary, "RENAME", destination=self._full(path))
-        done = bool(json_of(body).get("boolean"))
+        answer = self.call("PUT", temporary, "RENAME", {"destination": self._full(path)})
+        done = bool(answer.json_object().get("boolean"))
         self.files += int(done)
         return done
 
@@ -240,34 +245,31 @@ class WebHdfsStore(Store):
         except StoreError:
             pass  # Readers skip the name; it is removed with the job directory.
 
-    def _namenode(
+    def call(
         self,
         method: str,
         path: str,
         operation: str,
+        query: Mapping[str, str] | None = None,
         limit: int = MAX_ANSWER_BYTES,
-        **query: str,
-    ) -> tuple[int, dict[str, str], bytes]:
+    ) -> Answer:
+        """Call an operation of the NameNode; a redirect is returned.
+
+        Raises
+        ------
+        NotFoundError, StandbyError, StoreError
+            For an error response, or if no NameNode answers.
+        """
         if method != "GET":
             self.gate()
-        query["op"] = operation
-        if self._user:
-            query["user.name"] = self._user
-        target = f"/webhdfs/v1{quote(self._full(path) or '/')}?{urlencode(query)}"
-        failure: StoreError | None = None
-        for url in list(self._urls):
-            self.operations += 1
-            try:
-                with request(method, url + target, self._timeout) as answer:
-                    result = answer.status, answer.headers, answer.read(limit)
-            except StandbyError as exc:
-                failure = exc
-                continue
-            if url != self._urls[0]:
-                self._urls = [url, *(other for other in self._urls if other != url)]
-            return result
-        assert failure is not None
-        raise failure
+        query = {**(query or {}), "op": operation}
+        name = quote(self._full(path) or "/")
+        headers = _UPLOAD if method == "PUT" else {}
+        with _errors(name):
+            answer = self._http.request(method, _PREFIX + name, query, headers=headers, limit=limit)
+        if answer.status >= 400:
+            raise _refusal(answer, name)
+        return answer
 
 
 def _blocks(source: str, offset: int, length: int) -> Iterator[bytes]:
@@ -302,99 +304,84 @@ class StandbyError(StoreError):
     """The NameNode is in standby or not available; the next one is tried."""
 
 
-class Response:
-    """A status, headers in lower case, and a body that is read on demand."""
-
-    def __init__(self, response: http.client.HTTPResponse, place: str) -> None:
-        self._response = response
-        self._place = place
-        self.status = response.status
-        self.headers = {key.lower(): value for key, value in response.getheaders()}
-
-    def read(self, limit: int) -> bytes:
-        """Return at most ``limit`` bytes of the body; empty at its end."""
-        try:
-            return self._response.read(limit)
-        except (OSError, http.client.HTTPException) as exc:
-            raise _connection_error(self._place, exc) from exc
-
-    def close(self) -> None:
-        """Close the response; the connection's own ``close`` leaves the socket open until then."""
-        self._response.close()
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    """Convert errors of the connection in a request for ``path``."""
+    try:
+        yield
+    except NoAnswerError as exc:
+        if exc.standby is not None:
+            raise _refusal(exc.standby, path) from exc
+        if exc.missing:
+            raise StoreError(
+                _("the answer for {path} ended {expected} bytes too early").format(
+                    path=path, expected=exc.missing
+                ),
+                True,
+            ) from exc
+        what = _("no answer in time") if exc.timed_out else str(exc)
+        sentence = _("WebHDFS at {place}: {what}").format(place=exc.place, what=what)
+        raise StandbyError(sentence, True) from exc
 
 
 @contextmanager
-def request(
-    method: str, url: str, timeout: float, blocks: Any = None, length: int = 0
+def _datanode(
+    method: str, url: str, timeout: float, *, body: Any = None, headers: Any = None
 ) -> Iterator[Response]:
-    """Send one request; the connection is closed at the end of the block.
-
-    Parameters
-    ----------
-    timeout
-        Seconds for each socket operation.
-    blocks
-        Body: bytes or an iterable of bytes; None: no body.
-    length
-        Length of the body in bytes.
+    """Send one request to the target of a redirect.
 
     Raises
     ------
     NotFoundError, StandbyError, StoreError
         For an error response, or an error of the connection.
     """
-    parts = _parts_of(url)
-    connection = _connection(parts.scheme, str(parts.hostname), parts.port, timeout)
-    headers = {"Content-Type": "application/octet-stream", "Content-Length": str(length)}
-    try:
-        try:
-            connection.request(
-                method,
-                f"{parts.path}?{parts.query}",
-                body=blocks,
-                headers=headers if method == "PUT" else {},
-            )
-            answer = Response(connection.getresponse(), parts.netloc)
-        except (OSError, http.client.HTTPException) as exc:
-            raise _connection_error(parts.netloc, exc) from exc
-        with closing(answer):
-            if answer.status >= 400:
-                raise _refusal(answer.status, answer.read(MAX_ANSWER_BYTES), parts.path)
-            yield answer
-    finally:
-        connection.close()
+    path = _path_in(url)
+    with ExitStack() as stack:
+        with _errors(path):
+            try:
+                opened = open_url(method, url, timeout, body=body, headers=headers)
+                response = stack.enter_context(opened)
+            except BadUrlError as exc:
+                raise _no_redirect(url) from exc
+            if response.status >= 400:
+                raise _refusal(response.read_all(MAX_ANSWER_BYTES), path)
+        yield response
 
 
 class Upload(Appender):
     """The body of a PUT, sent in chunks over one connection as data arrives."""
 
     def __init__(self, url: str, timeout: float) -> None:
-        parts = _parts_of(url)
-        self._place, self._path = parts.netloc, parts.path
-        self._connection = _connection(parts.scheme, str(parts.hostname), parts.port, timeout)
         try:
-            self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
-            self._connection.putheader("Content-Type", "application/octet-stream")
-            self._connection.putheader("Transfer-Encoding", "chunked")
-            self._connection.endheaders()
-        except (OSError, http.client.HTTPException) as exc:
+            self._connection, parts = connect(url, timeout)
+        except BadUrlError as exc:
+            raise _no_redirect(url) from exc
+        self._place, self._path = parts.netloc, _path_in(url)
+        try:
+            with self._sending():
+                self._connection.putrequest("PUT", f"{parts.path}?{parts.query}")
+                self._connection.putheader("Content-Type", _UPLOAD["Content-Type"])
+                self._connection.putheader("Transfer-Encoding", "chunked")
+                self._connection.endheaders()
+        except StoreError:
             self.abort()
-            raise _connection_error(self._place, exc) from exc
+            raise
 
     def append(self, data: bytes) -> None:
         """See ``Appender.append``."""
         if data:
-            self._send(b"%x\r\n%s\r\n" % (len(data), data))
+            with self._sending():
+                self._connection.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     def close(self) -> None:
         """See ``Appender.close``."""
-        self._send(b"0\r\n\r\n")
         try:
-            with self._connection.getresponse() as response:
+            with self._sending():
+                self._connection.send(b"0\r\n\r\n")
+                reply = self._connection.getresponse()
+            with closing(Response(reply, self._place)) as response, _errors(self._path):
                 if response.status >= 400:
-                    raise _refusal(response.status, response.read(MAX_ANSWER_BYTES), self._path)
-        except (OSError, http.client.HTTPException) as exc:
-            raise _connection_error(self._place, exc) from exc
+                    raise _refusal(response.read_all(MAX_ANSWER_BYTES), self._path)
         finally:
             self.abort()
 
@@ -402,53 +389,46 @@ class Upload(Appender):
         """See ``Appender.abort``."""
         self._connection.close()
 
-    def _send(self, data: bytes) -> None:
-        try:
-            self._connection.send(data)
-        except (OSError, http.client.HTTPException) as exc:
-            raise _connection_error(self._place, exc) from exc
+    @contextmanager
+    def _sending(self) -> Iterator[None]:
+        with _errors(self._path):
+            try:
+                yield
+            except (OSError, http.client.HTTPException) as exc:
+                raise NoAnswerError(self._place, exc) from exc
 
 
-def _parts_of(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise StoreError(
-            _("WebHDFS redirected to {url!r}, which is not an http address").format(url=url[:200])
-        )
-    return parts
-
-
-def json_of(body: bytes) -> dict[str, Any]:
-    """Return a JSON object; an empty one for anything else."""
+def _path_in(url: str) -> str:
+    """Return the path of the file that a redirect names."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
+        return urlsplit(url).path[len(_PREFIX) :]
+    except ValueError:
+        return ""
 
 
-def _connection(
-    scheme: str, host: str, port: int | None, timeout: float
-) -> http.client.HTTPConnection:
-    if scheme == "https":
-        context = ssl.create_default_context()
-        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
-    return http.client.HTTPConnection(host, port, timeout=timeout)
+def _no_redirect(url: str) -> StoreError:
+    return StoreError(
+        _("WebHDFS redirected to {url!r}, which is not an http address").format(url=url[:200])
+    )
 
 
-def _connection_error(place: str, exc: Exception) -> StoreError:
-    what = _("no answer in time") if isinstance(exc, socket.timeout) else str(exc)
-    return StandbyError(_("WebHDFS at {place}: {what}").format(place=place, what=what), True)
+def _remote_exception(answer: Answer) -> dict[str, Any]:
+    found = answer.json_object().get("RemoteException")
+    return found if isinstance(found, dict) else {}
 
 
-def _refusal(status: int, body: bytes, path: str) -> StoreError:
-    remote = json_of(body).get("RemoteException") or {}
+def _standby(answer: Answer) -> str:
+    """See ``HttpClient``."""
+    name = str(_remote_exception(answer).get("exception")) if answer.status >= 400 else ""
+    return name if name == "StandbyException" else ""
+
+
+def _refusal(answer: Answer, path: str) -> StoreError:
+    status, remote = answer.status, _remote_exception(answer)
     name = str(remote.get("exception", ""))
     message = str(remote.get("message", "")).splitlines()
     sentence = message[0][:300] if message else _("status {status}").format(status=status)
-    text = _("HDFS refused {path}: {sentence}").format(
-        path=path[len("/webhdfs/v1") :], sentence=sentence
-    )
+    text = _("HDFS refused {path}: {sentence}").format(path=path, sentence=sentence)
     if name == "FileNotFoundException":
         return NotFoundError(text)
     if name == "StandbyException":

@@ -15,7 +15,7 @@ from submarine_jobs.access import AgentAddress, AgentClient, create_secret
 from submarine_jobs.backends.yarn.cluster import ResourceManager
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.inputs.localization import _download
-from submarine_runtime.storage.webhdfs import request
+from submarine_runtime.cluster_http import open_url
 
 Serve = Callable[[bytes, int], int]
 
@@ -79,7 +79,7 @@ def _of_manager(port: int) -> None:
 
 
 def _of_webhdfs(port: int) -> None:
-    with request("GET", f"http://127.0.0.1:{port}/webhdfs/v1/a?op=OPEN", 60) as answer:
+    with open_url("GET", f"http://127.0.0.1:{port}/webhdfs/v1/a?op=OPEN", 60) as answer:
         answer.read(10)
         raise ClusterError("the reader has failed")
 
