@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import http.client
-import json
 import socket
 import time
 import uuid
 from email.utils import parsedate_to_datetime
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
-from submarine_jobs.backends.yarn.cluster import find, largest_node, queues as all_queues
 from submarine_jobs.doctor.context import DoctorContext
 from submarine_jobs.doctor.result import Finding, error, ok, skipped, warning
 from submarine_jobs.errors import ClusterError
+from submarine_runtime.cluster_http import Answer, HttpClient, NoAnswerError
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import find_queue, largest_node, nodes_of, queues_of
 
 _TIMEOUT = 5.0
 MAX_SKEW = 30.0
@@ -24,7 +23,7 @@ def resourcemanager(context: DoctorContext) -> Finding:
     """Check that the REST interface answers and that there are usable nodes."""
     info = (context.rm_response("/info") or {}).get("clusterInfo") or {}
     version = str(info.get("hadoopVersion") or info.get("resourceManagerVersion") or "unknown")
-    most, nodes = largest_node(context.rm_response("/nodes"))
+    most, nodes = largest_node(nodes_of(context.rm_response("/nodes")))
     if not nodes:
         return error(
             _("The ResourceManager {url} has no usable node.").format(url=context.yarn.rm.url),
@@ -48,7 +47,7 @@ def resourcemanager(context: DoctorContext) -> Finding:
 def clock(context: DoctorContext) -> Finding:
     """Compare the clock of this machine with that of the ResourceManager."""
     before = time.time()
-    headers, _body = _get(context.yarn.rm.url, "/ws/v1/cluster/info")
+    headers = _get(context.yarn.rm.url, "/ws/v1/cluster/info").headers
     now = (before + time.time()) / 2
     stamp = headers.get("date")
     if not stamp:
@@ -78,13 +77,13 @@ def clock(context: DoctorContext) -> Finding:
 
 def queues(context: DoctorContext) -> Finding:
     """Check that the scheduler has queues, and the queue of the profile."""
-    found = all_queues(context.rm_response("/scheduler"))
+    found = queues_of(context.rm_response("/scheduler"))
     leaves = [queue.name for queue in found if queue.leaf and queue.running]
     listed = ", ".join(leaves[:20]) + (" …" if len(leaves) > 20 else "")
     name = context.profile.queue
     if not leaves:
         return error(_("The scheduler has no running queue."), _("Ask the operator."))
-    if name and (queue := find(found, name)) is None:
+    if name and (queue := find_queue(found, name)) is None:
         return error(
             _("There is no queue {name}; there are {listed}.").format(name=name, listed=listed),
             _("Correct the setting queue."),
@@ -174,9 +173,7 @@ def webhdfs(context: DoctorContext) -> Finding:
     trouble = ""
     for url in conf.webhdfs:
         try:
-            user = quote(context.yarn.user, safe="")
-            _headers, body = _get(url, f"/webhdfs/v1/?op=GETFILESTATUS&user.name={user}")
-            answer = json.loads(body)
+            answer = _get(url, "/webhdfs/v1/", context.yarn.user, op="GETFILESTATUS").json()
             if isinstance(answer, dict) and "FileStatus" in answer:
                 return ok(_("{url} answers.").format(url=url))
             trouble = _("{url} answers without a file status").format(url=url)
@@ -190,22 +187,15 @@ def webhdfs(context: DoctorContext) -> Finding:
     )
 
 
-def _get(base: str, path: str) -> tuple[dict[str, str], bytes]:
-    """Return headers (names in lower case) and body of a small GET request without a proxy."""
-    parts = urlsplit(base)
-    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    connection = kind(parts.hostname or "", parts.port, timeout=_TIMEOUT)
+def _get(base: str, path: str, user: str = "", **query: str) -> Answer:
+    """Return the response to a small GET request."""
     try:
-        connection.request("GET", path)
-        with connection.getresponse() as reply:
-            return {key.lower(): value for key, value in reply.getheaders()}, reply.read(1 << 20)
-    except (OSError, http.client.HTTPException) as exc:
+        return HttpClient([base], user=user, timeout=_TIMEOUT).request("GET", path, query)
+    except NoAnswerError as exc:
         raise ClusterError(
             _("{base} does not answer: {error}.").format(base=base, error=exc),
             _("Check that it is up."),
         ) from exc
-    finally:
-        connection.close()
 
 
 def _dial(address: str) -> str:

@@ -1,4 +1,14 @@
-from .capacity import Size as Size, job_id_of as job_id_of, parse_size as parse_size
+from .applications import (
+    ACTIVE_STATES as ACTIVE_STATES,
+    JOB_TAG as JOB_TAG,
+    Application as Application,
+    Container as Container,
+    ContainerRequest as ContainerRequest,
+    application_of as application_of,
+    applications_of as applications_of,
+    attempt_diagnostics as attempt_diagnostics,
+    containers_of as containers_of,
+)
 from .container import (
     LAUNCH_SCRIPT as LAUNCH_SCRIPT,
     first_change as first_change,
@@ -8,16 +18,28 @@ from .container import (
     write_log as write_log,
     write_traceback as write_traceback,
 )
+from .fields import Size as Size, total_size as total_size
+from .nodes import Node as Node, largest_node as largest_node, nodes_of as nodes_of
 from .page import ApplicationMaster as ApplicationMaster, PageServer as PageServer
 from .pending import (
-    ContainerRequest as ContainerRequest,
+    ClusterAnswers as ClusterAnswers,
     amounts as amounts,
     explain_pending as explain_pending,
     localizing_sentence as localizing_sentence,
 )
-from .resourcemanager import (
+from .queues import (
+    Queue as Queue,
+    find_queue as find_queue,
+    queues_of as queues_of,
+    smallest_memory as smallest_memory,
+)
+from .rest import (
+    MAX_CLUSTER_BYTES as MAX_CLUSTER_BYTES,
+    ResourceManagerClient as ResourceManagerClient,
     application as application,
     application_is_over as application_is_over,
     application_was_killed as application_was_killed,
+    container_has_ended as container_has_ended,
     container_started as container_started,
+    containers_path as containers_path,
 )

@@ -7,62 +7,56 @@ uses this module, and the notebook's side for an application master and for ``do
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Iterator, Sequence
 
 from submarine_runtime.translation import _, ngettext
-from submarine_runtime.yarn.capacity import (
-    Application,
-    Node,
-    Size,
-    applications,
-    nearest,
-    node_name,
-    printable,
-    running_nodes,
-)
-from submarine_runtime.yarn.queues import Queue, queue_of
+from submarine_runtime.yarn.applications import Application, ContainerRequest, applications_of
+from submarine_runtime.yarn.fields import Size, printable
+from submarine_runtime.yarn.nodes import Node, nearest, node_name, nodes_of
+from submarine_runtime.yarn.queues import Queue, find_queue, queues_of
 
 #: Maximal number of applications and nodes that a sentence names; the others are counted.
 _NAMED = 3
 
 
-@dataclass(frozen=True)
-class ContainerRequest:
-    """Missing containers: their number and size, and where they may be placed.
+class ClusterAnswers:
+    """Answers on the whole cluster, each of which is parsed once, when it is needed.
 
     Parameters
     ----------
-    memory
-        MiB of the whole container.
-    nodes, racks
-        Allowed hosts and racks; empty: all.
-    master
-        Whether it is the application master, which has a separate share of the queue.
+    scheduler, nodes, apps
+        JSON of ``/ws/v1/cluster/scheduler``, ``/nodes`` and ``/apps?states=ACCEPTED,RUNNING`` as
+        received; ``apps`` may be a list of applications. None: no answer.
     """
 
-    count: int
-    memory: int
-    vcores: int = 1
-    gpus: int = 0
-    label: str = ""
-    nodes: tuple[str, ...] = ()
-    racks: tuple[str, ...] = ()
-    master: bool = False
+    def __init__(self, scheduler: Any, nodes: Any, apps: Any = None) -> None:
+        self._scheduler, self._nodes, self._apps = scheduler, nodes, apps
+        self._queues: dict[str, list[Queue]] = {}
 
-    @property
-    def size(self) -> Size:
-        """Size of one container."""
-        return Size(self.memory, self.vcores, self.gpus)
+    @cached_property
+    def nodes(self) -> list[Node]:
+        """The running nodes."""
+        return [node for node in nodes_of(self._nodes) if node.running]
+
+    @cached_property
+    def applications(self) -> list[Application]:
+        """The active applications."""
+        apps = self._apps if isinstance(self._apps, list) else applications_of(self._apps)
+        return [app for app in apps if app.active]
+
+    def queue(self, name: str, label: str) -> Queue | None:
+        """Return a queue by its short name or path, with its limits for a node label."""
+        if label not in self._queues:
+            self._queues[label] = queues_of(self._scheduler, label)
+        return find_queue(self._queues[label], name)
 
 
 def explain_pending(
     requests: Sequence[ContainerRequest],
     queue: str,
+    answers: ClusterAnswers,
     *,
-    scheduler: Any,
-    nodes: Any,
-    apps: Any = None,
     user: str = "",
     application_id: str = "",
     always: bool = True,
@@ -73,18 +67,15 @@ def explain_pending(
     ----------
     queue
         Short name or path.
-    scheduler, nodes, apps
-        JSON of ``/ws/v1/cluster/scheduler``, ``/nodes`` and ``/apps?states=ACCEPTED,RUNNING`` as
-        received; ``apps`` None: no application is named.
+    answers
+        Without applications, no application is named.
     user, application_id
         User and application of the missing containers.
     always
         Return a sentence also if the containers fit.
     """
     missing = [request for request in requests if request.count > 0]
-    cluster = _ClusterState(
-        queue, scheduler, running_nodes(nodes), applications(apps), user, application_id
-    )
+    cluster = _ClusterState(queue, answers, user, application_id)
     for count_all in (False, True):
         for request in missing:
             if sentence := cluster.missing_resource(request, request.count if count_all else 1):
@@ -95,24 +86,17 @@ def explain_pending(
 class _ClusterState:
     """State of the cluster at one time, as one application sees it."""
 
-    def __init__(
-        self,
-        queue: str,
-        scheduler: Any,
-        nodes: list[Node],
-        apps: list[Application],
-        user: str,
-        application_id: str,
-    ) -> None:
-        self._name, self._scheduler, self._nodes = queue, scheduler, nodes
+    def __init__(self, queue: str, answers: ClusterAnswers, user: str, application_id: str) -> None:
+        self._name, self._answers = queue, answers
+        self._nodes, self._apps = answers.nodes, answers.applications
         self._short = printable(queue.rpartition(".")[2])
-        self._apps, self._user, self._id = apps, user, application_id
-        own = [app for app in apps if app.id == application_id]
+        self._user, self._id = user, application_id
+        own = [app for app in self._apps if app.id == application_id]
         self._reserved = own[0].reserved if own else Size()
 
     def missing_resource(self, request: ContainerRequest, count: int) -> str:
         """Return why ``count`` containers cannot be placed now; empty if they can."""
-        queue = queue_of(self._scheduler, self._name, request.label)
+        queue = self._answers.queue(self._name, request.label)
         for check in (self._no_suitable_node, self._too_large):
             if sentence := check(request, count, queue):
                 return sentence
@@ -139,7 +123,10 @@ class _ClusterState:
         before = [
             app
             for app in self._apps
-            if app.waits and own and app.started < own[0].started and app.queue == own[0].queue
+            if not app.used.memory
+            and own
+            and app.started < own[0].started
+            and app.queue == own[0].queue
         ]
         if before:
             return _("queue {short}: {waiting_count} before it").format(
@@ -193,7 +180,7 @@ class _ClusterState:
         )
 
     def _master_share(self, request: ContainerRequest, count: int, queue: Queue | None) -> str:
-        if not request.master or queue is None or queue.masters is None:
+        if not request.master or queue is None or not queue.masters or not any(queue.masters):
             return ""
         kinds = queue.masters.minus(queue.masters_used).lacks(request.size)
         if kinds and any(queue.masters_used):
@@ -207,7 +194,7 @@ class _ClusterState:
                 size_amounts=amounts(request.size, kinds),
             )
         own_use = queue.users.get(self._user)
-        if own_use is None or queue.user_masters is None:
+        if own_use is None or not queue.user_masters or not any(queue.user_masters):
             return ""
         kinds = queue.user_masters.minus(own_use[2]).lacks(request.size)
         if kinds and any(own_use[2]):

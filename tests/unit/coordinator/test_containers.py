@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
-from submarine_runtime.coordinator.job_directory import takeover
 from submarine_runtime.coordinator.placement.yarn_placer import ending_of
+from submarine_runtime.yarn import container_has_ended
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_the_node_manager_reports_the_end_of_a_container(
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.handle_request).start()
     url = f"http://127.0.0.1:{server.server_port}/node/containerlogs/container_1/ada"
-    assert takeover.container_has_ended(url) is gone
+    assert container_has_ended(url) is gone
     server.server_close()
-    assert takeover.container_has_ended(url) is False
+    assert container_has_ended(url) is False
 
 
 @pytest.mark.parametrize(

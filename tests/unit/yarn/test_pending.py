@@ -6,15 +6,24 @@ from typing import Any
 
 import pytest
 
-from submarine_runtime.yarn import ContainerRequest, Size, explain_pending
-from submarine_runtime.yarn.capacity import applications, running_nodes
-from submarine_runtime.yarn.queues import queue_of
+from submarine_runtime.yarn import (
+    ClusterAnswers,
+    ContainerRequest,
+    Size,
+    applications_of,
+    explain_pending,
+    find_queue,
+    nodes_of,
+    queues_of,
+)
 from tests.unit.yarn.recorded_waits import recorded_waits
 
 
 def sentence(found: Any, who: str, queue: str, *needs: ContainerRequest, user: str = "root") -> str:
     ids = {app["name"]: app["id"] for app in found["apps"]["apps"]["app"]}
-    return explain_pending(needs, queue, user=user, application_id=ids.get(who, ""), **found)
+    return explain_pending(
+        needs, queue, ClusterAnswers(**found), user=user, application_id=ids.get(who, "")
+    )
 
 
 @pytest.mark.parametrize(
@@ -176,10 +185,10 @@ def test_no_nodes_and_malformed_answers() -> None:
     assert (
         sentence(found, "asks", "gpu", ContainerRequest(1, 1)) == "the cluster has no running node"
     )
-    assert explain_pending([ContainerRequest(0, 1)], "gpu", scheduler=None, nodes=None) == ""
+    assert explain_pending([ContainerRequest(0, 1)], "gpu", ClusterAnswers(None, None)) == ""
     for nonsense in (None, {}, {"nodes": None}, {"nodes": {"node": ["x"]}}):
         told = explain_pending(
-            [ContainerRequest(1, 1)], "q", scheduler=nonsense, nodes=nonsense, apps=nonsense
+            [ContainerRequest(1, 1)], "q", ClusterAnswers(nonsense, nonsense, nonsense)
         )
         assert told == "the cluster has no running node"
 
@@ -222,10 +231,10 @@ def test_the_fair_scheduler_and_an_old_hadoop() -> None:
         "availableVirtualCores": 6,
     }
     nodes = {"nodes": {"node": [node]}}
-    told = explain_pending([ContainerRequest(1, 4096)], "ml", scheduler=scheduler, nodes=nodes)
+    told = explain_pending([ContainerRequest(1, 4096)], "ml", ClusterAnswers(scheduler, nodes))
     assert told == "queue ml has 2048 of 8192 MiB free"
-    assert [one.total for one in running_nodes(nodes)] == [Size(8192, 8, 0)]
-    queue = queue_of(scheduler, "root.ml")
+    assert [one.total for one in nodes_of(nodes)] == [Size(8192, 8, 0)]
+    queue = find_queue(queues_of(scheduler), "root.ml")
     assert queue is not None
     assert [above.path for above in queue.above] == ["root"]
 
@@ -247,10 +256,13 @@ def test_holders_are_named_by_job_and_counted_beyond_three() -> None:
             ]
         }
     }
-    assert applications(apps)[0].label == "job job-1"
+    assert applications_of(apps)[0].label == "job job-1"
     found = {**recorded_waits("memory-no-node"), "apps": apps, "scheduler": None}
     told = explain_pending(
-        [ContainerRequest(1, 2000)], "ml", application_id="application_1_4", **found
+        [ContainerRequest(1, 2000)],
+        "ml",
+        ClusterAnswers(**found),
+        application_id="application_1_4",
     )
     assert told.endswith(
         "has 1536 MiB, job job-5 holds 5000 MiB, this job holds 4000 MiB, "

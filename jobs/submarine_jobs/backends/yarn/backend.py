@@ -41,12 +41,11 @@ from submarine_jobs.backends.yarn.cluster import (
     Waits,
     active_jobs,
     application,
-    containers_of,
     find_application,
     localizing_on,
+    needed_containers,
     observe,
     overview_of,
-    smallest_memory,
 )
 from submarine_jobs.backends.yarn.driver import Driver, SubprocessDriver
 from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan, steps_of
@@ -62,6 +61,7 @@ from submarine_jobs.model import JobSpec, Profile, hadoop_user, resolve_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import smallest_memory
 
 #: Seconds to remove the files of a killed application on HDFS.
 _CLEAN_SECONDS = 5.0
@@ -227,8 +227,7 @@ class YarnBackend(Backend):
         app = find_application(self.rm, job_id, self.user)
         if app is None:
             return None
-        started = int(app.get("startedTime") or 0) / 1000
-        return self._handle(str(app["id"]), started, containers_of(app))
+        return self._handle(app.id, app.started, needed_containers(app))
 
     def observe(self, handles: Handles) -> dict[str, Observation]:
         """See ``Backend.observe``."""
@@ -246,11 +245,11 @@ class YarnBackend(Backend):
         """See ``Backend.stop``: over REST, or through the driver if REST is not allowed to kill."""
         application_id = str(handle["application_id"])
         app = application(self.rm, application_id)
-        if app is None or app.get("state") in ("FINISHED", "FAILED", "KILLED"):
+        if app is None or app.ended:
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
             self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
-        elif app.get("state") != "RUNNING" or int(handle.get("containers") or 1) > 1:
+        elif app.state != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or expects another attempt, leaves this directory.
             with suppress(StorageError), call_timeout(_CLEAN_SECONDS):
                 self.storage.delete(f"/user/{self.user}/.skein/{application_id}", recursive=True)

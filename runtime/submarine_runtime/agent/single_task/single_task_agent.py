@@ -126,7 +126,10 @@ class SingleTaskAgent:
 
     def _claimed_run(self) -> int:
         status = self._status
-        record_start_phases(status, self._scratch, self._began, self._config.resourcemanagers)
+        config = self._config
+        record_start_phases(
+            status, self._scratch, self._began, config.resourcemanagers, config.record.user
+        )
         status.event("claimed", data={"host": socket.gethostname(), "pid": os.getpid()})
         status.event("state", state=State.STARTING)
         request = retry(
@@ -314,15 +317,20 @@ class SingleTaskAgent:
 
 
 def record_start_phases(
-    status: Status, scratch: Scratch, began: float, resourcemanagers: Sequence[str] = ()
+    status: Status,
+    scratch: Scratch,
+    began: float,
+    resourcemanagers: Sequence[str] = (),
+    user: str = "",
 ) -> None:
     """Record the phases before the agent, and its own first phase.
 
     Parameters
     ----------
-    resourcemanagers
-        Queried, in a thread, for the time when this container was allocated: YARN unpacks an
-        archive before or after it localizes the small files with times that are visible here.
+    resourcemanagers, user
+        Queried as this user, in a thread, for the time when this container was allocated: YARN
+        unpacks an archive before or after it localizes the small files with times that are visible
+        here.
     """
     localized = localized_from(scratch, began)
     launched = max(localized, master_launch_time(scratch, began))
@@ -337,10 +345,10 @@ def record_start_phases(
     if resourcemanagers and container:
 
         def ask() -> None:
-            # cost: urllib.request, in a thread beside the program.
+            # cost: http.client and the parser, in a thread beside the program.
             from submarine_runtime.yarn import container_started
 
-            granted = container_started(resourcemanagers, container, _RM_SECONDS)
+            granted = container_started(resourcemanagers, container, _RM_SECONDS, user)
             if granted is not None:
                 status.localizing_since(granted)
 

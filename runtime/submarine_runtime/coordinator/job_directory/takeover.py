@@ -15,7 +15,6 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
-from urllib.parse import urlsplit
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
 from submarine_runtime.coordinator.server import client_context
@@ -28,6 +27,7 @@ from submarine_runtime.storage import (
     claimed_by_closer,
     container_id,
 )
+from submarine_runtime.yarn import container_has_ended
 
 ANSWER_SECONDS = 3.0
 MAX_EVENT_FILES = 100000
@@ -230,24 +230,3 @@ def watch_earlier_containers(
                 del waiting[key]
                 post({"type": "gone", "seat": key})
         time.sleep(0.5)
-
-
-def container_has_ended(log_url: str) -> bool:
-    """Whether a NodeManager reports that its container has ended."""
-    parts = urlsplit(log_url)
-    path_parts = parts.path.strip("/").split("/")
-    if len(path_parts) < 3 or not parts.hostname:
-        return False
-    connection = http.client.HTTPConnection(parts.hostname, parts.port or 80, timeout=2.0)
-    try:
-        connection.request("GET", f"/ws/v1/node/containers/{path_parts[2]}")
-        with connection.getresponse() as answer:
-            body = json.loads(answer.read(1 << 16) or b"{}")
-        if answer.status == http.client.NOT_FOUND:
-            return "NotFound" in str(body.get("RemoteException", {}).get("exception", ""))
-        state = str((body.get("container") or {}).get("state"))
-        return answer.status == http.client.OK and state in ("DONE", "COMPLETE")
-    except (OSError, ValueError, AttributeError, RecursionError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()

@@ -6,22 +6,23 @@ A thread sends three requests every ``INTERVAL`` seconds while containers have b
 
 from __future__ import annotations
 
-import json
 import threading
 import time
-from typing import Any, Callable, Sequence
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.request import ProxyHandler, build_opener
+from typing import Callable, Sequence
 
 from submarine_runtime.coordinator.machine import JobState, Stage
 from submarine_runtime.protocol import CoordinatorConfig
-from submarine_runtime.yarn import ContainerRequest, explain_pending
+from submarine_runtime.yarn import (
+    MAX_CLUSTER_BYTES,
+    ClusterAnswers,
+    ContainerRequest,
+    ResourceManagerClient,
+    explain_pending,
+)
 
 PATIENCE = 2.0
 INTERVAL = 10.0
 TIMEOUT = 5.0
-MAX_ANSWER = 32 << 20
 #: Query for applications; their resource requests and timeouts are long and not needed.
 _APPS = {"states": "ACCEPTED,RUNNING", "deSelects": "resourceRequests,timeouts"}
 
@@ -67,7 +68,9 @@ class PendingReasonThread(threading.Thread):
         self._config, self._id = config, application_id
         self._missing, self._show = missing, show
         self._ended = threading.Event()
-        self._active = 0
+        self._client = ResourceManagerClient(
+            config.resourcemanagers, user=config.record.user, timeout=TIMEOUT
+        )
 
     def stop(self) -> None:
         """End the thread; an answer under way is ignored."""
@@ -93,40 +96,17 @@ class PendingReasonThread(threading.Thread):
 
     def query(self, requests: Sequence[ContainerRequest]) -> str:
         """Return the sentence; empty if the ResourceManager does not answer."""
-        config = self._config
-        try:
-            return explain_pending(
-                requests,
-                config.record.queue or "default",
-                scheduler=self._get("scheduler", {}),
-                nodes=self._get("nodes", {}),
-                apps=self._get("apps", _APPS),
-                user=config.record.user,
-                application_id=self._id,
-            )
-        except (OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError):
-            return ""
-
-    def _get(self, what: str, query: dict[str, str]) -> Any:
-        """Return one answer of the active ResourceManager."""
-        urls = self._config.resourcemanagers
-        parameters = urlencode({**query, "user.name": self._config.record.user})
-        failure: Exception = ValueError("no ResourceManager answers with JSON")
-        for _ in urls:
-            url = f"{urls[self._active % len(urls)].rstrip('/')}/ws/v1/cluster/{what}?{parameters}"
-            try:
-                return _fetch(url)
-            except (OSError, ValueError) as exc:  # Down, or the standby, which sends no JSON.
-                failure = exc
-                self._active += 1
-        raise failure
-
-
-def _fetch(url: str) -> Any:
-    # A ResourceManager is never behind a proxy.
-    opener = build_opener(ProxyHandler({}))
-    with opener.open(url, timeout=TIMEOUT) as reply:
-        data = reply.read(MAX_ANSWER + 1)
-    if len(data) > MAX_ANSWER:
-        raise URLError("the answer is too long")
-    return json.loads(data)
+        answers = []
+        for what, query in (("scheduler", {}), ("nodes", {}), ("apps", _APPS)):
+            answer = self._client.query(f"/{what}", MAX_CLUSTER_BYTES, **query)
+            if answer is None:
+                return ""
+            answers.append(answer)
+        record = self._config.record
+        return explain_pending(
+            requests,
+            record.queue or "default",
+            ClusterAnswers(*answers),
+            user=record.user,
+            application_id=self._id,
+        )

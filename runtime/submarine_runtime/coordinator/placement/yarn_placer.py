@@ -113,8 +113,7 @@ class YarnPlacer(Placer):
         named = "preempt" in message.lower()
         count = 0
         if self._config.resourcemanagers:
-            app = application(self._config, REST_SECONDS)
-            count = int(app.get("numNonAMContainerPreempted") or 0)
+            count = application(self._config, REST_SECONDS).preempted_containers
         preempted = named or count > self._preempted
         self._preempted += preempted
         return preempted

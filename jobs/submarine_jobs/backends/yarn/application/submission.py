@@ -87,5 +87,5 @@ def _look_for(rm: ResourceManager, job_id: str, user: str) -> str | None:
     while True:
         app = find_application(rm, job_id, user)
         if app is not None or time.monotonic() > deadline:
-            return str(app["id"]) if app is not None else None
+            return app.id if app is not None else None
         time.sleep(0.3)

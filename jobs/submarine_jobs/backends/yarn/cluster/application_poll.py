@@ -10,27 +10,24 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Any
 
 from submarine_jobs.backends.base import Handle, Observation, Stage
 from submarine_jobs.backends.yarn.cluster.applications import (
     application,
     explained,
     is_submarine,
-    listed_applications,
     observation,
 )
-from submarine_jobs.backends.yarn.cluster.cache import ACTIVE_STATES, APPS, FRESH, NODES, SCHEDULER
-from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits, needs_of
+from submarine_jobs.backends.yarn.cluster.cache import APPS, FRESH, NODES, SCHEDULER
+from submarine_jobs.backends.yarn.cluster.pending_reasons import Waits
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
 from submarine_jobs.backends.yarn.cluster.tags import TAG, tag_of
-from submarine_runtime.yarn import ContainerRequest
+from submarine_runtime.yarn import ACTIVE_STATES, Application, ContainerRequest, applications_of
 
 #: Maximum number of tags in one request.
 _MAX_TAGS = 100
 #: Seconds before an application that the ResourceManager does not have is requested again.
 _MISSING_SECONDS = 300.0
-App = Mapping[str, Any]
 
 
 class Survey:
@@ -74,7 +71,7 @@ class Survey:
         self._untagged &= {identity for identity, _ in requested.values()}
         shown = {requested[job_id][0] for job_id in explain if job_id in requested} - self._placed
         active = self._active(shown)
-        apps = {str(app.get("id")): app for app in active}
+        apps = {app.id: app for app in active}
         apps.update(self._request_more(requested, apps, waits=bool(shown)))
         found: dict[str, Observation] = {}
         for job_id, (identity, handle) in requested.items():
@@ -96,7 +93,7 @@ class Survey:
         reasons = self._waits.explain_cached(list(waiting.values()), self._needs, self._all(active))
         return {**found, **explained(found, waiting, reasons)}
 
-    def _active(self, shown: Set[str]) -> Sequence[App]:
+    def _active(self, shown: Set[str]) -> Sequence[Application]:
         """Make the first request: list the active applications of the user, or of all users.
 
         Parameters
@@ -108,24 +105,28 @@ class Survey:
         # The requests of the waiting applications come first: those of all users would be too long.
         all_users = all_users and self._needs.keys() >= shown and self._cache.age(APPS) >= FRESH
         if all_users or self._untagged:
-            return listed_applications(self._cache.refresh(APPS))
-        own = listed_applications(
+            return applications_of(self._cache.refresh(APPS))
+        own = applications_of(
             self._rm.get(
                 "/apps",
                 applicationTypes="skein",
                 applicationTags=TAG,
-                states=ACTIVE_STATES,
+                states=",".join(ACTIVE_STATES),
                 user=self._user,
                 deSelects="timeouts" if shown else "resourceRequests",
             )
         )
-        needs = {str(app.get("id")): needs_of(app) for app in own if shown}
+        needs = {app.id: app.requests for app in own if app.id in shown}
         self._needs = {identity: needs.get(identity, ()) for identity in shown}
         return own
 
     def _request_more(
-        self, requested: Mapping[str, tuple[str, Handle]], apps: Mapping[str, App], *, waits: bool
-    ) -> dict[str, App]:
+        self,
+        requested: Mapping[str, tuple[str, Handle]],
+        apps: Mapping[str, Application],
+        *,
+        waits: bool,
+    ) -> dict[str, Application]:
         """Make the second request; return the ended applications if it was for them."""
         now = time.monotonic()
         self._missing_since = {
@@ -148,9 +149,9 @@ class Survey:
             self._cache.refresh(NODES)
         return self._ended(missing)
 
-    def _ended(self, missing: Mapping[str, str]) -> dict[str, App]:
+    def _ended(self, missing: Mapping[str, str]) -> dict[str, Application]:
         """Return the ended applications of jobs (id -> application), requested by tag."""
-        apps: dict[str, App] = {}
+        apps: dict[str, Application] = {}
         for some in _batches(missing, _MAX_TAGS):
             answer = self._rm.get(
                 "/apps",
@@ -158,7 +159,7 @@ class Survey:
                 applicationTags=",".join(tag_of(job_id) for job_id in some),
                 deSelects="resourceRequests",
             )
-            apps.update((str(app.get("id")), app) for app in listed_applications(answer))
+            apps.update((app.id, app) for app in applications_of(answer))
         for identity in missing.values():
             if identity in apps:
                 continue
@@ -167,17 +168,17 @@ class Survey:
                 self._missing_since[identity] = time.monotonic()
                 continue
             apps[identity] = app
-            if str(app.get("state")) in ACTIVE_STATES.split(","):
+            if app.active:
                 self._untagged.add(identity)
         return apps
 
-    def _all(self, active: Sequence[App]) -> list[App]:
+    def _all(self, active: Sequence[Application]) -> list[Application]:
         """Return the cached applications of all users, with the current ones of this user."""
-        now = {str(app.get("id")): app for app in active}
+        now = {app.id: app for app in active}
         others = {
-            str(app.get("id")): app
-            for app in listed_applications(self._cache.latest(APPS))
-            if app.get("user") != self._user or not is_submarine(app)
+            app.id: app
+            for app in applications_of(self._cache.latest(APPS))
+            if app.user != self._user or not is_submarine(app)
         }
         return list({**others, **now}.values())
 

@@ -7,15 +7,15 @@ import time
 from typing import Any
 
 from submarine_jobs.backends.yarn.cluster.resource_manager import ResourceManager
+from submarine_runtime.yarn import ACTIVE_STATES
 
 #: Maximum age of a cached response in seconds.
 FRESH = 10.0
 #: Seconds for which the cluster overview counts as displayed after a request for it.
 VIEWED_SECONDS = 60.0
-ACTIVE_STATES = "NEW,NEW_SAVING,SUBMITTED,ACCEPTED,RUNNING"
 SCHEDULER, NODES, APPS = "scheduler", "nodes", "apps"
 #: Requests and time-outs are long, and the resources in use are listed without them.
-_PARAMETERS = {APPS: {"states": ACTIVE_STATES, "deSelects": "resourceRequests,timeouts"}}
+_PARAMETERS = {APPS: {"states": ",".join(ACTIVE_STATES), "deSelects": "resourceRequests,timeouts"}}
 
 
 class ResponseCache:

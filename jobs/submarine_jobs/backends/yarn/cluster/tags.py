@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from submarine_jobs.model import JobSpec
+from submarine_runtime.yarn import JOB_TAG
 
 TAG = "submarine"
 #: On applications whose program has a container of its own.
@@ -15,7 +16,7 @@ MAX_ADDED_TAGS = 6
 
 def tag_of(job_id: str) -> str:
     """Return the tag of a job; YARN admits 100 ASCII characters and converts them to lower case."""
-    return f"submarine_job:{job_id}".lower()[:100]
+    return f"{JOB_TAG}{job_id}".lower()[:100]
 
 
 def added_tags(spec: JobSpec) -> set[str]:

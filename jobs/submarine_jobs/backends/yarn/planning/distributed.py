@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn.cluster import Node, Queue, Size, find, queues, usable_nodes
 from submarine_jobs.backends.yarn.planning.single import (
     AGENT_MEMORY,
     MASTER_MEMORY,
@@ -25,21 +24,17 @@ from submarine_jobs.backends.yarn.planning.single import (
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec, Role
 from submarine_runtime.translation import _, ngettext
+from submarine_runtime.yarn import Node, Queue, Size, find_queue, nodes_of, queues_of, total_size
 
 
 def total(parts: Iterable[tuple[Size, int]]) -> Size:
     """Return the sum of sizes, each multiplied by its number."""
-    found = list(parts)
-    return Size(
-        sum(size.memory * count for size, count in found),
-        sum(size.vcores * count for size, count in found),
-        sum(size.gpus * count for size, count in found),
-    )
+    return total_size(size.times(count) for size, count in parts)
 
 
 def fitting(role: Role, size: Size, nodes: Iterable[Node]) -> int:
     """Return the number of containers of ``size`` that fit on the empty nodes of ``role``."""
-    return sum(_times(size, node.total) for node in nodes if may_use(role, node))
+    return sum(node.total.fits(size) for node in nodes if may_use(role, node))
 
 
 def may_use(role: Role, node: Node) -> bool:
@@ -49,15 +44,6 @@ def may_use(role: Role, node: Node) -> bool:
     if not (role.nodes or role.racks) or role.relax:
         return True
     return node.host in role.nodes or node.rack in role.racks
-
-
-def _times(size: Size, node: Size) -> int:
-    counts = [node.memory // size.memory if size.memory else 1]
-    if size.vcores:
-        counts.append(node.vcores // size.vcores)
-    if size.gpus:
-        counts.append(node.gpus // size.gpus)
-    return min(counts)
 
 
 def least_of(role: Role) -> int:
@@ -78,10 +64,10 @@ TASKS_A_MIB = 8
 
 def make_gang_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     """Return the plan of a distributed spec; refusals are in its ``errors``."""
-    all_queues = queues(view.scheduler)
+    all_queues = queues_of(view.scheduler)
     name = spec.queue or default_queue
-    queue = find(all_queues, name)
-    nodes = usable_nodes(view.nodes)
+    queue = find_queue(all_queues, name)
+    nodes = [node for node in nodes_of(view.nodes) if node.running]
     coordinator = COORDINATOR_MEMORY + spec.task_count // TASKS_A_MIB
     master = Size(view.steps.round(MASTER_MEMORY + coordinator), 1, 0)
     sizes = {role.name: _task_size(role, view) for role in spec.roles}
@@ -223,10 +209,9 @@ def _gang_errors(
     if queue.most is not None:
         limits.append((queue.most, _("queue {queue} may ever hold").format(queue=queue.name)))
     labelled = any(role.node_label for role in spec.roles)
-    if queue.share is not None and not labelled:
-        limits.append(
-            (_part(cluster, queue.share), _("queue {queue} may ever hold").format(queue=queue.name))
-        )
+    if queue.most_share is not None and not labelled:
+        share = _part(cluster, queue.most_share / 100)
+        limits.append((share, _("queue {queue} may ever hold").format(queue=queue.name)))
     for limit, place in limits:
         if need.gpus > limit.gpus:
             return [

@@ -9,18 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.backends.base import Plan
-from submarine_jobs.backends.yarn.cluster import (
-    HadoopConf,
-    Queue,
-    Size,
-    find,
-    largest_node,
-    queues,
-    some_node_holds,
-)
+from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.inputs import localization_errors
 from submarine_jobs.model import JobSpec
 from submarine_runtime.translation import _, ngettext
+from submarine_runtime.yarn import Queue, Size, find_queue, largest_node, nodes_of, queues_of
 
 #: MiB of skein's master: a JVM with -Xmx128M, C1 and the serial collector; see docs/yarn.md.
 #: Measured: 171 to 181 MiB resident.
@@ -74,9 +67,9 @@ def make_plan(spec: JobSpec, view: ClusterView, default_queue: str) -> Plan:
     """Return the plan of a single-task spec; refusals are in its ``errors``."""
     program = spec.worker.resources
     wanted = Size(program.memory, program.vcores, program.gpus)
-    all_queues = queues(view.scheduler)
+    all_queues = queues_of(view.scheduler)
     name = spec.queue or default_queue
-    queue = find(all_queues, name)
+    queue = find_queue(all_queues, name)
     errors = localization_errors(spec)
     errors += queue_errors(all_queues, queue, name, view.user)
     placement, containers, overhead = _place(wanted, queue, view.steps)
@@ -125,7 +118,7 @@ def _admits(queue: Queue, together: Size) -> bool:
         return True
     if not queue.masters.holds(together):
         return False
-    return queue.masters_user is None or queue.masters_user.holds(together)
+    return queue.user_masters is None or queue.user_masters.holds(together)
 
 
 def queue_errors(
@@ -152,11 +145,11 @@ def queue_errors(
                 name=name, leaves=leaves
             )
         ]
-    if user is not None and queue.users is not None and user not in queue.users:
+    if user is not None and queue.submitters is not None and user not in queue.submitters:
         allowed = [
             q.name
             for q in all_queues
-            if q.leaf and q.running and (q.users is None or user in q.users)
+            if q.leaf and q.running and (q.submitters is None or user in q.submitters)
         ]
         which = (
             _("choose one of {allowed}").format(allowed=", ".join(allowed)[:300])
@@ -175,7 +168,8 @@ def size_errors(
     wanted: Size, containers: list[dict[str, Any]], queue: Queue, view: ClusterView
 ) -> list[str]:
     """Return why one of ``containers`` can never be allocated; ``wanted`` is the program's size."""
-    node, count = largest_node(view.nodes)
+    nodes = nodes_of(view.nodes)
+    node, count = largest_node(nodes)
     if count == 0:
         return [_("The cluster has no running node, so no job can start.")]
     if wanted.gpus and not view.knows_gpus:
@@ -229,7 +223,7 @@ def size_errors(
                     gpus=format_gpus(need.gpus), place=place, limit_gpus=limit.gpus
                 )
             )
-    if not errors and not some_node_holds(view.nodes, need):
+    if not errors and not any(one.running and one.total.holds(need) for one in nodes):
         errors.append(
             _("No single node has {need} together.").format(need=format_container_size(need))
         )

@@ -178,7 +178,7 @@ def test_another_users_tag_is_not_ours() -> None:
     rm = Recorder(stranger, app("application_1_0001", applicationTags=tag, startedTime=5))
     found = find_application(rm, job(1), "me")  # type: ignore[arg-type]
     assert found is not None
-    assert found["id"] == "application_1_0001"
+    assert found.id == "application_1_0001"
 
 
 class Busy(Recorder):

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from submarine_jobs.backends.yarn.cluster import find, queues
 from submarine_jobs.backends.yarn.planning import ClusterView, make_gang_plan, make_plan
 from submarine_jobs.backends.yarn.planning.single import AGENT_MEMORY, MASTER_MEMORY, Steps
 from submarine_jobs.model import JobSpec, Localization, Resources, Role
+from submarine_runtime.yarn import find_queue, queues_of
 
 
 def gpu(value: int) -> dict[str, Any]:
@@ -189,17 +189,17 @@ def test_a_cluster_without_nodes() -> None:
 
 
 def test_the_fair_scheduler_is_understood() -> None:
-    assert [q.name for q in queues(FAIR) if q.leaf] == ["ml"]
+    assert [q.name for q in queues_of(FAIR) if q.leaf] == ["ml"]
     assert len(plan(Resources(512, 1), "ml", scheduler=FAIR).containers) == 1
     assert len(plan(Resources(3000, 1), "ml", scheduler=FAIR).containers) == 2
     assert "scheduler gives 4096" in plan(Resources(6000, 1), "ml", scheduler=FAIR).errors[0]
 
 
 def test_queues_are_found_by_name_and_by_path() -> None:
-    found = queues(CAPACITY)
-    deep = find(found, "root.ml.deep")
+    found = queues_of(CAPACITY)
+    deep = find_queue(found, "root.ml.deep")
     assert deep is not None
-    assert deep is find(found, "deep")
+    assert deep is find_queue(found, "deep")
 
 
 @pytest.mark.parametrize(
