@@ -27,11 +27,19 @@ class ClusterAnswers:
     ----------
     scheduler, nodes, apps
         JSON of ``/ws/v1/cluster/scheduler``, ``/nodes`` and ``/apps?states=ACCEPTED,RUNNING`` as
-        received; ``apps`` may be a list of applications. None: no answer.
+        received; None: no answer.
+    known
+        Applications to use instead of ``apps``.
     """
 
-    def __init__(self, scheduler: Any, nodes: Any, apps: Any = None) -> None:
-        self._scheduler, self._nodes, self._apps = scheduler, nodes, apps
+    def __init__(
+        self,
+        scheduler: Any,
+        nodes: Any,
+        apps: Any = None,
+        known: Sequence[Application] | None = None,
+    ) -> None:
+        self._scheduler, self._nodes, self._apps, self._known = scheduler, nodes, apps, known
         self._queues: dict[str, list[Queue]] = {}
 
     @cached_property
@@ -42,7 +50,7 @@ class ClusterAnswers:
     @cached_property
     def applications(self) -> list[Application]:
         """The active applications."""
-        apps = self._apps if isinstance(self._apps, list) else applications_of(self._apps)
+        apps = applications_of(self._apps) if self._known is None else self._known
         return [app for app in apps if app.active]
 
     def queue(self, name: str, label: str) -> Queue | None:

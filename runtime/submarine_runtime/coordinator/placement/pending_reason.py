@@ -102,11 +102,12 @@ class PendingReasonThread(threading.Thread):
             if answer is None:
                 return ""
             answers.append(answer)
+        scheduler, nodes, apps = answers
         record = self._config.record
         return explain_pending(
             requests,
             record.queue or "default",
-            ClusterAnswers(*answers),
+            ClusterAnswers(scheduler, nodes, apps),
             user=record.user,
             application_id=self._id,
         )

@@ -86,7 +86,7 @@ class Waits:
         scheduler, nodes = self.cache.latest(SCHEDULER), self.cache.latest(NODES)
         if scheduler is None or nodes is None:
             return {}
-        answers = ClusterAnswers(scheduler, nodes, list(apps))
+        answers = ClusterAnswers(scheduler, nodes, known=apps)
         return self._explain_all(waiting[:_MAX_EXPLAINED], needs, answers)
 
     def _requests(self, waiting: Sequence[Application]) -> Mapping[str, Sequence[ContainerRequest]]:
