@@ -3,7 +3,7 @@
 The pattern is matched against whole lines, so that matches across two pieces are found. Lines
 longer than ``LONGEST_LINE`` are searched in parts that overlap by ``OVERLAP``; longer matches in
 such lines may be missed or shortened. At most ``LONGEST_LINE`` bytes and two of the largest pieces
-are in memory.
+are in memory. Escape sequences are not part of the searched text: a colored word is a word.
 
 Patterns use RE2: its time is linear in the text, its memory is limited, and it releases the GIL. A
 pattern from a browser can neither hang a thread nor block the event loop. RE2 has no look-around
@@ -12,7 +12,9 @@ and no back-references.
 
 from __future__ import annotations
 
+import bisect
 import functools
+import re
 import threading
 import time
 from collections import deque
@@ -380,7 +382,8 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
     options.max_mem = _MEMORY
     flags = "(?m)" if case else "(?mi)"
     try:
-        return re2.compile(flags + (text if regex else re2.escape(text)), options)
+        pattern = re2.compile(flags + (text if regex else re2.escape(text)), options)
+        return pattern if _NAMES_ESCAPE.search(text) else VisiblePattern(pattern)
     except re2.error as exc:
         message = exc.args[0] if exc.args else ""
         reason = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
@@ -392,3 +395,123 @@ def compile_pattern(text: str, *, regex: bool, case: bool) -> Any:
         ) from None
     except UnicodeEncodeError:
         raise UsageError(_("The search text is not valid Unicode.")) from None
+
+
+#: Control sequences, such as colors; and all sequences, also titles, links and character sets.
+_CONTROL = re.compile(rb"\x1b\[[0-?]*[ -/]*[@-~]")
+_SEQUENCE = re.compile(_CONTROL.pattern + rb"|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]*[0-~]")
+#: A pattern that names the escape character is matched with the bytes of the log.
+_NAMES_ESCAPE = re.compile(r"\x1b|\\x(?:1b|\{0*1b\})|\\0?33", re.IGNORECASE)
+#: Bytes from which sequences are removed in one step, which holds the GIL; and maximum number of
+#: different sequences that are removed one after the other, which is the fastest way for a few.
+_STEP, _MAX_DIFFERENT = 256 << 10, 16
+
+
+class Span(NamedTuple):
+    """Start and end of a match, with the methods of a match object."""
+
+    low: int
+    high: int
+
+    def span(self) -> tuple[int, int]:
+        """Return start and end."""
+        return self.low, self.high
+
+    def start(self) -> int:
+        """Return the start."""
+        return self.low
+
+    def end(self) -> int:
+        """Return the end."""
+        return self.high
+
+
+class VisiblePattern:
+    """Matches a pattern with the text that a terminal shows, without escape sequences.
+
+    Spans are positions in the bytes; a sequence within a match belongs to it. In text without
+    sequences this costs the search for one byte.
+    """
+
+    def __init__(self, pattern: Any) -> None:
+        self._pattern = pattern
+
+    def finditer(
+        self, window: bytes, begin: int = 0, end: int | None = None
+    ) -> Iterator[re.Match[bytes] | Span]:
+        """Return the matches between ``begin`` and ``end``, like a compiled pattern."""
+        stop = len(window) if end is None else end
+        if window.find(b"\x1b", 0, stop) < 0:
+            return self._pattern.finditer(window, begin, stop)  # type: ignore[no-any-return]
+        return self._visible_matches(window, begin, stop)
+
+    def _visible_matches(self, window: bytes, begin: int, end: int) -> Iterator[Span]:
+        before = visible_text(window[:begin])
+        text = before + visible_text(window[begin:end])
+        positions = Positions(window, text)
+        for match in self._pattern.finditer(text, len(before)):
+            low, high = match.span()
+            if high > low:
+                yield Span(positions.of(low), positions.of(high - 1) + 1)
+
+
+def visible_text(window: bytes) -> bytes:
+    """Remove the escape sequences."""
+    known: list[bytes] = []
+    parts, at = [], 0
+    while at < len(window):
+        cut = window.find(b"\n", at + _STEP) + 1 or len(window)
+        parts.append(_without_sequences(window[at:cut], known))
+        at = cut
+    return b"".join(parts)
+
+
+def _without_sequences(text: bytes, known: list[bytes]) -> bytes:
+    """Remove the sequences of a part; ``known`` are the different ones that were found so far."""
+    for sequence in known:
+        text = text.replace(sequence, b"")
+    while (at := text.find(b"\x1b")) >= 0:
+        found = _CONTROL.match(text, at)
+        if found is None or len(known) >= _MAX_DIFFERENT:
+            return _SEQUENCE.sub(b"", text)
+        known.append(found.group())
+        text = text.replace(known[-1], b"")
+    return text
+
+
+class Positions:
+    """Converts positions in the visible text of a window, in ascending order, to its bytes.
+
+    Both have the same lines, so that a position is searched in its line only.
+    """
+
+    def __init__(self, window: bytes, text: bytes) -> None:
+        self._window, self._text = window, text
+        #: Start of the current line in the bytes and in the visible text.
+        self._line = self._text_line = self._end = 0
+        #: Positions in the visible line at which sequences were removed, and the removed bytes.
+        self._places: list[int] | None = None
+        self._removed: list[int] = []
+
+    def of(self, place: int) -> int:
+        """Return the position of the byte at ``place`` of the visible text."""
+        line = self._text.rfind(b"\n", 0, place) + 1
+        if self._places is None or line > self._text_line:
+            for _line in range(self._text.count(b"\n", self._text_line, line)):
+                self._line = self._window.find(b"\n", self._line) + 1
+            self._text_line = line
+            self._places = self._read_line()
+        inside = place - self._text_line
+        removed = self._removed[bisect.bisect_right(self._places, inside)]
+        return min(self._line + inside + removed, self._end)
+
+    def _read_line(self) -> list[int]:
+        end = self._window.find(b"\n", self._line)
+        self._end = len(self._window) if end < 0 else end
+        places, removed = [], 0
+        self._removed = [0]
+        for match in _SEQUENCE.finditer(self._window, self._line, self._end):
+            places.append(match.start() - self._line - removed)
+            removed += match.end() - match.start()
+            self._removed.append(removed)
+        return places

@@ -256,9 +256,98 @@ CALM_LINES = ["error_rate=0.1 loss 0.2", "no errors so far", "killed 0 processes
 
 
 def test_next_error_finds_errors_and_no_metrics() -> None:
-    errors = compile_pattern(ERROR_PATTERN, regex=True, case=True)
-    assert [line for line in ERROR_LINES if not errors.search(line)] == []
-    assert [line for line in CALM_LINES if errors.search(line)] == []
+    errors = pattern(ERROR_PATTERN)
+    assert [line for line in ERROR_LINES if not list(errors.finditer(line.encode()))] == []
+    assert [line for line in CALM_LINES if list(errors.finditer(line.encode()))] == []
+
+
+COLOURED = [
+    b"\x1b[31mERROR\x1b[0m trainer: lost\n",
+    b"\x1b[1mER\x1b[0;31mROR\x1b[m\n",
+    b"\x1b[38;5;196mValue\x1b[1mError\x1b(B\x1b[m: no\n",
+    b"\x1b]8;;http://here\x1b\\Traceback\x1b]8;;\x07 (most recent call last):\n",
+]
+
+
+@pytest.mark.parametrize("line", COLOURED)
+def test_next_error_finds_a_coloured_one(line: bytes) -> None:
+    errors = pattern(ERROR_PATTERN)
+    data = b"\x1b[32mfine\x1b[0m\n" * 9 + line + b"\x1b[32merror_rate\x1b[0m=1\n" * 9
+    for steps in (
+        forward(Text(data), errors, 0, len(data), 9),
+        backward(Text(data), errors, len(data), 9),
+    ):
+        (hit,) = hits(steps)
+        assert hit.line_offset == data.index(line)
+        found = data[hit.offset : hit.offset + hit.length]
+        assert found[:1].isalpha()
+        assert errors.finditer(found)
+        assert search.visible_text(found).startswith((b"ERROR", b"ValueError", b"Traceback"))
+
+
+SEQUENCES = [b"\x1b[31m", b"\x1b[0m", b"\x1b[38;5;%dm", b"\x1b[K", b"\x1b(B", b"\x1b]0;x\x07", b""]
+
+
+def coloured(text: bytes, chance: random.Random) -> bytes:
+    """Put sequences between the bytes of a text."""
+    parts = []
+    for byte in text:
+        sequence = chance.choice([b"", b"", *SEQUENCES])
+        parts.append(sequence % chance.randint(0, 255) if b"%" in sequence else sequence)
+        parts.append(bytes([byte]))
+    return b"".join(parts)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("expression", ["[Ee]rror", "ä|é", "^.*loss", "\\bERROR\\b", "x$"])
+def test_colours_change_no_match(
+    seed: int, expression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "LONGEST_LINE", 4000)
+    monkeypatch.setattr(search, "_STEP", 20)
+    plain = made_up(seed)
+    data = coloured(plain, random.Random(seed))
+    for begin_plain, begin in ((0, 0), (plain.index(b"\n"), data.index(b"\n"))):
+        expected = hits(forward(Text(plain), pattern(expression), begin_plain, len(plain), 999))
+        found = hits(forward(Text(data), pattern(expression), begin, len(data), 999))
+        assert [matched(data, hit) for hit in found] == [matched(plain, hit) for hit in expected]
+        assert [line_of(data, hit) for hit in found] == [line_of(plain, hit) for hit in expected]
+        place, walked = begin, []
+        while some := hits(forward(Text(data), pattern(expression), place, len(data), 1)):
+            walked += some
+            place = some[0].offset + some[0].length
+        assert walked == found
+    back = hits(backward(Text(data), pattern(expression), len(data), 999))
+    everything = hits(forward(Text(data), pattern(expression), 0, len(data), 999))
+    assert back == everything[::-1]
+
+
+def matched(data: bytes, hit: Hit) -> bytes:
+    return search.visible_text(data[hit.offset : hit.offset + hit.length])
+
+
+def line_of(data: bytes, hit: Hit) -> int:
+    assert data[hit.line_offset - 1 : hit.line_offset] in (b"", b"\n")
+    return data.count(b"\n", 0, hit.offset)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_malformed_sequences_leave_hits_in_their_lines(seed: int) -> None:
+    chance = random.Random(seed)
+    pieces = [b"\x1b", b"\x1b[", b"\x1b[3", b"\x1b]", b"31m", b"\x1b[0m", b"needle", b"\n", b" x"]
+    data = b"".join(chance.choices(pieces, k=2000))
+    found = hits(forward(Text(data), pattern("needle"), 0, len(data), 9999))
+    assert found
+    for hit in found:
+        assert b"\n" not in data[hit.line_offset : hit.offset]
+        assert b"\n" not in data[hit.offset : hit.offset + hit.length]
+
+
+def test_a_pattern_that_names_the_escape_character_finds_it() -> None:
+    data = b"plain\n\x1b[31mred\n"
+    for text in ("\\x1b\\[31m", "\x1b\\[31m", "\\x{1B}.31m"):
+        assert [hit.offset for hit in hits(forward(Text(data), pattern(text), 0, 99, 9))] == [6]
 
 
 NO_LOGS = [
