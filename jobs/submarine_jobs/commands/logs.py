@@ -202,7 +202,7 @@ def _keys(
 def _pieces(
     job: Job, keys: Sequence[LogKey], starts: dict[LogKey, int], limit: int | None, whole: bool
 ) -> Iterator[LogChunk]:
-    if limit is None and len({key.task for key in keys}) > 1:
+    if limit is None and len(keys) > 1:
         yield from merged(job, keys, starts)
         return
     for key in keys:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.access import AgentClient, LogChunk, attempt_of, chunk_of
 from submarine_jobs.errors import ClusterError, NoAccessError
+from submarine_jobs.logs.merging import merged_shipped
 from submarine_jobs.logs.position import LogKey, LogPosition, order, start_at
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol.layout import STREAMS
@@ -109,7 +110,7 @@ class LogFollower:
                         moved = True
                         yield from gap.closed()
                         yield chunk
-                for chunk in self._all_shipped():
+                for chunk in self._all_shipped(ended=ended):
                     moved = True
                     yield from gap.closed()
                     yield chunk
@@ -197,9 +198,10 @@ class LogFollower:
             )
             yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)
 
-    def _all_shipped(self) -> Iterator[LogChunk]:
-        """Yield the chunks in the job directory that were not read yet."""
+    def _all_shipped(self, *, ended: bool) -> Iterator[LogChunk]:
+        """Yield the chunks in the job directory that were not read yet, in order of time."""
         directory = self._job.directory
+        unread: dict[LogKey, int] = {}
         names = shipped_tasks(directory) if EVERY in self._tasks else self._tasks
         for task in names:
             attempts = shipped_attempts(directory, task)
@@ -208,23 +210,32 @@ class LogFollower:
             known = [key.attempt for key in self._position.keys if key.task == task]
             for attempt in attempts:
                 if order(attempt) >= order(first) or attempt in known:
-                    yield from self._rest(task, attempt)
+                    unread |= {key: self._position.of(key) for key in self._unread(task, attempt)}
+        logs = [self._shipped[key[:2]] for key in unread]
+        for chunk in merged_shipped(directory, unread, logs, ended=ended):
+            if chunk.end <= self._position.of(LogKey(chunk.task, chunk.attempt, chunk.stream)):
+                continue  # Read already, as the rest of an attempt before the next one.
+            yield from self._switch(chunk.task, chunk.attempt)
+            fresh = self._position.fresh(chunk)
+            if fresh is not None:
+                yield fresh
 
-    def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
-        """Yield the unread shipped bytes of one attempt, after a note if it is another attempt."""
+    def _unread(self, task: str, attempt: str) -> list[LogKey]:
+        """List the segments of one attempt; return the streams with unread bytes."""
+        log = self._shipped.setdefault(
+            (task, attempt), ShippedLog(self._job.directory, task, attempt)
+        )
         try:
-            log = self._shipped.setdefault(
-                (task, attempt), ShippedLog(self._job.directory, task, attempt)
-            )
             log.refresh()
         except FileNotFoundError:
-            return
-        for stream in STREAMS:
-            key = LogKey(task, attempt, stream)
-            if log.length(stream) > self._position.of(key):
-                if self._attempts.get(task) != attempt:
-                    yield from self._switch(task, attempt)
-                yield from self._read(key)
+            return []
+        keys = [LogKey(task, attempt, stream) for stream in STREAMS]
+        return [key for key in keys if log.length(key.stream) > self._position.of(key)]
+
+    def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
+        """Yield the unread shipped bytes of one attempt."""
+        for key in self._unread(task, attempt):
+            yield from self._read(key)
 
     def _read(self, key: LogKey) -> Iterator[LogChunk]:
         log = self._shipped.get(key[:2])

@@ -208,7 +208,7 @@ BASES = {
     "logs": "logs pair",
     "metrics": "metrics pair",
     "tensorboard": "tensorboard quick --json",
-    "wait": "wait single",  # A job with one stream: two may be merged in another order.
+    "wait": "wait pair",
     "cancel": "cancel quick",
     "save": "save quick",
     "models": "models quick",

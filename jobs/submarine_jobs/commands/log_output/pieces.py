@@ -118,22 +118,26 @@ def log_outcome(
     from submarine_jobs.text import ansi
 
     limit = max(KEEP // max(len(keys) // 2, 1), 1 << 12)
-    ends: dict[tuple[str, str], bytes] = {(key.task, key.stream): b"" for key in keys}
+    ends = {(key.task, key.stream): bytearray() for key in keys}
     reached = {(key.task, key.stream): start for key, start in starts.items()}
     names = PrefixedLines(dict.fromkeys(key.task for key in keys), coloured=True)
-    joined = b""
+    joined, stream = bytearray(), ""
     for chunk in pieces:
         key = (chunk.task, chunk.stream)
-        ends[key] = (ends.get(key, b"") + chunk.data)[-limit:]
+        _keep_end(ends.setdefault(key, bytearray()), chunk.data, limit)
         reached[key] = chunk.end
         if together:
-            joined = (joined + names.feed(chunk))[-KEEP:]
+            _keep_end(joined, names.feed(chunk), KEEP)
+            continue
+        if stream not in ("", chunk.stream) and joined and not joined.endswith(b"\n"):
+            joined += b"\n"
+        stream = chunk.stream
+        _keep_end(joined, chunk.data, KEEP)
     if together:
-        joined = joined + b"".join(line for _, line in names.rest())
-    else:
-        joined = b"".join(_whole_lines(data) for data in ends.values())
+        for _, line in names.rest():
+            joined += line
     return Outcome(
-        text=TerminalFilter().feed(joined, final=True).rstrip("\n"),
+        text=TerminalFilter().feed(bytes(joined), final=True).rstrip("\n"),
         html=f'<pre style="{BOX}">{ansi.to_html(joined.decode("utf-8", "replace"))}</pre>',
         value={"job_id": job.id, **_values(keys, ends, reached, together)},
     )
@@ -141,7 +145,7 @@ def log_outcome(
 
 def _values(
     keys: Sequence[LogKey],
-    ends: dict[tuple[str, str], bytes],
+    ends: dict[tuple[str, str], bytearray],
     reached: dict[tuple[str, str], int],
     together: bool,
 ) -> dict[str, Any]:
@@ -158,5 +162,7 @@ def _values(
     return {"tasks": tasks} if together else tasks[keys[0].task]
 
 
-def _whole_lines(data: bytes) -> bytes:
-    return data if not data or data.endswith(b"\n") else data + b"\n"
+def _keep_end(buffer: bytearray, data: bytes, limit: int) -> None:
+    """Add data to the end of a log, of which the last ``limit`` bytes are kept."""
+    buffer += data
+    del buffer[:-limit]
