@@ -12,6 +12,8 @@ import type {
   IJobsPage,
   IKernelStart,
   ILogInfo,
+  ILogPage,
+  ILogPageQuery,
   ILogPlace,
   ILogQuery,
   ILogTimes,
@@ -70,6 +72,8 @@ export interface IRest {
   ): Promise<{ data: Uint8Array; offset: number; length: number }>;
   /** Write times of these bytes of a log. */
   logTimes(job: string, where: ILogPlace, offset: number, limit: number): Promise<ILogTimes>;
+  /** Bytes of several logs in order of time. */
+  logPage(job: string, query: ILogPageQuery, signal?: AbortSignal): Promise<ILogPage>;
   /** Search a log; `onHit` is called for each hit as it arrives. */
   search(
     job: string,

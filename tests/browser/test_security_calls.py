@@ -34,7 +34,7 @@ READ = (
     "complete?words=ru",
     "channel",
 )
-WRITE = ("jobs/{job}/cancel", "jobs/{job}/rerun", "jobs/{job}/models")
+WRITE = ("jobs/{job}/cancel", "jobs/{job}/rerun", "jobs/{job}/models", "jobs/{job}/log/page")
 TENSORBOARD = "submarine/tensorboard/{job}/"
 EVIL = "http://evil.example"
 

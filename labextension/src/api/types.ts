@@ -98,6 +98,8 @@ export interface ISearchHit {
   offset: number;
   /** Length of the match in bytes. */
   length: number;
+  /** When the match was written, in seconds since the epoch; 0 if unknown. */
+  time: number;
   /** The line, decoded, at most 2,000 characters. */
   text: string;
 }
@@ -107,6 +109,34 @@ export interface ILogPlace {
   task: string;
   attempt: string;
   stream: string;
+}
+
+/** A position in several logs, and the bytes to read from it: body of `POST jobs/ID/log/page`. */
+export interface ILogPageQuery {
+  /** Offset in each log, by `worker:0/e1-a1/stdout`. */
+  at: Record<string, number>;
+  /** Begin at the ends of the logs; `at` has the known lengths. Implies `backward`. */
+  end?: boolean;
+  /** The log whose offset determines the position in the others by its time; both directions. */
+  around?: string;
+  backward?: boolean;
+  /** Bytes of all logs together. */
+  limit: number;
+}
+
+/** Bytes of several logs in order of time. */
+export interface ILogPage {
+  /**
+   * The logs in the order of `at`; `at_line`: whether `offset` is the start of a line; `data` is in
+   * base64.
+   */
+  logs: { offset: number; length: number; at_line: boolean; data: string }[];
+  /**
+   * `[log, end, time]`: the next bytes, of the log with this number, up to `end`. They were written
+   * at `time`, in seconds since the epoch; 0 if unknown. Blocks of the same time are in the order
+   * of the logs.
+   */
+  order: [number, number, number][];
 }
 
 /** A search in a log; `from` is a byte offset, `backward` searches towards 0. */

@@ -9,17 +9,17 @@ import type { IDisposable } from '@lumino/disposable';
 import { errorMessage, isAbort } from '../api/rest/errors';
 import type { ISubmarine } from '../tokens';
 import type { ILogInfo } from '../api/types';
-import { LiveLines } from './live_lines';
+import { LiveLines } from './live';
 import {
   PAGE,
-  rangesAfter,
-  rangesAround,
-  rangesBefore,
-  readAll,
+  pageAfter,
+  pageAt,
+  pageBefore,
+  readPage,
   startOffset,
   type Anchor,
-  type IReadRange,
-  type IReadResult
+  type ILogPage,
+  type IReadRequest
 } from './lines/reading';
 import type { IStatus } from './view/status_text';
 import type { IFilter, LogSource } from './lines/source';
@@ -135,9 +135,9 @@ export class LogModel implements IDisposable {
   /** Replace the window by the lines around a position; live data waits meanwhile. */
   async goTo(anchor: Anchor): Promise<void> {
     await this._currentRead.run(async signal => {
-      const parts = await this._read(rangesAround(this.sources, anchor, this._page), signal);
+      const page = await this._read(pageAt(this.sources, anchor, this._page), signal);
       return () => {
-        this._load(parts, anchor);
+        this._load(page, anchor);
         this._setStatus({ phase: 'ready', message: '' });
         this._moved.emit(anchor);
       };
@@ -155,33 +155,36 @@ export class LogModel implements IDisposable {
 
   /** Read the data before the window. */
   async earlier(): Promise<void> {
-    await this._more(rangesBefore(this.sources, this._page), parts => {
-      const fit = ({ source, offset, data }: IReadResult) => offset + data.length === source.lo;
-      this.window.prepend(parts.filter(fit));
+    await this._more(pageBefore(this.sources, this._page), page => {
+      this.window.prepend(page);
       this.window.trimTail();
     });
   }
 
   /** Read the data after the window. */
   async later(): Promise<void> {
-    await this._more(rangesAfter(this.sources, this._page), parts => {
+    await this._more(pageAfter(this.sources, this._page), page => {
       const before = this.window.rows.length;
-      const fit = parts.filter(({ source, offset }) => offset === source.hi);
-      this.window.append(fit, null);
-      for (const { source, data, length } of fit) {
+      this.window.appendPage(page);
+      for (const { source, data, length } of page.logs) {
         if (data.length === 0 && length <= source.hi) {
           source.length = source.hi;
         }
-        source.detached = source.hi < source.length;
       }
+      this.window.detached = this.sources.some(source => source.hi < source.length);
       this.window.trimTail(before + this.window.page);
       this.window.trimHead();
     });
   }
 
+  /** Position of a line: an offset in each selected log. */
+  offsets(number: number): Map<LogSource, number> {
+    return this._sources.offsets(this.window.rows, number - this.window.base);
+  }
+
   /** Position of a line in all selected logs, in bytes. */
   position(number: number): number {
-    return this._sources.position(this.window.rows, number - this.window.base);
+    return [...this.offsets(number).values()].reduce((sum, offset) => sum + offset, 0);
   }
 
   dispose(): void {
@@ -191,45 +194,45 @@ export class LogModel implements IDisposable {
     Signal.clearData(this);
   }
 
-  private _load(parts: readonly IReadResult[], anchor: Anchor): void {
+  private _load(page: ILogPage, anchor: Anchor): void {
     this.window.clear();
     for (const source of this.sources) {
       source.moveTo(startOffset(source, anchor));
     }
-    this.window.load(parts);
+    this.window.load(page);
     for (const source of this.sources) {
       source.length = Math.max(source.length, source.hi);
-      source.detached = anchor !== 'end' && source.hi < source.length;
     }
     if (anchor === 'end') {
       this.window.trimHead();
     } else {
+      this.window.detached = this.sources.some(source => source.hi < source.length);
       this.window.trimTail();
     }
   }
 
   private async _more(
-    ranges: IReadRange[],
-    apply: (parts: readonly IReadResult[]) => void
+    request: IReadRequest | null,
+    apply: (page: ILogPage) => void
   ): Promise<void> {
-    if (this._currentRead.busy || ranges.length === 0) {
+    if (this._currentRead.busy || request === null) {
       return;
     }
     await this._currentRead.run(async signal => {
-      const parts = await this._read(ranges, signal);
+      const page = await this._read(request, signal);
       return () => {
-        apply(parts);
+        apply(page);
         this._changed.emit(undefined);
       };
     });
   }
 
-  private async _read(ranges: readonly IReadRange[], signal: AbortSignal): Promise<IReadResult[]> {
-    const parts = await readAll(this._submarine.rest, this.job, ranges, signal);
-    for (const { source, length } of parts) {
+  private async _read(request: IReadRequest, signal: AbortSignal): Promise<ILogPage> {
+    const page = await readPage(this._submarine.rest, this.job, request, signal);
+    for (const { source, length } of page.logs) {
       source.length = Math.max(source.length, length);
     }
-    return parts;
+    return page;
   }
 
   private _setStatus(change: Partial<IStatus>): void {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { LiveQueue, MAX_QUEUED } from '../../src/log/lines/live_queue';
+import { LiveQueue, MAX_QUEUED } from '../../src/log/live';
 import { LogModel } from '../../src/log/model';
 import { selectLogs } from '../../src/log/lines/source';
 import { LIMITS } from '../../src/log/lines/window';
@@ -44,7 +44,7 @@ test('opens at the end with one read and subscribes to later bytes', async () =>
   const length = fake.logs.get(OUT)?.length ?? 0;
   const model = open(fake);
   await model.open();
-  expect(fake.reads).toEqual([{ key: OUT, offset: -64 * 1024, limit: 64 * 1024 }]);
+  expect(fake.reads).toEqual([{ at: { [OUT]: length }, end: true, limit: 64 * 1024 }]);
   expect(fake.subscriptions).toEqual([{ at: { [OUT]: length }, tasks: ['*'] }]);
   expect(texts(model).at(-1)).toMatch(/^19999 /);
   expect(model.canEarlier).toBe(true);
@@ -220,7 +220,7 @@ test('a paused queue stays bounded and keeps the position of dropped data', () =
   const where = { task: 'w:0', attempt: 'e1-a1', stream: 'stdout' };
   const size = 16 * 1024;
   for (let i = 0; i < 3000; i++) {
-    queue.push({ where, offset: i * size, data: new Uint8Array(size), time: 0 });
+    queue.push(where, i * size, new Uint8Array(size));
   }
   queue.paused = false;
   expect(received.length).toBeLessThan(1400);
@@ -291,6 +291,84 @@ test('ends with the last log when one read does not cover all logs', async () =>
   }
   const last = texts(model).filter(text => text.startsWith('last'));
   expect(last).toEqual(names.map((_, n) => `last of ${n}`));
+});
+
+/** Two tasks that write in turn: task and stream, with the time of each line. */
+function interleaved(fake: FakeLogs, count: number): string[] {
+  const names = [OUT, ERR, 'worker:1/e1-a1/stdout'];
+  const all: string[] = [];
+  for (let time = 1; time <= count; time++) {
+    const key = names[(time * 7) % 3] ?? OUT;
+    const text = `line ${time} ${'.'.repeat((time * 13) % 90)}`;
+    const before = fake.logs.get(key)?.length ?? 0;
+    fake.set(key, new TextDecoder().decode(fake.logs.get(key)) + `${text}\n`);
+    const marks = fake.times.get(key) ?? [];
+    fake.times.set(key, [...marks, [before + text.length + 1, time]]);
+    all.push(text);
+  }
+  return all;
+}
+
+test.each([300, 4096, 64 * 1024])(
+  'lines of several logs are in order of time in both directions, with pages of %d bytes',
+  async page => {
+    const fake = new FakeLogs();
+    const all = interleaved(fake, 400);
+    const model = open(fake, ALL, page);
+    await model.open();
+    expect(texts(model).at(-1)).toBe(all.at(-1));
+    model.follow = false;
+    for (let i = 0; model.canEarlier && i < 300; i++) {
+      await model.earlier();
+      expectComplete(model);
+    }
+    expect(texts(model)).toEqual(all);
+    expect(model.window.rows.map(row => row.time)).toEqual(all.map((_, n) => (n + 1) * 1000));
+    await model.goTo('start');
+    for (let i = 0; model.canLater && i < 300; i++) {
+      await model.later();
+      expectComplete(model);
+    }
+    expect(texts(model)).toEqual(all);
+    const [source] = model.sources;
+    for (let offset = 0; source !== undefined && offset < source.length; offset += 777) {
+      await model.goTo({ source, offset });
+      for (let i = 0; model.canEarlier && i < 300; i++) {
+        await model.earlier();
+      }
+      for (let i = 0; model.canLater && i < 300; i++) {
+        await model.later();
+      }
+      expectComplete(model);
+      expect(texts(model)).toEqual(all);
+    }
+  }
+);
+
+test('live lines come after all lines that were read, and wait if later ones are missing', async () => {
+  const fake = new FakeLogs();
+  const all = interleaved(fake, 400);
+  const model = open(fake, ALL, 4096);
+  await model.open();
+  fake.write('worker:1/e1-a1/stdout', 'new one\n');
+  fake.write(OUT, 'new two\n');
+  expect(texts(model).slice(-3)).toEqual([all.at(-1), 'new one', 'new two']);
+  model.follow = false;
+  await model.goTo('start');
+  fake.write(ERR, 'new three\n');
+  expect(texts(model).some(text => text.startsWith('new'))).toBe(false);
+  for (let i = 0; model.canLater && i < 300; i++) {
+    await model.later();
+  }
+  // Without an index of the new lines, they have the last known time of their log.
+  expect(
+    texts(model)
+      .filter(text => text.startsWith('new'))
+      .sort()
+  ).toEqual(['new one', 'new three', 'new two']);
+  fake.write(OUT, 'new four\n');
+  expect(texts(model).at(-1)).toBe('new four');
+  expectComplete(model);
 });
 
 test('reads the logs that the first read omits in their order', async () => {

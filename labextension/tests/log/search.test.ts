@@ -10,6 +10,8 @@ const QUERY: IQuery = { text: 'x+', regex: true, matchCase: true };
 /** Searches texts in memory; like the server, it returns complete matches from an offset on. */
 class FakeServer {
   readonly texts = new Map<string, string>();
+  /** Times of the characters. */
+  readonly times = new Map<string, number[]>();
   requests = 0;
   failure: Error | null = null;
 
@@ -24,7 +26,8 @@ class FakeServer {
         line_offset: 0,
         offset: match.index,
         length: match[0].length,
-        text: match[0]
+        text: match[0],
+        time: this.times.get(where.task)?.[match.index] ?? 0
       }))
       .filter(hit => (query.backward ? hit.offset < query.from : hit.offset >= query.from));
     const found = (query.backward ? hits.reverse() : hits).slice(0, query.limit);
@@ -45,7 +48,7 @@ function setUp(texts: Record<string, string>) {
       known.length = text.length;
     } else {
       const where = { task, attempt: 'e1-a1', stream: 'stdout' };
-      sources.push(new LogSource(where, text.length, sources.length));
+      sources.push(new LogSource(where, text.length));
     }
   };
   for (const [task, text] of Object.entries(texts)) {
@@ -121,6 +124,32 @@ test('reports the number of the current match, also after wrapping around', asyn
   const end = new Map(source === undefined ? [] : [[source, 9]]);
   expect((await search.next(end, false))?.hit.offset).toBe(0);
   expect(counts.last).toMatchObject({ current: 1 });
+});
+
+test('goes from match to match of several logs in order of time', async () => {
+  const { server, search, sources, counts } = setUp({ 'w:0': 'x x     ', 'w:1': 'x x x' });
+  server.times.set('w:0', [2, 2, 9]);
+  server.times.set('w:1', [1, 1, 5, 5, 9]);
+  search.start(QUERY);
+  await vi.runAllTimersAsync();
+  let from = new Map(sources.map(source => [source, 0]));
+  const order: [string, number, number | null | undefined][] = [];
+  for (let i = 0; i < 5; i++) {
+    const found = await search.next(from, false);
+    if (found !== null) {
+      order.push([found.source.task, found.hit.offset, counts.last?.current]);
+      from = new Map(from).set(found.source, found.hit.offset + 1);
+    }
+  }
+  expect(order).toEqual([
+    ['w:1', 0, 1],
+    ['w:0', 0, 2],
+    ['w:1', 2, 3],
+    ['w:0', 2, 4],
+    ['w:1', 4, 5]
+  ]);
+  const back = await search.next(from, true);
+  expect([back?.source.task, back?.hit.offset]).toEqual(['w:1', 4]);
 });
 
 test('reports a failed search and continues counting when the log grows', async () => {

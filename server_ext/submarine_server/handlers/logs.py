@@ -1,4 +1,4 @@
-"""Logs of a job: list, bytes, times, download and search.
+"""Logs of a job: list, bytes, times, pages in order of time, download and search.
 
 Log data is sent as plain text with content sniffing disabled. The websocket follows logs.
 """
@@ -6,9 +6,10 @@ Log data is sent as plain text with content sniffing disabled. The websocket fol
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -26,13 +27,16 @@ from submarine_server.logs import (
     TIME_LIMIT,
     Hit,
     LogReader,
+    PageRequest,
     SearchRequest,
     SearchResult,
+    TimeIndex,
     compile_pattern,
     list_logs,
     log_key,
     log_reader,
     newest_attempt,
+    read_page,
     search_limiter,
     search_log,
 )
@@ -146,6 +150,26 @@ class TimesHandler(LogHandler):
         self.finish_json({"attempt": key.attempt, "times": marks, "exact": found.exact})
 
 
+class PageHandler(LogHandler):
+    """``POST jobs/ID/log/page``: the position in all logs is too long for an address."""
+
+    @guarded("read")
+    async def post(self, job: str) -> None:
+        """Return ``ILogPage``."""
+        request = PageRequest.of(self.body())
+        page = await self.service.call(read_page, await self.reader(job), request)
+        logs = [
+            {
+                "offset": log.begin,
+                "length": log.length,
+                "at_line": log.at_line,
+                "data": base64.b64encode(log.data).decode("ascii"),
+            }
+            for log in page.logs
+        ]
+        self.finish_json({"logs": logs, "order": [[b.log, b.end, b.time] for b in page.blocks]})
+
+
 NDJSON = "application/x-ndjson; charset=utf-8"
 #: Seconds within which the page must accept hits, and that a search may wait for its turn.
 SEND_TIMEOUT, WAIT_TIMEOUT = 30.0, 60.0
@@ -207,10 +231,13 @@ class SearchHandler(LogHandler):
         self, reader: LogReader, key: LogKey, request: SearchRequest, stop: threading.Event
     ) -> SearchResult:
         loop = asyncio.get_running_loop()
+        index: list[TimeIndex] = []
 
         def emit(hits: Sequence[Hit]) -> None:
+            index[:] = index or [reader.index(key)]
+            lines = [{**asdict(hit), "time": index[0].time_of(hit.offset)} for hit in hits]
             # Wait for the page, so that a slow one slows its search down.
-            sending = asyncio.run_coroutine_threadsafe(self._send(hits), loop)
+            sending = asyncio.run_coroutine_threadsafe(self._send(lines), loop)
             sending.result(SEND_TIMEOUT)
 
         return await search_limiter(self.service).run(
@@ -218,8 +245,8 @@ class SearchHandler(LogHandler):
             WAIT_TIMEOUT + TIME_LIMIT + SEND_TIMEOUT,
         )
 
-    async def _send(self, hits: Sequence[Hit]) -> None:
-        self.write("".join(json.dumps(asdict(hit)) + "\n" for hit in hits))
+    async def _send(self, hits: Sequence[Mapping[str, Any]]) -> None:
+        self.write("".join(json.dumps(hit) + "\n" for hit in hits))
         await self.flush()
 
 
@@ -227,5 +254,6 @@ ROUTES: list[tuple[str, Any]] = [
     (r"jobs/(?P<job>[^/]+)/logs", LogsHandler),
     (r"jobs/(?P<job>[^/]+)/log", BytesHandler),
     (r"jobs/(?P<job>[^/]+)/log/times", TimesHandler),
+    (r"jobs/(?P<job>[^/]+)/log/page", PageHandler),
     (r"jobs/(?P<job>[^/]+)/log/search", SearchHandler),
 ]

@@ -6,7 +6,18 @@ from .listing import (
     newest_attempt as newest_attempt,
 )
 from .live_logs import LiveLogs as LiveLogs, follow as follow, unfollow as unfollow
-from .reader import MAX_READ as MAX_READ, LogReader as LogReader, log_key as log_key
+from .pages import (
+    MAX_LOGS as MAX_LOGS,
+    Page as Page,
+    PageRequest as PageRequest,
+    read_page as read_page,
+)
+from .reader import (
+    MAX_READ as MAX_READ,
+    LogReader as LogReader,
+    TimeIndex as TimeIndex,
+    log_key as log_key,
+)
 from .search import (
     ERROR_PATTERN as ERROR_PATTERN,
     MAX_PATTERN as MAX_PATTERN,

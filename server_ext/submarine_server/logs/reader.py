@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import http.client
 import time
+from array import array
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -36,8 +38,8 @@ T = TypeVar("T")
 MAX_READ = wire.MAX_LOG_BYTES
 #: Seconds for which the address, a missing final record and a listing are cached.
 ADDRESS_SECONDS, END_SECONDS, LISTING_SECONDS = 5.0, 2.0, 1.0
-#: Maximum number of cached listings per job.
-MAX_LISTINGS = 64
+#: Maximum number of cached listings and of cached indexes (64 KiB each) per job.
+MAX_LISTINGS, MAX_INDEXES = 256, 512
 
 
 class Times(NamedTuple):
@@ -45,6 +47,32 @@ class Times(NamedTuple):
 
     marks: list[Mark]
     exact: bool
+
+
+class TimeIndex(NamedTuple):
+    """As ``Times``, in little memory."""
+
+    offsets: array[int]
+    times: array[float]
+    exact: bool
+
+    @staticmethod
+    def of(marks: Sequence[Mark], *, exact: bool) -> TimeIndex:
+        """Return the index with these marks."""
+        offsets = array("q", (mark.offset for mark in marks))
+        return TimeIndex(offsets, array("d", (mark.time for mark in marks)), exact)
+
+    def block_of(self, offset: int) -> int:
+        """Return the number of the mark that has the time of a byte; their count after the last."""
+        return bisect_right(self.offsets, offset)
+
+    def time_of(self, offset: int) -> float:
+        """Return the time at which a byte was written, after the last mark its time; 0: unknown."""
+        number = min(self.block_of(offset), len(self.times) - 1)
+        return self.times[number] if number >= 0 else 0.0
+
+
+NO_INDEX = TimeIndex.of([], exact=False)
 
 
 def log_key(task: str, attempt: str, stream: str) -> LogKey:
@@ -74,7 +102,7 @@ class LogReader:
         self.job = job
         self._lock = Lock()
         self._listings: OrderedDict[tuple[str, str], tuple[ShippedLog, float]] = OrderedDict()
-        self._times: OrderedDict[LogKey, tuple[Times, float]] = OrderedDict()
+        self._indexes: OrderedDict[LogKey, tuple[TimeIndex, float]] = OrderedDict()
         self._address: tuple[AgentAddress | None, float] = (None, 0.0)
         self._end: tuple[JobRecord | None, float] = (None, 0.0)
 
@@ -198,21 +226,25 @@ class LogReader:
         return self.read(key, 0, 0)[1]
 
     def times(self, key: LogKey) -> Times:
+        """Return the write times of a log."""
+        offsets, times, exact = self.index(key)
+        return Times(list(map(Mark, offsets, times)), exact)
+
+    def index(self, key: LogKey) -> TimeIndex:
         """Return the write times of a log, cached for ``LISTING_SECONDS``."""
         with self._lock:
-            times, until = self._times.get(key) or (Times([], False), 0.0)
+            index, until = self._indexes.get(key) or (NO_INDEX, 0.0)
         if time.monotonic() >= until:
             shipped = shipped_index(self.job.directory, key)
             found = self._live_index(key) if shipped is None else shipped
-            times = Times(
-                self.shipped(key).marks(key.stream) if found is None else found, found is not None
-            )
+            marks = self.shipped(key).marks(key.stream) if found is None else found
+            index = TimeIndex.of(marks, exact=found is not None)
             until = float("inf") if shipped is not None else time.monotonic() + LISTING_SECONDS
             with self._lock:
-                self._times[key] = (times, until)
-                while len(self._times) > MAX_LISTINGS:
-                    self._times.popitem(last=False)
-        return times
+                self._indexes[key] = (index, until)
+                while len(self._indexes) > MAX_INDEXES:
+                    self._indexes.popitem(last=False)
+        return index
 
     def _live_index(self, key: LogKey) -> list[Mark] | None:
         address = self.address()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import re
 import socket
@@ -102,6 +103,38 @@ def test_times_by_offset(server: Server, either: Job) -> None:
     assert missing == {"attempt": "e1-a1", "times": [], "exact": False}
 
 
+def test_a_page_of_both_streams_is_in_order_of_time(server: Server, either: Job) -> None:
+    streams = {"worker:0/e1-a1/stdout": TEXT, "worker:0/e1-a1/stderr": b"warned\n"}
+    # The task measures every second.
+    for stream, data in (("stdout", TEXT), ("stderr", b"warned\n")):
+        server.until(
+            f"jobs/{either.id}/log/times?task=worker:0&stream={stream}",
+            lambda log, data=data: log["times"] and log["times"][-1][0] == len(data),
+        )
+    path = f"jobs/{either.id}/log/page"
+    at = dict.fromkeys(streams, 0)
+    page = server.call("POST", path, {"at": at, "end": True, "limit": 1000}).json
+    times = [time for *_, time in page["order"]]
+    assert times == sorted(times)
+    assert times[0] > 0
+    for log, data in zip(page["logs"], streams.values(), strict=True):
+        part = base64.b64decode(log["data"])
+        assert data[log["offset"] :] == part
+        assert log["length"] == len(data)
+        assert log["at_line"] == (data[: log["offset"]][-1:] in (b"", b"\n"))
+    assert sum(len(base64.b64decode(log["data"])) for log in page["logs"]) == 1000
+    whole = dict.fromkeys(streams, b"")
+    while any(at[name] < len(data) for name, data in streams.items()):
+        page = server.call("POST", path, {"at": at, "limit": 100_000}).json
+        for name, log in zip(streams, page["logs"], strict=True):
+            assert log["offset"] == at[name]
+            whole[name] += base64.b64decode(log["data"])
+            at[name] = len(whole[name])
+    assert whole == streams
+    for body in ({}, {"at": {"../x": 0}}, {"at": {"worker:0/e1-a1/stdout": -1}}, [1], b"no"):
+        assert server.call("POST", path, body).status == 400, body
+
+
 def test_a_download_is_whole_and_named(server: Server, either: Job) -> None:
     path = f"jobs/{either.id}/log?task=worker:0&attempt=e1-a1&stream=stdout&download=1"
     answer = server.call("GET", path)
@@ -155,6 +188,9 @@ def test_what_makes_no_sense_is_refused(server: Server, over: Job) -> None:
         assert server.call("GET", f"jobs/{over.id}/{path}", token=None).status == 403
         answer = server.call("GET", f"jobs/{over.id}/{path}", Origin="http://evil.example")
         assert answer.status == 403
+    page = (f"jobs/{over.id}/log/page", {"at": {"worker:0/e1-a1/stdout": 0}})
+    assert server.call("POST", *page, token=None).status == 403
+    assert server.call("POST", *page, Origin="http://evil.example").status == 403
 
 
 def test_a_task_without_a_log_is_said_so(server: Server, over: Job) -> None:

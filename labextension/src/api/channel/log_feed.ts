@@ -41,7 +41,7 @@ export class LogFeed implements IFeed {
   handle(message: FeedMessage) {
     switch (message.type) {
       case 'log':
-        return this.chunk(message, message.offset, decode(message.data));
+        return this.chunk(message, message.offset, decodeBase64(message.data));
       case 'skip':
         this.skip(message, message.offset, message.to);
         break;
@@ -112,7 +112,7 @@ function place({ task, attempt, stream }: IPlace): IPlace {
   return { task, attempt, stream };
 }
 
-function decode(data: string): Uint8Array {
+export function decodeBase64(data: string): Uint8Array {
   const text = atob(data);
   const bytes = new Uint8Array(text.length);
   for (let index = 0; index < text.length; index++) {

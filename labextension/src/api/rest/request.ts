@@ -10,6 +10,11 @@ export const API_PATH = 'submarine/api/v1';
 
 export type Query = Readonly<Record<string, string | number | boolean | undefined>>;
 
+export interface IPostOptions {
+  readonly signal?: AbortSignal | undefined;
+  readonly reads?: boolean;
+}
+
 /** Requests below `submarine/api/v1/`. */
 export class Requests {
   constructor(
@@ -56,13 +61,19 @@ export class Requests {
     return this.json<T>(await this.get(path, query, signal, lists));
   }
 
-  /** POST a JSON body. */
-  post(path: readonly string[], body: unknown): Promise<Response> {
-    return this.send(this.url(path), { method: 'POST', body: JSON.stringify(body) });
+  /** POST a JSON body. A request that only reads does not count as activity, like a GET. */
+  post(path: readonly string[], body: unknown, options: IPostOptions = {}): Promise<Response> {
+    const url = this.url(path, options.reads === true ? { no_track_activity: 1 } : {});
+    const init: RequestInit = { method: 'POST', body: JSON.stringify(body) };
+    return this.send(url, options.signal ? { ...init, signal: options.signal } : init);
   }
 
-  async postJson<T>(path: readonly string[], body: unknown): Promise<T> {
-    return this.json<T>(await this.post(path, body));
+  async postJson<T>(
+    path: readonly string[],
+    body: unknown,
+    options: IPostOptions = {}
+  ): Promise<T> {
+    return this.json<T>(await this.post(path, body, options));
   }
 
   /** The lines of a streamed response. An error line ends the iteration with that error. */

@@ -11,6 +11,8 @@ import type {
   IHealth,
   IJobsPage,
   ILogInfo,
+  ILogPage,
+  ILogPageQuery,
   ILogPlace,
   ILogQuery,
   ILogTimes,
@@ -77,6 +79,10 @@ export class Rest implements IRest {
       offset,
       limit
     });
+  }
+
+  logPage(job: string, query: ILogPageQuery, signal?: AbortSignal): Promise<ILogPage> {
+    return this.requests.postJson(['jobs', job, 'log', 'page'], query, { signal, reads: true });
   }
 
   async search(

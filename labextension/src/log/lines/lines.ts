@@ -43,8 +43,9 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** Reads the lines of one log from an offset. */
 export class LineReader {
-  constructor(offset: number) {
-    this._line = this._segment = offset;
+  /** @param start - Offset of the first byte. */
+  constructor(readonly start: number) {
+    this._line = this._segment = start;
   }
 
   /** Offset after the last pushed byte. */

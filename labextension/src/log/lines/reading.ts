@@ -1,63 +1,72 @@
-/** Determine the byte ranges to read for a position or a direction, and read them. */
+/** Read pages of the selected logs in order of time: at an end, around an offset, or next. */
 
+import { decodeBase64 } from '../../api/channel/log_feed';
+import type { ILogPageQuery } from '../../api/types';
 import type { IRest } from '../../tokens';
 import type { LogSource } from './source';
-import type { IPart } from './row';
 
 /** Bytes per read of all logs together. */
 export const PAGE = 128 * 1024;
-const SMALLEST_SHARE = 8 * 1024;
-/** Number of logs that are read for a page in the middle, and at the end. */
-const LOGS_A_PAGE = 8;
-const LOGS_AT_END = 48;
-const REQUESTS_AT_ONCE = 6;
+/** Maximum number of logs in one read; of more logs, some are read after the others. */
+const MAX_LOGS = 512;
 
 /** A position: the start, the end, or an offset in one log. */
 export type Anchor = 'start' | 'end' | { source: LogSource; offset: number };
 
-/** A byte range to read; a negative offset counts from the end. */
-export interface IReadRange {
+/** Logs to read, and from where. */
+export interface IReadRequest {
+  readonly sources: readonly LogSource[];
+  readonly query: ILogPageQuery;
+}
+
+/** The bytes of one log in a page, which may be empty. */
+export interface IPageLog {
   readonly source: LogSource;
   readonly offset: number;
-  readonly limit: number;
-}
-
-/** The data of a range, with the length of the log. */
-export interface IReadResult extends IPart {
   readonly length: number;
+  /** Whether `offset` is the start of a line. */
+  readonly atLine: boolean;
+  readonly data: Uint8Array;
 }
 
-/** The first ranges for a position. Other logs are read when they are scrolled to. */
-export function rangesAround(
-  sources: readonly LogSource[],
-  anchor: Anchor,
-  page: number
-): IReadRange[] {
+/** Bytes of several logs, and the order in which they were written. */
+export interface ILogPage {
+  readonly logs: readonly IPageLog[];
+  /** The next bytes: index of the log, their end, and their time in milliseconds. */
+  readonly order: readonly { log: number; end: number; time: number | null }[];
+}
+
+/** The first page for a position. */
+export function pageAt(sources: readonly LogSource[], anchor: Anchor, limit: number): IReadRequest {
   const filled = sources.filter(source => source.length > 0);
   if (anchor === 'end') {
-    // The last logs: the view must end at the end of the log. `rangesBefore` reads the logs before
-    // them.
-    const group = filled.slice(-LOGS_AT_END);
-    return group.map(source => {
-      const limit = share(source, group, page);
-      return { source, offset: -limit, limit };
-    });
+    // The view must end at the end of the last log.
+    return request(filled.slice(-MAX_LOGS), source => source.length, { end: true, limit });
   }
   if (anchor === 'start') {
-    const group = filled.slice(0, LOGS_A_PAGE);
-    return group.map(source => ({ source, offset: 0, limit: share(source, group, page) }));
+    return request(filled.slice(0, MAX_LOGS), () => 0, { limit });
   }
-  const part = anchor.offset / Math.max(1, anchor.source.length);
-  const others = filled.filter(source => source !== anchor.source).slice(0, LOGS_A_PAGE - 1);
-  const group = [anchor.source, ...others];
-  return group.map(source => {
-    const limit = share(source, group, page);
-    const centre = source === anchor.source ? anchor.offset : Math.floor(part * source.length);
-    return { source, offset: Math.max(0, centre - Math.floor(limit / 2)), limit };
+  const others = filled.filter(source => source !== anchor.source).slice(0, MAX_LOGS - 1);
+  const group = sources.filter(source => source === anchor.source || others.includes(source));
+  return request(group, source => (source === anchor.source ? anchor.offset : 0), {
+    around: anchor.source.key,
+    limit
   });
 }
 
-/** The offset of a log for a position before it is read. */
+/** The page before the window; null if there is nothing before it. */
+export function pageBefore(sources: readonly LogSource[], limit: number): IReadRequest | null {
+  const group = sources.filter(source => source.lo > 0).slice(-MAX_LOGS);
+  return group.length === 0 ? null : request(group, source => source.lo, { backward: true, limit });
+}
+
+/** The page after the window; null if there is nothing after it. */
+export function pageAfter(sources: readonly LogSource[], limit: number): IReadRequest | null {
+  const group = sources.filter(source => source.hi < source.length).slice(0, MAX_LOGS);
+  return group.length === 0 ? null : request(group, source => source.hi, { limit });
+}
+
+/** The offset of a log that is not part of the first page for a position. */
 export function startOffset(source: LogSource, anchor: Anchor): number {
   if (anchor === 'end') {
     return source.length;
@@ -69,48 +78,36 @@ export function startOffset(source: LogSource, anchor: Anchor): number {
   return Math.min(source.length, Math.floor(part * source.length));
 }
 
-/** Ranges before the window, of the logs whose loaded part starts latest. */
-export function rangesBefore(sources: readonly LogSource[], page: number): IReadRange[] {
-  const group = sources
-    .filter(source => source.lo > 0)
-    .sort((a, b) => b.lo / b.length - a.lo / a.length || b.index - a.index)
-    .slice(0, LOGS_A_PAGE)
-    .sort((a, b) => a.index - b.index);
-  return group.map(source => {
-    const limit = Math.min(share(source, group, page), source.lo);
-    return { source, offset: source.lo - limit, limit };
-  });
+function request(
+  sources: readonly LogSource[],
+  offset: (source: LogSource) => number,
+  query: Omit<ILogPageQuery, 'at'>
+): IReadRequest {
+  const at = Object.fromEntries(sources.map(source => [source.key, offset(source)]));
+  return { sources, query: { at, ...query } };
 }
 
-/** Ranges after the window, of the logs whose loaded part ends earliest. */
-export function rangesAfter(sources: readonly LogSource[], page: number): IReadRange[] {
-  const group = sources
-    .filter(source => source.hi < source.length)
-    .sort((a, b) => a.hi / a.length - b.hi / b.length)
-    .slice(0, LOGS_A_PAGE);
-  return group.map(source => ({ source, offset: source.hi, limit: share(source, group, page) }));
-}
-
-/** Read ranges, a few at a time, in order. */
-export async function readAll(
-  rest: IRest,
+/** Read a page. */
+export async function readPage(
+  rest: Pick<IRest, 'logPage'>,
   job: string,
-  ranges: readonly IReadRange[],
+  { sources, query }: IReadRequest,
   signal: AbortSignal
-): Promise<IReadResult[]> {
-  const parts: IReadResult[] = [];
-  for (let i = 0; i < ranges.length; i += REQUESTS_AT_ONCE) {
-    const some = ranges.slice(i, i + REQUESTS_AT_ONCE).map(async ({ source, offset, limit }) => {
-      const where = { task: source.task, attempt: source.attempt, stream: source.stream };
-      return { source, ...(await rest.log(job, where, offset, limit, signal)) };
-    });
-    parts.push(...(await Promise.all(some)));
+): Promise<ILogPage> {
+  if (sources.length === 0) {
+    return { logs: [], order: [] };
   }
-  return parts;
-}
-
-function share(source: LogSource, group: readonly LogSource[], page: number): number {
-  const sum = group.reduce((total, one) => total + one.length, 0);
-  const part = Math.floor((page * source.length) / Math.max(1, sum));
-  return Math.max(SMALLEST_SHARE, Math.min(page, part));
+  const page = await rest.logPage(job, query, signal);
+  const logs: IPageLog[] = [];
+  sources.forEach((source, index) => {
+    const log = page.logs[index];
+    if (log !== undefined) {
+      const { offset, length, at_line: atLine, data } = log;
+      logs.push({ source, offset, length, atLine, data: decodeBase64(data) });
+    }
+  });
+  return {
+    logs,
+    order: page.order.map(([log, end, time]) => ({ log, end, time: time > 0 ? time * 1000 : null }))
+  };
 }

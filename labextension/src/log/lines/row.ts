@@ -21,14 +21,6 @@ export interface IRow {
   version: number;
 }
 
-/** Bytes of one source after or before the window. */
-export interface IPart {
-  readonly source: LogSource;
-  readonly data: Uint8Array;
-  /** Offset of the first byte of `data`. */
-  readonly offset: number;
-}
-
 /** A new row from a piece. */
 export function rowOf(
   source: LogSource,

@@ -61,16 +61,15 @@ export function selectLogs(logs: readonly ILogInfo[], filter: IFilter): ILogInfo
     );
 }
 
-/** A log in the window. The window contains its bytes from `lo` to `hi`. */
+/** A log; the window contains its bytes from `lo` to `hi`. */
 export class LogSource implements IWhere {
-  constructor(where: IWhere, length: number, index: number) {
+  constructor(where: IWhere, length: number) {
     this.task = where.task;
     this.attempt = where.attempt;
     this.stream = where.stream;
     this.key = keyOf(where);
     this.length = length;
-    this.index = index;
-    this.lo = this.hi = this.firstLength = length;
+    this.lo = this.hi = length;
     this.reader = new LineReader(length);
   }
 
@@ -78,17 +77,11 @@ export class LogSource implements IWhere {
   readonly attempt: string;
   readonly stream: string;
   readonly key: string;
-  /** Order among the sources. */
-  readonly index: number;
   /** Known length in bytes. */
   length: number;
   lo: number;
   hi: number;
-  /** Later bytes are not in the window; live data is not added. */
-  detached = false;
   reader: LineReader;
-  /** Length when the log became known; later bytes are live. */
-  firstLength: number;
 
   /** Clear the range and continue at `offset`. */
   moveTo(offset: number): void {

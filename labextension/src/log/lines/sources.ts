@@ -50,7 +50,7 @@ export class Sources {
     this._shown = new Map();
     for (const log of selectLogs(this.logs, this._filter)) {
       const length = Math.max(log.length, old.get(keyOf(log))?.length ?? 0);
-      this._shown.set(keyOf(log), new LogSource(log, length, this._shown.size));
+      this._shown.set(keyOf(log), new LogSource(log, length));
     }
   }
 
@@ -80,26 +80,25 @@ export class Sources {
     return { source: this._shown.get(key), isNew: log === undefined };
   }
 
-  /** Position of the row at `index` in all selected logs, in bytes. */
-  position(rows: readonly IRow[], index: number): number {
-    const next = new Map<LogSource, number>();
-    for (let i = Math.max(0, index); i < rows.length; i++) {
+  /** The position of the row at `index`: an offset in each selected log. */
+  offsets(rows: readonly IRow[], index: number): Map<LogSource, number> {
+    const found = new Map<LogSource, number>();
+    for (let i = Math.max(0, index); i < rows.length && found.size < this._shown.size; i++) {
       const row = rows[i];
-      if (row !== undefined && !next.has(row.source)) {
-        next.set(row.source, row.offset);
-        if (next.size === this._shown.size) {
-          break;
-        }
+      if (row !== undefined && !found.has(row.source)) {
+        found.set(row.source, row.offset);
       }
     }
-    return this.shown.reduce((sum, source) => sum + (next.get(source) ?? source.hi), 0);
+    for (const source of this._shown.values()) {
+      found.set(source, found.get(source) ?? source.hi);
+    }
+    return found;
   }
 
   private _addSource(log: ILogInfo, offset: number): void {
     this._logs.set(keyOf(log), log);
     if (selectLogs(this.logs, this._filter).includes(log)) {
-      const source = new LogSource(log, offset, this._shown.size);
-      source.firstLength = 0;
+      const source = new LogSource(log, offset);
       this._shown.set(source.key, source);
     }
   }

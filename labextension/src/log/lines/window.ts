@@ -1,14 +1,15 @@
 /**
- * The lines in memory: a bounded part of one or several logs.
+ * The lines in memory: a bounded part of one or several logs, in order of time.
  *
  * The window contains the bytes `lo` to `hi` of each source without gaps; other parts are read
- * again on demand. Live lines are in order of arrival. In pages that were read, the lines of a log
- * stay together, because their times are unknown and interleaving would split tracebacks. Line
- * numbers start at `base` and do not change when earlier lines are added or removed.
+ * again on demand. Live lines are in order of arrival, lines of a page in the order in which they
+ * were written. Line numbers start at `base` and do not change when earlier lines are added or
+ * removed.
  */
 
 import { LineReader, MAX_LINE, type IPiece } from './lines';
-import { type IPart, type IRow, rowOf, spansOf } from './row';
+import type { ILogPage } from './reading';
+import { type IRow, rowOf, spansOf } from './row';
 import type { LogSource } from './source';
 
 /** Number of lines at the end in which an overwritten line is searched. */
@@ -16,18 +17,81 @@ const SEARCHED_LINES = 600;
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
 
+/** Lines of several logs. The line in which a log continues keeps its place. */
+class Rows {
+  readonly all: IRow[] = [];
+  /** Number of characters of all lines. */
+  characters = 0;
+  /** The last line of each source if it can continue. */
+  readonly open = new Map<LogSource, IRow>();
+
+  /** Add the next line of a source, or continue its last line. */
+  add(source: LogSource, piece: IPiece, time: number | null): void {
+    if (piece.replaces === true) {
+      this._replace(source, piece);
+      return;
+    }
+    const row = this.open.get(source);
+    if (row?.offset !== piece.offset) {
+      this.push(source, piece, 'line', time);
+      return;
+    }
+    this.characters += piece.text.length - row.text.length;
+    Object.assign(row, piece, { time: time ?? row.time, version: row.version + 1 });
+    if (!piece.open) {
+      this.open.delete(source);
+    }
+  }
+
+  push(source: LogSource, piece: IPiece, kind: IRow['kind'], time: number | null): void {
+    const row = rowOf(source, piece, kind, time, 'line');
+    this.all.push(row);
+    this.characters += row.text.length;
+    if (row.open) {
+      this.open.set(source, row);
+    }
+  }
+
+  /** Remove the first lines, or the last ones. */
+  drop(from: number, count: number): IRow[] {
+    const rows = this.all.splice(from, count);
+    for (const row of rows) {
+      this.characters -= row.text.length;
+      if (this.open.get(row.source) === row) {
+        this.open.delete(row.source);
+      }
+    }
+    return rows;
+  }
+
+  /** Replace the text of an earlier line if it is near the end. */
+  private _replace(source: LogSource, { offset, text, spans }: IPiece): void {
+    const near = this.all.slice(-SEARCHED_LINES);
+    const row = near.find(one => one.source === source && one.offset === offset);
+    if (row?.kind === 'line') {
+      this.characters += text.length - row.text.length;
+      Object.assign(row, { text, spans, version: row.version + 1 });
+    }
+  }
+}
+
 export class LogWindow {
   constructor(limits: typeof LIMITS = LIMITS) {
     this._limits = limits;
   }
 
-  readonly rows: IRow[] = [];
   /** Number of the first line. */
   base = 0;
   /** Incremented when the content is replaced. */
   generation = 0;
   /** Bytes of the live stream that were skipped because the page was too slow. */
   skipped = 0;
+  /** Later bytes are not in the window; live data is not added. */
+  detached = false;
+
+  get rows(): readonly IRow[] {
+    return this._rows.all;
+  }
 
   get end(): number {
     return this.base + this.rows.length;
@@ -39,11 +103,10 @@ export class LogWindow {
   }
 
   clear(): void {
-    this.rows.length = 0;
+    this._rows = new Rows();
     this.base = 0;
     this.skipped = 0;
-    this._characters = 0;
-    this._open.clear();
+    this.detached = false;
     this.generation++;
   }
 
@@ -54,20 +117,21 @@ export class LogWindow {
 
   /** Whether the limits are reached. */
   get full(): boolean {
-    return this.rows.length >= this._limits.rows || this._characters >= this._limits.characters;
+    return (
+      this.rows.length >= this._limits.rows || this._rows.characters >= this._limits.characters
+    );
   }
 
-  /** Add bytes after the window, live or read. */
-  append(parts: readonly IPart[], time: number | null): void {
-    for (const part of parts) {
-      const { source } = part;
-      const lead = part.offset > source.hi ? continuation(part.data) : 0;
-      this.skip(source, part.offset + lead);
-      for (const piece of source.reader.push(part.data.subarray(lead))) {
-        this._add(source, piece, time);
-      }
-      source.hi = source.reader.offset;
+  /** Add bytes of a log, of which those before `hi` are in the window already. */
+  append(source: LogSource, offset: number, data: Uint8Array, time: number | null): void {
+    const fresh = data.subarray(Math.max(0, source.hi - offset));
+    const at = offset + data.length - fresh.length;
+    const lead = at > source.hi ? continuation(fresh) : 0;
+    this.skip(source, at + lead);
+    for (const piece of source.reader.push(fresh.subarray(lead))) {
+      this._rows.add(source, piece, time);
     }
+    source.hi = source.reader.offset;
   }
 
   /** Add a line for bytes up to `to` that are skipped. */
@@ -75,76 +139,96 @@ export class LogWindow {
     if (to <= source.hi) {
       return;
     }
-    this._open.delete(source);
-    this._push(source, { offset: source.hi, end: to, text: '', spans: [], open: false }, 'skip');
+    this._rows.open.delete(source);
+    const piece = { offset: source.hi, end: to, text: '', spans: [], open: false };
+    this._rows.push(source, piece, 'skip', null);
     this.skipped += to - source.hi;
     source.hi = to;
     source.reader = new LineReader(to);
   }
 
-  /** Add bytes that end at the start of the window. */
-  prepend(parts: readonly IPart[]): void {
-    const rows = parts.flatMap(part => this._before(part));
-    this.rows.unshift(...rows);
-    this.base -= rows.length;
-    for (const row of rows) {
-      this._characters += row.text.length;
+  /** Add the page after the window. */
+  appendPage(page: ILogPage): void {
+    for (const { source, offset, data, time } of blocks(page)) {
+      this.append(source, offset, data, time);
     }
   }
 
-  /** Fill the empty window with bytes around a position, which may start within a line. */
-  load(parts: readonly IPart[]): void {
-    const aligned = parts.map(part => {
-      const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(part.data);
-      const offset = part.offset + start.skip;
-      part.source.moveTo(offset);
-      return { ...part, offset, data: part.data.subarray(start.skip), start };
+  /** Add the page before the window. */
+  prepend(page: ILogPage): void {
+    const earlier = new Rows();
+    const readers = new Map<LogSource, LineReader>();
+    const starts = this._addAligned(page, earlier, (source, start) => {
+      const reader = new LineReader(start);
+      readers.set(source, reader);
+      return reader;
     });
-    this.append(aligned, null);
-    for (const { source, start } of aligned) {
-      const first = this.rows.find(row => row.source === source);
-      if (first !== undefined) {
-        first.start = start.kind;
+    for (const [source, reader] of readers) {
+      const last = earlier.open.get(source);
+      if (source.lo < source.hi) {
+        this._joinFirst(source, earlier, starts.get(source) ?? 'line');
+      } else if (last !== undefined) {
+        // The window has no line of this log: its next bytes continue this line.
+        source.reader = reader;
+        this._rows.open.set(source, last);
+        earlier.open.delete(source);
       }
+      source.lo = reader.start;
+    }
+    for (const row of earlier.open.values()) {
+      row.open = false;
+    }
+    const surplus = earlier.drop(0, Math.max(0, earlier.all.length - this._limits.page));
+    for (const { source, end } of surplus) {
+      source.lo = Math.min(end, source.hi);
+    }
+    this._rows.all.unshift(...earlier.all);
+    this._rows.characters += earlier.characters;
+    this.base -= earlier.all.length;
+  }
+
+  /** Fill the empty window with a page from the middle of the logs. */
+  load(page: ILogPage): void {
+    for (const { source, offset } of page.logs) {
+      source.moveTo(offset);
+    }
+    const starts = this._addAligned(page, this._rows, (source, start) => {
+      source.moveTo(start);
+      return source.reader;
+    });
+    for (const source of starts.keys()) {
+      source.hi = source.reader.offset;
     }
   }
 
   /** Remove lines at the start until the limits are met. */
   trimHead(): void {
-    let drop = 0;
-    let characters = this._characters;
+    const { all } = this._rows;
+    let count = 0;
+    let { characters } = this._rows;
     while (
-      this.rows.length - drop > this._limits.rows ||
-      (characters > this._limits.characters && drop < this.rows.length - 1)
+      all.length - count > this._limits.rows ||
+      (characters > this._limits.characters && count < all.length - 1)
     ) {
-      const row = this.rows[drop++];
-      if (row !== undefined) {
-        characters -= row.text.length;
-        row.source.lo = row.open ? row.offset : row.end;
-        if (row.open) {
-          this._open.delete(row.source);
-        }
-      }
+      characters -= all[count++]?.text.length ?? 0;
     }
-    this._characters = characters;
-    this.rows.splice(0, drop);
-    this.base += drop;
+    for (const row of this._rows.drop(0, count)) {
+      row.source.lo = row.open ? row.offset : row.end;
+    }
+    this.base += count;
   }
 
-  /** Remove lines at the end until the limits are met; their sources become detached. */
+  /** Remove lines at the end until the limits are met. The window is detached then. */
   trimTail(limit: number = this._limits.rows): void {
     while (
       this.rows.length > limit ||
-      (this._characters > this._limits.characters && this.rows.length > 1)
+      (this._rows.characters > this._limits.characters && this.rows.length > 1)
     ) {
-      const row = this.rows.pop();
-      if (row !== undefined) {
-        const { source } = row;
-        this._characters -= row.text.length;
-        this._open.delete(source);
-        source.hi = row.offset;
-        source.detached = true;
-        source.reader = new LineReader(row.offset);
+      for (const { source, offset } of this._rows.drop(this.rows.length - 1, 1)) {
+        source.hi = offset;
+        source.reader = new LineReader(offset);
+        this._rows.open.delete(source);
+        this.detached = true;
       }
     }
   }
@@ -157,90 +241,90 @@ export class LogWindow {
     return index < 0 ? -1 : this.base + index;
   }
 
-  /** The lines of a page that ends at the start of the window. */
-  private _before(part: IPart): IRow[] {
-    const { source, data } = part;
-    const start: IAlignment = part.offset === 0 ? { skip: 0, kind: 'line' } : align(data);
-    const reader = new LineReader(part.offset + start.skip);
-    const read = reader.push(data.subarray(start.skip));
-    const pieces = this._joinFirst(source, read, start.kind);
-    const kept = pieces.slice(-this._limits.page);
-    const whole = kept.length === pieces.length;
-    source.lo = kept[0]?.offset ?? source.lo;
-    return kept.map((piece, i) =>
-      rowOf(source, { ...piece, open: false }, 'line', null, i === 0 && whole ? start.kind : 'line')
-    );
+  /**
+   * Add the lines of a page that may start within lines.
+   *
+   * @param readerAt - Returns the reader of a source that starts at an offset.
+   * @returns How the first line of each source starts.
+   */
+  private _addAligned(
+    page: ILogPage,
+    rows: Rows,
+    readerAt: (source: LogSource, start: number) => LineReader
+  ): Map<LogSource, IAlignment['kind']> {
+    const starts = new Map<LogSource, IAlignment['kind']>();
+    const readers = new Map<LogSource, LineReader>();
+    for (const { source, offset, atLine, data } of page.logs) {
+      if (data.length > 0) {
+        const start: IAlignment = atLine ? { skip: 0, kind: 'line' } : align(data);
+        starts.set(source, start.kind);
+        readers.set(source, readerAt(source, offset + start.skip));
+      }
+    }
+    const first = new Set<LogSource>();
+    for (const { source, offset, data, time } of blocks(page)) {
+      const reader = readers.get(source);
+      for (const piece of reader?.push(data.subarray(Math.max(0, reader.offset - offset))) ?? []) {
+        rows.add(source, piece, time);
+        if (!first.has(source)) {
+          first.add(source);
+          const row = rows.all.at(-1);
+          if (row !== undefined) {
+            row.start = starts.get(source) ?? 'line';
+          }
+        }
+      }
+    }
+    return starts;
   }
 
   /**
    * Join the last line of a page with the first line of the window if both are parts of one line.
    */
-  private _joinFirst(source: LogSource, pieces: IPiece[], start: IAlignment['kind']): IPiece[] {
-    const last = pieces.at(-1);
+  private _joinFirst(source: LogSource, earlier: Rows, start: IAlignment['kind']): void {
+    const last = earlier.open.get(source);
     const first = this.rows.find(row => row.source === source);
-    if (last?.open !== true || first === undefined || first.kind !== 'line') {
-      return pieces;
+    if (last === undefined || first?.kind !== 'line' || first.start === 'line') {
+      return;
     }
-    if (first.start === 'line' || last.text.length + first.text.length > MAX_LINE) {
-      return pieces;
+    if (last.text.length + first.text.length > MAX_LINE) {
+      return;
     }
     if (first.start === 'cut') {
       const spans = [...spansOf(last), ...spansOf(first)];
       first.spans = spans.length > 2 || first.spans.length > 0 ? spans : [];
-      this._characters += last.text.length;
+      this._rows.characters += last.text.length;
       first.text = last.text + first.text;
     }
+    earlier.drop(earlier.all.indexOf(last), 1);
     first.offset = last.offset;
-    first.start = pieces.length === 1 ? start : 'line';
+    first.start = earlier.all.some(row => row.source === source) ? 'line' : start;
     first.version++;
-    source.lo = first.offset;
-    return pieces.slice(0, -1);
-  }
-
-  private _add(source: LogSource, piece: IPiece, time: number | null): void {
-    if (piece.replaces === true) {
-      this._replace(source, piece);
-      return;
-    }
-    const row = this._open.get(source);
-    if (row?.offset !== piece.offset) {
-      this._push(source, piece, 'line', time);
-      return;
-    }
-    this._characters += piece.text.length - row.text.length;
-    Object.assign(row, piece, { time: time ?? row.time, version: row.version + 1 });
-    if (!piece.open) {
-      this._open.delete(source);
-    }
-  }
-
-  /** Replace the text of an earlier line if it is near the end. */
-  private _replace(source: LogSource, { offset, text, spans }: IPiece): void {
-    const near = this.rows.slice(-SEARCHED_LINES);
-    const row = near.find(one => one.source === source && one.offset === offset);
-    if (row?.kind === 'line') {
-      this._characters += text.length - row.text.length;
-      Object.assign(row, { text, spans, version: row.version + 1 });
-    }
-  }
-
-  private _push(
-    source: LogSource,
-    piece: IPiece,
-    kind: IRow['kind'],
-    time: number | null = null
-  ): void {
-    const row = rowOf(source, piece, kind, time, 'line');
-    this.rows.push(row);
-    this._characters += row.text.length;
-    if (row.open) {
-      this._open.set(source, row);
-    }
   }
 
   private readonly _limits: typeof LIMITS;
-  private readonly _open = new Map<LogSource, IRow>();
-  private _characters = 0;
+  private _rows = new Rows();
+}
+
+interface IBlock {
+  readonly source: LogSource;
+  readonly offset: number;
+  readonly data: Uint8Array;
+  readonly time: number | null;
+}
+
+/** The blocks of a page in order. */
+function* blocks(page: ILogPage): Generator<IBlock> {
+  const next = page.logs.map(log => log.offset);
+  for (const { log, end, time } of page.order) {
+    const part = page.logs[log];
+    const offset = next[log];
+    if (part !== undefined && offset !== undefined) {
+      const data = part.data.subarray(offset - part.offset, end - part.offset);
+      yield { source: part.source, offset, data, time };
+      next[log] = end;
+    }
+  }
 }
 
 const LF = 0x0a;

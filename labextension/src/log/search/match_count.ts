@@ -1,6 +1,6 @@
 /**
  * Count the matches of a query on the server, log by log, and continue while the logs grow. Stores
- * the offsets of matches.
+ * offsets and times of matches.
  */
 
 import { isAbort, errorMessage } from '../../api/rest/errors';
@@ -22,7 +22,8 @@ const PAUSE_FACTOR = 3;
 
 /** The count of one log. */
 interface ICounted {
-  readonly offsets: number[];
+  /** Offset and time of each match. */
+  readonly matches: { readonly offset: number; readonly time: number }[];
   /** End of the last match, and of the searched part. */
   lastEnd: number;
   end: number;
@@ -42,8 +43,8 @@ export class MatchCount {
 
   get total(): number {
     let total = 0;
-    for (const { offsets } of this._counted.values()) {
-      total += offsets.length;
+    for (const { matches } of this._counted.values()) {
+      total += matches.length;
     }
     return total;
   }
@@ -78,21 +79,24 @@ export class MatchCount {
     }
   }
 
-  /** Number of a match, from 1; null if it is not counted yet. */
-  numberOf(source: LogSource, offset: number): number | null {
-    const known = this._counted.get(source.key)?.offsets.includes(offset) ?? false;
-    if (!known || (this._counted.size > 1 && this._more)) {
+  /** Number of a match in order of time, from 1; null if it is not counted yet. */
+  numberOf(source: LogSource, { offset, time }: ISearchHit): number | null {
+    const own = this._counted.get(source.key)?.matches.findIndex(one => one.offset === offset);
+    if (own === undefined || own < 0 || (this._counted.size > 1 && this._more)) {
       return null;
     }
-    const part = offset / Math.max(1, source.length);
-    let before = 0;
-    for (const one of this._sources()) {
-      const offsets = this._counted.get(one.key)?.offsets ?? [];
-      const to = one.key === source.key ? offset : part * one.length;
-      const index = offsets.findIndex(place => place >= to);
-      before += index < 0 ? offsets.length : index;
+    let number = own + 1;
+    let later = false;
+    for (const { key } of this._sources()) {
+      if (key === source.key) {
+        later = true;
+      } else {
+        const matches = this._counted.get(key)?.matches ?? [];
+        const index = matches.findIndex(one => one.time > time || (later && one.time === time));
+        number += index < 0 ? matches.length : index;
+      }
     }
-    return before + 1;
+    return number;
   }
 
   dispose(): void {
@@ -110,8 +114,8 @@ export class MatchCount {
 
   private _isBehind(): boolean {
     return this._sources().some(source => {
-      const { end = 0, offsets = [] } = this._counted.get(source.key) ?? {};
-      return source.length > end && offsets.length < MAX_COUNTED;
+      const { end = 0, matches = [] } = this._counted.get(source.key) ?? {};
+      return source.length > end && matches.length < MAX_COUNTED;
     });
   }
 
@@ -146,15 +150,15 @@ export class MatchCount {
   /** Continue counting one log; returns whether its end was reached. */
   private async _countOne(query: IQuery, source: LogSource, signal: AbortSignal): Promise<boolean> {
     const { task, attempt, stream } = source;
-    const known = this._counted.get(source.key) ?? { offsets: [], lastEnd: 0, end: 0 };
+    const known = this._counted.get(source.key) ?? { matches: [], lastEnd: 0, end: 0 };
     this._counted.set(source.key, known);
     const take = (hit: ISearchHit) => {
-      known.offsets.push(hit.offset);
+      known.matches.push({ offset: hit.offset, time: hit.time });
       known.lastEnd = hit.offset + hit.length;
       this._notifySoon();
     };
     let from = resume(known);
-    while (known.offsets.length < MAX_COUNTED) {
+    while (known.matches.length < MAX_COUNTED) {
       const wanted = { ...query, from, backward: false, limit: PER_REQUEST };
       const where = { task, attempt, stream };
       const { next, scanned } = await this._rest.search(this._job, where, wanted, take, signal);
@@ -186,10 +190,10 @@ export class MatchCount {
 
 /** Where counting continues; a match that may have been cut off is counted again. */
 function resume(known: ICounted): number {
-  const last = known.offsets.at(-1);
+  const last = known.matches.at(-1);
   if (last !== undefined && known.lastEnd >= known.end) {
-    known.offsets.pop();
-    return last;
+    known.matches.pop();
+    return last.offset;
   }
   return Math.max(known.lastEnd, known.end - OVERLAP);
 }

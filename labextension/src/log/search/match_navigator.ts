@@ -91,20 +91,17 @@ export class MatchNavigator {
   /** Start of a search in each log: after the last match, otherwise at the visible position. */
   private _from(backward: boolean): Map<LogSource, number> {
     const { model, viewport } = this._options;
-    const { sources } = model;
     const found = this._found;
-    if (found !== null && sources.includes(found.source)) {
-      const part = found.hit.offset / Math.max(1, found.source.length);
-      const own = backward ? found.hit.offset : found.hit.offset + Math.max(1, found.hit.length);
-      return new Map(
-        sources.map(one => [one, one === found.source ? own : Math.floor(part * one.length)])
-      );
+    const number = found === null ? -1 : model.window.find(found.source, found.hit.offset);
+    if (found !== null && number >= 0) {
+      const { offset, length } = found.hit;
+      const own = backward ? offset : offset + Math.max(1, length);
+      return model.offsets(number).set(found.source, own);
     }
-    const part = model.follow ? 1 : model.position(viewport.top) / Math.max(1, model.total);
-    const whole = backward && model.follow ? 1 : part;
-    return new Map(
-      sources.map(one => [one, Math.floor((backward ? whole : part % 1) * one.length)])
-    );
+    if (!model.follow) {
+      return model.offsets(viewport.top);
+    }
+    return new Map(model.sources.map(source => [source, backward ? source.length : 0]));
   }
 
   private _found: IFound | null = null;

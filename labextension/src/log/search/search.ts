@@ -132,8 +132,9 @@ export class LogSearch {
         })
       );
     }
-    found.sort((a, b) => (partOf(a) - partOf(b)) * (backward ? -1 : 1));
-    return found[0] ?? null;
+    const order = (a: IFound, b: IFound) =>
+      a.hit.time - b.hit.time || sources.indexOf(a.source) - sources.indexOf(b.source);
+    return found.sort((a, b) => order(a, b) * (backward ? -1 : 1))[0] ?? null;
   }
 
   /** The first match in one log. The server may return partial results of a long search. */
@@ -162,7 +163,7 @@ export class LogSearch {
   private _emit(): void {
     const { _count: count, _current: current } = this;
     this._changed.emit({
-      current: current === null ? null : count.numberOf(current.source, current.hit.offset),
+      current: current === null ? null : count.numberOf(current.source, current.hit),
       total: count.total,
       more: count.more,
       message: this._message || count.message
@@ -175,8 +176,4 @@ export class LogSearch {
   private _message = '';
   private _controller: AbortController | null = null;
   private readonly _changed = new Signal<this, ICount>(this);
-}
-
-function partOf({ source, hit }: IFound): number {
-  return hit.offset / Math.max(1, source.length);
 }

@@ -6,7 +6,6 @@ import { Widget } from '@lumino/widgets';
 import { errorMessage } from '../../api/rest/errors';
 import type { ISubmarine } from '../../tokens';
 import { MatchNavigator } from '../search/match_navigator';
-import { LineTimes } from '../lines/line_times';
 import { LogModel } from '../model';
 import { Navigation } from './navigation';
 import { labelOf, type IRowOptions } from './row_node';
@@ -48,10 +47,6 @@ export class LogView extends Widget {
     });
     this._navigation = new Navigation(this.model, this._viewport, this._scrollbar);
     this._matches = this._makeMatchNavigator();
-    this._times = new LineTimes(submarine.rest, this.model, () => {
-      this._viewport.setOptions(this._rowOptions());
-    });
-    this._times.enabled = appearance.times;
     this._searchBar = new SearchBar({
       trans,
       onQuery: query => {
@@ -78,7 +73,6 @@ export class LogView extends Widget {
   override dispose(): void {
     if (!this.isDisposed) {
       this._navigation.dispose();
-      this._times.dispose();
       this.model.dispose();
       this._search.dispose();
       this._searchBar.dispose();
@@ -145,7 +139,6 @@ export class LogView extends Widget {
         },
         onAppearance: appearance => {
           this._appearance = appearance;
-          this._times.enabled = appearance.times;
           this._viewport.node.classList.toggle('jp-mod-wrap', appearance.wrap);
           this._viewport.setOptions(this._rowOptions());
         },
@@ -238,7 +231,6 @@ export class LogView extends Widget {
   private readonly _search: LogSearch;
   private readonly _matches: MatchNavigator;
   private readonly _navigation: Navigation;
-  private readonly _times: LineTimes;
   private readonly _viewport: Viewport;
   private readonly _scrollbar: Scrollbar;
   private readonly _searchBar: SearchBar;
