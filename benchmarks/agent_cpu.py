@@ -21,7 +21,7 @@ from typing import Any
 
 from submarine_jobs.access import create_secret
 from submarine_jobs.submit.runtime_zip import write_runtime_zip
-from submarine_runtime.coordinator.server import Connection, LinkServer
+from submarine_runtime.port import Connection, PortServer, bind_port
 from submarine_runtime.protocol import (
     COORDINATOR_VARIABLE,
     SEAT_VARIABLE,
@@ -77,8 +77,8 @@ class Gang:
     def __init__(self, scratch: Path) -> None:
         secret = json.loads((scratch / "secret.json").read_text())
         self.reason, self.heartbeats, self.progress = "", 0, 0.0
-        self._server = LinkServer("127.0.0.1", 0, secret, 1)
-        self._server.set_handlers(self._hear, lambda peer: None, lambda request: None)
+        self._server = PortServer(bind_port("127.0.0.1"), secret)
+        self._server.set_handlers(lambda request: None, self._hear)
         threading.Thread(target=self._serve, daemon=True).start()
 
     @property

@@ -23,8 +23,7 @@ from typing import Any
 from submarine_jobs.access import create_secret
 from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.placement import Placer
-from submarine_runtime.coordinator.server import client_context
-from submarine_runtime.coordinator.server.tls_channel import TlsChannel
+from submarine_runtime.port import TlsChannel, client_context
 from submarine_runtime.protocol import (
     LINK_PROTOCOL,
     CoordinatorConfig,

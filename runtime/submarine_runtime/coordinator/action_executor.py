@@ -25,7 +25,7 @@ from submarine_runtime.coordinator.machine import (
 )
 from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.reporter import Reporter
-from submarine_runtime.coordinator.server import Connection
+from submarine_runtime.port import Connection
 from submarine_runtime.protocol import Member, to_json
 from submarine_runtime.translation import _
 

@@ -11,7 +11,8 @@ from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.machine import JobState, Stage, record_heartbeat
 from submarine_runtime.coordinator.record import JobStatus
-from submarine_runtime.coordinator.server import AgentEndpoint, Connection, LinkServer
+from submarine_runtime.coordinator.server import AgentEndpoint
+from submarine_runtime.port import Connection, PortServer
 from submarine_runtime.protocol import check_agent_line
 from submarine_runtime.suspend import monotonic
 from submarine_runtime.translation import _
@@ -33,7 +34,7 @@ class AgentLinks:
         self,
         job: JobState,
         status: JobStatus,
-        server: LinkServer,
+        server: PortServer,
         handle: Callable[[dict[str, Any], Connection | None], None],
     ) -> None:
         self._job, self._status, self._server, self._handle = job, status, server, handle

@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Mapping
+from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.event_loop import EventLoop, Inbox, containers_uncertain
 from submarine_runtime.coordinator.job_directory import (
@@ -36,9 +36,10 @@ from submarine_runtime.coordinator.placement import (
 )
 from submarine_runtime.coordinator.record import SEATS_FILE, JobStatus, Journal, is_complete
 from submarine_runtime.coordinator.reporter import new_job_record
-from submarine_runtime.coordinator.server import ClientRequests, LinkServer
+from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.coordinator.shutdown import Shutdown
 from submarine_runtime.coordinator.supervision import LivenessFile
+from submarine_runtime.port import PortServer, bind_port
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, Event, layout
 from submarine_runtime.storage import (
@@ -54,19 +55,21 @@ from submarine_runtime.storage import (
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import (
     LAUNCH_SCRIPT,
+    OwnPage,
+    PageThread,
     first_change,
     reachable_host,
+    skein_started_container,
     wait_reporter,
     write_error,
 )
-
-if TYPE_CHECKING:
-    from submarine_runtime.coordinator.yarn_page import YarnPageThread
 
 JOURNAL_FILE = "journal.jsonl"
 EVENTS_FILE = "events.jsonl"
 #: The seats of an attempt of the application are numbered from its number times this.
 SEATS_OF_ATTEMPT = 100000
+#: Least limit of connections without the token from one address.
+MIN_UNAUTHENTICATED = 128
 _REFUSALS = {
     "closed": _("the job has ended already"),
     "superseded": _("another container has claimed it"),
@@ -120,7 +123,7 @@ class Coordinator:
 
     def make_placer(self, address: str) -> Placer:
         """Return the placer; agents connect to ``address``."""
-        if os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+        if skein_started_container():
             # cost: each placer imports much that the other does not need.
             from submarine_runtime.coordinator.placement import YarnPlacer
 
@@ -150,7 +153,10 @@ class Coordinator:
         record = new_job_record(config, job, self._earlier)
         writer = layout.coordinator_writer(self._attempt)
         status = JobStatus(record, writer, events, shipped, self._arrival_time())
-        server = LinkServer(config.listen, int(initial["port"]), self._secret, len(job.tasks))
+        # All tasks may run on one node and connect at once.
+        connections = max(MIN_UNAUTHENTICATED, 2 * len(job.tasks))
+        listener = bind_port(config.listen, int(initial["port"]))
+        server = PortServer(listener, self._secret, connections, 2 * connections)
         inbox = Inbox(server.wake)
         if not self._restored:
             journal.append({**initial, "port": server.port})
@@ -177,7 +183,7 @@ class Coordinator:
         clients = ClientRequests(
             status, self._secret, loop.links.endpoints, inbox.post, self._lease.renew
         )
-        server.set_handlers(loop.links.receive, loop.links.closed, clients.accept)
+        server.set_handlers(clients.accept, loop.links.receive, loop.links.closed)
         _handle_signals(loop)
         publisher = EventPublisher(
             publisher_store,
@@ -360,19 +366,17 @@ class Coordinator:
         thread.start()
         return thread
 
-    def _yarn_page(self, loop: EventLoop) -> YarnPageThread | None:
-        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
+    def _yarn_page(self, loop: EventLoop) -> PageThread | None:
+        if not skein_started_container():
             return None
-        # cost: http.server, which only a job on YARN needs.
-        from submarine_runtime.coordinator.yarn_page import YarnPageThread
 
-        config = self._config
-        job = {
-            "job_id": config.record.job_id,
-            "name": config.record.name,
-            "links": dict(config.links),
-        }
-        page = YarnPageThread(loop.job, loop.status, loop.inbox.post, job)
+        def report(sentence: str) -> None:
+            loop.inbox.post({"type": "note", "kind": "yarn_page", "detail": sentence})
+
+        record = loop.status
+        page = PageThread(
+            OwnPage, lambda: record.to_json(events=False), loop.job.chief.name, report
+        )
         page.start()
         return page
 

@@ -28,8 +28,8 @@ from submarine_runtime.coordinator.machine import (
 from submarine_runtime.coordinator.placement import PlacementThread
 from submarine_runtime.coordinator.record import JobStatus, Journal
 from submarine_runtime.coordinator.reporter import Reporter
-from submarine_runtime.coordinator.server import Connection, LinkServer
 from submarine_runtime.coordinator.supervision import LivenessFile
+from submarine_runtime.port import Connection, PortServer
 from submarine_runtime.suspend import SuspendMeter, monotonic
 from submarine_runtime.translation import _
 
@@ -98,7 +98,7 @@ class EventLoop:
         job: JobState,
         status: JobStatus,
         journal: Journal,
-        server: LinkServer,
+        server: PortServer,
         inbox: Inbox,
         placement: PlacementThread,
         survey: SnapshotSurvey,

@@ -20,7 +20,12 @@ from .container import (
 )
 from .fields import Size as Size, total_size as total_size
 from .nodes import Node as Node, largest_node as largest_node, nodes_of as nodes_of
-from .page import ApplicationMaster as ApplicationMaster, PageServer as PageServer
+from .page import OwnPage as OwnPage, PageServer as PageServer
+from .page_updates import (
+    HelperPage as HelperPage,
+    PageThread as PageThread,
+    skein_started_container as skein_started_container,
+)
 from .pending import (
     ClusterAnswers as ClusterAnswers,
     amounts as amounts,

@@ -149,31 +149,46 @@ class ApplicationMaster:
         self._client._call("SetProgress", request, timeout=CALL_SECONDS)
 
 
+class OwnPage:
+    """The page in this process, which needs skein; raises any exception if there can be none."""
+
+    def __init__(self) -> None:
+        # A task in a separate container is reached over the network.
+        if os.environ.get("SKEIN_CONTAINER_ID"):
+            address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
+            self._server = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address)
+        else:
+            self._server = PageServer(LOOPBACK)
+        self._master = ApplicationMaster()
+        self._server.serve()
+        self._master.add_page(self._server.url)
+
+    def update(self, job: Mapping[str, Any]) -> None:
+        """Show the fields of ``render_page``; raises any exception if the master is ending."""
+        self._server.job = {**self._server.job, **job}
+        self._master.set_progress(job.get("progress"))
+
+    def close(self) -> None:
+        """End with the process."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Show the job until standard input ends; return 3 if there can be no page."""
     if arguments:
         sys.stderr.write("usage: python -I runtime.zip page\n")
         return 2
     try:
-        # A task in a separate container is reached over the network.
-        if os.environ.get("SKEIN_CONTAINER_ID"):
-            address = os.environ["SKEIN_APPMASTER_ADDRESS"].rpartition(":")[0].strip("[]")
-            shown = PageServer(os.environ.get("NM_HOST") or LOOPBACK, address)
-        else:
-            shown = PageServer(LOOPBACK)
-        master = ApplicationMaster()
-        shown.serve()
-        master.add_page(shown.url)
+        page = OwnPage()
     except Exception as exc:
         # skein and grpc raise many exceptions; the job continues without a page.
         _answer(ok=False, why=f"{type(exc).__name__}: {exc}"[:300])
         return 3
     _answer(ok=True)
-    _show(shown, master)
+    _show(page)
     return 0
 
 
-def _show(shown: PageServer, master: ApplicationMaster) -> None:
+def _show(page: OwnPage) -> None:
     while True:
         line = sys.stdin.readline(MAX_LINE)
         if not line:
@@ -184,9 +199,8 @@ def _show(shown: PageServer, master: ApplicationMaster) -> None:
             continue
         if not isinstance(job, dict):
             continue
-        shown.job = {**shown.job, **job}
         try:
-            master.set_progress(job.get("progress"))
+            page.update(job)
         except Exception:
             return  # The master is ending.
 

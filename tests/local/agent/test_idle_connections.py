@@ -16,7 +16,7 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, AgentClient, JobSecret, create_secret, tls_context
 from submarine_kernel.notebook_server.container.tls_listener import MAX_CONNECTIONS, TlsListener
-from submarine_runtime.coordinator.server.link_server import MIN_UNAUTHENTICATED
+from submarine_runtime.coordinator.coordinator import MIN_UNAUTHENTICATED
 from submarine_runtime.network import server_context
 from submarine_runtime.protocol import State
 from tests.configurations import make_role

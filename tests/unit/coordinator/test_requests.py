@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_runtime.coordinator.server.http_messages import has_token, parse_request_head
 from submarine_runtime.coordinator.server.job_stream import parse_offsets
+from submarine_runtime.port.http_messages import has_token, parse_request_head
 
 
 def test_request_heads_and_tokens() -> None:

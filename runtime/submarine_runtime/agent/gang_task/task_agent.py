@@ -228,15 +228,13 @@ class TaskAgent:
         if self._serving:
             return
         self._serving = True
-        # cost: http.server and ssl: the program starts before they are loaded.
-        from submarine_runtime.agent.live import LiveServer
+        # cost: the program starts before they are loaded.
+        from submarine_runtime.agent.live import LiveRequests
         from submarine_runtime.network import Tunnels
+        from submarine_runtime.port import PortServer
 
-        LiveServer(
-            self._listener,
-            self._secret,
-            self._context.status,
-            self._task,
-            self._context.logs,
-            tunnels=Tunnels(self._context.scratch.root),
-        ).start()
+        context = self._context
+        tunnels = Tunnels(context.scratch.root)
+        server = PortServer(self._listener, self._secret)
+        server.set_handlers(LiveRequests(context.status, self._task, context.logs, tunnels).accept)
+        server.serve_in_background()

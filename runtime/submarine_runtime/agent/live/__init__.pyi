@@ -1,2 +1,2 @@
-from .server import LiveServer as LiveServer
+from .server import LiveRequests as LiveRequests
 from .views import LiveViews as LiveViews

@@ -6,6 +6,7 @@ The job runs without them if they fail; a failure is an event.
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any, Callable, Mapping
 
 from submarine_runtime.agent.shipping import LogFiles
@@ -15,8 +16,8 @@ from submarine_runtime.translation import _
 from submarine_runtime.yarn import reachable_host
 
 if TYPE_CHECKING:
-    from submarine_runtime.agent.live.server import LiveServer
-    from submarine_runtime.agent.live.yarn_page import YarnPage
+    from submarine_runtime.port import PortRequests
+    from submarine_runtime.yarn import PageThread
 
 #: Seconds that followers have to read to the end.
 FOLLOWERS_GRACE = 3.0
@@ -38,8 +39,8 @@ class LiveViews:
         self._status = status
         self._task = task
         self._scratch = scratch
-        self._server: LiveServer | None = None
-        self._page: YarnPage | None = None
+        self._requests: PortRequests | None = None
+        self._page: PageThread | None = None
 
     def open(
         self,
@@ -54,11 +55,33 @@ class LiveViews:
         Parameters
         ----------
         on_cancel, on_save, on_renew
-            See ``LiveServer``.
+            See ``LiveRequests``.
         announce
             Publishes host and port of the live view.
         """
-        self._serve(logs, on_cancel, on_save, announce, on_renew)
+        # cost: ssl: the program starts before it is loaded.
+        from submarine_runtime.agent.live.server import LiveRequests
+        from submarine_runtime.network import Tunnels
+        from submarine_runtime.port import PortServer, bind_port
+
+        listen = self._config.listen
+        try:
+            server = PortServer(bind_port(listen), self._secret)
+        except (OSError, ValueError) as exc:
+            self._status.event("warning", _("There is no live view: {error}").format(error=exc))
+        else:
+            self._requests = LiveRequests(
+                self._status,
+                self._task,
+                logs,
+                Tunnels(self._scratch),
+                on_cancel,
+                on_save,
+                on_renew,
+            )
+            server.set_handlers(self._requests.accept)
+            server.serve_in_background()
+            announce(reachable_host(listen), server.port)
         self._show_on_yarn()
 
     def finish_page(self) -> None:
@@ -68,47 +91,19 @@ class LiveViews:
 
     def finish_followers(self) -> None:
         """Let followers read to the end."""
-        if self._server is not None:
-            self._server.finish(FOLLOWERS_GRACE)
-
-    def _serve(
-        self,
-        logs: LogFiles,
-        on_cancel: Callable[[dict[str, str]], None],
-        on_save: Callable[[str], dict[str, Any]],
-        announce: Callable[[str, int], None],
-        on_renew: Callable[[], None],
-    ) -> None:
-        # cost: http.server and ssl: the program starts before they are loaded.
-        from submarine_runtime.agent.live.server import LiveServer
-        from submarine_runtime.network import Tunnels
-
-        listen = self._config.listen
-        try:
-            self._server = LiveServer(
-                listen,
-                self._secret,
-                self._status,
-                self._task,
-                logs,
-                on_cancel,
-                on_save,
-                Tunnels(self._scratch),
-                on_renew,
-            )
-        except (OSError, ValueError) as exc:
-            self._status.event("warning", _("There is no live view: {error}").format(error=exc))
-            return
-        self._server.start()
-        announce(reachable_host(listen), self._server.port)
+        if self._requests is not None:
+            self._requests.finish(FOLLOWERS_GRACE)
 
     def _show_on_yarn(self) -> None:
-        if not os.environ.get("SKEIN_APPMASTER_ADDRESS"):
-            return
-        # cost: skein and its page, which only the container of the master has.
-        from submarine_runtime.agent.live.yarn_page import page_of
+        # cost: subprocess and json, which only the container of the master needs.
+        from submarine_runtime.yarn import HelperPage, PageThread, skein_started_container
 
-        job = {"job_id": self._config.record.job_id, "name": self._config.record.name}
-        self._page = page_of(self._status, job)
-        if self._page is not None:
+        archive, status = os.path.abspath(sys.argv[0]), self._status
+        if skein_started_container() and os.path.isfile(archive):
+            self._page = PageThread(
+                lambda: HelperPage(archive),
+                lambda: status.to_json(events=False),
+                self._task,
+                lambda sentence: status.event("yarn_page", sentence),
+            )
             self._page.start()

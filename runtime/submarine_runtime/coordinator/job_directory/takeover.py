@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
-from submarine_runtime.coordinator.server import client_context
 from submarine_runtime.files import replace_file
+from submarine_runtime.port import client_context
 from submarine_runtime.protocol import CoordinatorConfig, Event, from_json, layout, to_json, wire
 from submarine_runtime.storage import (
     Store,

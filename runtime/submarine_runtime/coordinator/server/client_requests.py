@@ -1,14 +1,8 @@
-"""Handle clients' requests: status, logs, streams, tunnels, cancel, save.
-
-Each request has its own thread; the number of threads and all sizes are limited. The link server
-has checked the token. Logs are fetched from the agents' ports on request.
-"""
+"""The requests of the coordinator's port: logs, streams and tunnels come from the agents' ports."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import ssl
 import threading
 import time
@@ -16,26 +10,24 @@ from collections import deque
 from contextlib import suppress
 from http.client import HTTPException, HTTPSConnection
 from typing import Any, Callable, Mapping
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
-from submarine_runtime.coordinator.server.http_messages import (
-    Request,
-    read_body,
-    response_head,
-    send_response,
-)
 from submarine_runtime.coordinator.server.job_stream import JobStream, parse_offsets
-from submarine_runtime.coordinator.server.tls_channel import client_context
 from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
+from submarine_runtime.port import (
+    LogPiece,
+    PortRequests,
+    RefusedError,
+    Request,
+    Write,
+    client_context,
+)
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.translation import _
 
-MAX_THREADS = 32
-MAX_STREAMS = 16
-SOCKET_SECONDS = 20.0
 #: Agents that are notified when a client shows TensorBoard files. In larger gangs few tasks write
 #: such files.
 MAX_NOTIFIED = 64
@@ -45,8 +37,8 @@ FETCH_SECONDS = 5.0
 SAVE_SECONDS = 300.0
 
 
-class ClientRequests:
-    """Handle requests in threads.
+class ClientRequests(PortRequests):
+    """Handle requests of clients.
 
     Parameters
     ----------
@@ -66,93 +58,58 @@ class ClientRequests:
         post: Callable[[dict[str, Any]], None],
         renew: Callable[[], None],
     ) -> None:
-        self._status, self._secret = status, secret
-        self._renew = renew
-        self._endpoints, self._post = endpoints, post
+        super().__init__(
+            status,
+            {
+                wire.CANCEL: lambda fields: post(
+                    {"type": "cancel", "by": fields["by"], "why": fields["why"]}
+                ),
+                wire.RENEW: lambda fields: renew(),
+                wire.STAND_DOWN: lambda fields: post({"type": "superseded"}),
+                wire.SAVE: lambda fields: self._save(fields["name"]),
+                wire.LOOK: lambda fields: self._notify_agents(),
+            },
+        )
+        self._job_status = status
+        self._secret, self._endpoints, self._post = secret, endpoints, post
         self._context = client_context(secret)
         self._tunnels = TunnelRelay(secret["token"], self._context, endpoints)
-        self._threads = threading.BoundedSemaphore(MAX_THREADS)
-        self._streams = threading.BoundedSemaphore(MAX_STREAMS)
-        self.ended = threading.Event()
+        self._notifying = threading.Lock()
 
-    def accept(self, request: Request) -> None:
-        """Handle a request in a thread; close its connection if there are too many threads."""
-        if not self._threads.acquire(blocking=False):
-            request.channel.close()
-            return
-        try:
-            threading.Thread(target=self._answer, args=(request,), daemon=True).start()
-        except RuntimeError:  # No thread can be started.
-            self._threads.release()
-            request.channel.close()
+    def log(self, query: Mapping[str, str]) -> LogPiece:
+        """See ``PortRequests.log``."""
+        headers, data = self._fetch(wire.LOG, query)
+        offset, length = (
+            int(headers.get(name) or 0) for name in (wire.OFFSET_HEADER, wire.LENGTH_HEADER)
+        )
+        return LogPiece(data, offset, length)
 
-    def finish(self, timeout: float) -> None:
-        """Wait until open streams have ended after the job, at most ``timeout`` seconds."""
-        self.ended.set()
-        deadline = time.monotonic() + timeout
-        for _unused in range(MAX_STREAMS):
-            if not self._streams.acquire(timeout=max(0.0, deadline - time.monotonic())):
-                return
+    def times(self, query: Mapping[str, str]) -> bytes:
+        """See ``PortRequests.times``."""
+        return self._fetch(wire.TIMES, query)[1]
 
-    def _answer(self, request: Request) -> None:
-        sock = request.channel.sock
-        tunnelled = False
-        try:
-            sock.settimeout(SOCKET_SECONDS)
-            tunnelled = self._route(request, sock)
-            if not tunnelled:
-                sock.shutdown(socket.SHUT_WR)
-        except (OSError, HTTPException):
-            pass  # The client has disconnected.
-        finally:
-            if not tunnelled:
-                request.channel.close()
-            self._threads.release()
+    def stream(self, query: Mapping[str, str]) -> Callable[[Write], None]:
+        """See ``PortRequests.stream``."""
+        events = max(0, int(query.get("events", 0)))
+        tail = int(query["tail"]) if "tail" in query else None
+        tasks, at = query.get("tasks", "*"), parse_offsets(query.get("at", ""))
 
-    def _route(self, request: Request, sock: ssl.SSLSocket) -> bool:
-        """Handle a request; return whether its connection is a tunnel now, which closes it."""
-        parts = urlsplit(request.target)
-        try:
-            query = {k: v[-1] for k, v in parse_qs(parts.query, max_num_fields=16).items()}
-            if request.method == "GET" and parts.path == wire.STATUS:
-                send_response(sock, 200, json.dumps(self._status.to_json()).encode())
-            elif request.method == "GET" and parts.path in (wire.LOG, wire.TIMES):
-                self._log(sock, parts.path, query)
-            elif request.method == "GET" and parts.path == wire.STREAM:
-                self._stream(sock, query)
-            elif request.method == "GET" and parts.path == wire.TUNNEL:
-                refused = self._tunnels.open(sock, query, request.channel.close)
-                if not refused:
-                    return True
-                send_response(sock, refused)
-            elif request.method == "POST":
-                self._handle_post(sock, parts.path, read_body(request, sock))
-            else:
-                send_response(sock, 404)
-        except ValueError:
-            send_response(sock, 400)
-        return False
+        status = self._job_status
 
-    def _handle_post(self, sock: socket.socket, path: str, body: Mapping[str, Any]) -> None:
-        fields = {key: str(body.get(key) or "")[:500] for key in ("by", "why", "name")}
-        if path == wire.CANCEL:
-            self._post({"type": "cancel", "by": fields["by"], "why": fields["why"]})
-            send_response(sock, 202)
-        elif path == wire.RENEW:
-            self._renew()
-            send_response(sock, 202)
-        elif path == wire.STAND_DOWN:
-            self._post({"type": "superseded"})
-            send_response(sock, 202)
-        elif path == wire.SAVE:
-            self._save(sock, fields["name"])
-        elif path == wire.LOOK:
-            send_response(sock, 202)
-            self._notify_agents()
-        else:
-            send_response(sock, 404)
+        def send(write: Write) -> None:
+            token = self._secret["token"]
+            stream = JobStream(write, status, self._endpoints, token, self._context, self.ended)
+            stream.run(events, tasks, at, tail)
 
-    def _save(self, sock: socket.socket, name: str) -> None:
+        return send
+
+    def open_tunnel(
+        self, request: Request, sock: ssl.SSLSocket, query: Mapping[str, str]
+    ) -> Callable[[], None]:
+        """See ``PortRequests.open_tunnel``."""
+        return self._tunnels.open(sock, query)
+
+    def _save(self, name: str) -> dict[str, Any]:
         answer: deque[dict[str, Any]] = deque()
         identity = os.urandom(8).hex()
         self._post({"type": "save", "id": identity, "name": name, "answer": answer})
@@ -162,42 +119,38 @@ class ClientRequests:
         result = answer[0] if answer else {"error": _("the model was not saved in time")}
         version = result.get("version")
         if isinstance(version, dict):
-            send_response(sock, 200, json.dumps(version).encode())
-        else:
-            error = str(result.get("error") or _("the agent could not save"))
-            send_response(sock, 409, json.dumps({"error": error[:500]}).encode())
+            return version
+        raise RefusedError(409, str(result.get("error") or _("the agent could not save"))[:500])
 
-    def _log(self, sock: socket.socket, path: str, query: Mapping[str, str]) -> None:
-        """Return bytes of a task's log, or the times of its lines, from the agent."""
+    def _fetch(self, path: str, query: Mapping[str, str]) -> tuple[Mapping[str, str], bytes]:
+        """Return headers and body of an agent's answer to a request for its log."""
         endpoint = self._endpoints().get(query.get("task", ""))
         if endpoint is None:
-            send_response(sock, 404)
-            return
-        attempt = query.get("attempt") or attempt_name(endpoint.epoch, endpoint.attempt)
+            raise RefusedError(404)
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
+        passed["attempt"] = query.get("attempt") or attempt_name(endpoint.epoch, endpoint.attempt)
         try:
-            status, headers, data = self._fetch(endpoint, path, {**passed, "attempt": attempt})
-        except (OSError, HTTPException):
-            send_response(sock, 502)
-            return
-        response_headers = {
-            name: str(headers.get(name) or 0) for name in (wire.OFFSET_HEADER, wire.LENGTH_HEADER)
-        }
-        if status == 200:
-            send_response(sock, 200, data, "application/octet-stream", response_headers)
-        else:
-            send_response(sock, 404 if status == 404 else 502)
+            code, headers, data = self._request(endpoint, "GET", f"{path}?{urlencode(passed)}")
+        except (OSError, HTTPException) as exc:
+            raise RefusedError(502) from exc
+        if code != 200:
+            raise RefusedError(404 if code == 404 else 502)
+        return headers, data
 
     def _notify_agents(self) -> None:
-        """Notify the agents that a client shows TensorBoard files."""
-        for endpoint in list(self._endpoints().values())[:MAX_NOTIFIED]:
-            with suppress(OSError, HTTPException):
-                self._request(endpoint, "POST", wire.LOOK)
+        """Notify the agents, in a thread, that a client shows TensorBoard files."""
 
-    def _fetch(
-        self, endpoint: AgentEndpoint, path: str, query: Mapping[str, str]
-    ) -> tuple[int, Any, bytes]:
-        return self._request(endpoint, "GET", f"{path}?{urlencode(query)}")
+        def notify() -> None:
+            try:
+                for endpoint in list(self._endpoints().values())[:MAX_NOTIFIED]:
+                    with suppress(OSError, HTTPException):
+                        self._request(endpoint, "POST", wire.LOOK)
+            finally:
+                self._notifying.release()
+
+        # Clients repeat their request; one notification at a time is sufficient.
+        if self._notifying.acquire(blocking=False):
+            threading.Thread(target=notify, daemon=True).start()
 
     def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> tuple[int, Any, bytes]:
         connection = HTTPSConnection(
@@ -210,24 +163,3 @@ class ClientRequests:
                 return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
         finally:
             connection.close()
-
-    def _stream(self, sock: socket.socket, query: Mapping[str, str]) -> None:
-        events = max(0, int(query.get("events", 0)))
-        tail = int(query["tail"]) if "tail" in query else None
-        tasks, at = query.get("tasks", "*"), parse_offsets(query.get("at", ""))
-        if not self._streams.acquire(blocking=False):
-            send_response(sock, 503)
-            return
-        try:
-            sock.sendall(response_head(200, "application/x-ndjson", {}))
-            stream = JobStream(
-                sock.sendall,
-                self._status,
-                self._endpoints,
-                self._secret["token"],
-                self._context,
-                self.ended,
-            )
-            stream.run(events, tasks, at, tail)
-        finally:
-            self._streams.release()

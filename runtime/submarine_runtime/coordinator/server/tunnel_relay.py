@@ -1,7 +1,7 @@
 """Tunnels of clients through the coordinator's port to the agent of a task.
 
-The agent connects a tunnel with the port that the program has declared (``network.tunnel``). Each
-tunnel has its own thread; the number of threads is limited.
+The agent connects a tunnel with the port that the program has declared (``network.tunnel``). The
+number of tunnels is limited.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
 from submarine_runtime.network import MAX_TUNNELS, TunnelForwarder, keep_alive
+from submarine_runtime.port import RefusedError
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 
@@ -43,38 +44,28 @@ class TunnelRelay:
         self._token, self._context, self._endpoints = token, context, endpoints
         self._slots = threading.BoundedSemaphore(MAX_TUNNELS)
 
-    def open(
-        self, client: ssl.SSLSocket, query: Mapping[str, str], done: Callable[[], None]
-    ) -> int:
-        """Open a tunnel; a thread relays its bytes and calls ``done`` at the end.
-
-        Returns
-        -------
-        int
-            0 if the tunnel is open and the response was sent; otherwise the status of the response.
-        """
+    def open(self, client: ssl.SSLSocket, query: Mapping[str, str]) -> Callable[[], None]:
+        """Open a tunnel and send the response; see ``PortRequests.open_tunnel``."""
         endpoint = self._endpoint(query.get("task", ""))
         if endpoint is None:
-            return 404
+            raise RefusedError(404)
         if not self._slots.acquire(blocking=False):
-            return 503
+            raise RefusedError(503)
         agent = None
         try:
             agent, head, rest = self._connect(endpoint, query.get("name", ""))
-            status = _status(head)
-            if status != 101:
-                raise _RefusedError(status)
+            code = _status(head)
+            if code != 101:
+                raise RefusedError(code)
             client.sendall(head + b"\r\n\r\n")
-            threading.Thread(
-                target=self._relay, args=(client, agent, rest, done), daemon=True
-            ).start()
-        except _RefusedError as exc:
+        except RefusedError:
             self._end(agent)
-            return exc.status
-        except (OSError, RuntimeError):
+            raise
+        except OSError as exc:
             self._end(agent)
-            return 503
-        return 0
+            raise RefusedError(503) from exc
+        opened = agent
+        return lambda: self._relay(client, opened, rest)
 
     def _endpoint(self, task: str) -> AgentEndpoint | None:
         endpoints = self._endpoints()
@@ -107,9 +98,7 @@ class TunnelRelay:
         head, _, rest = bytes(answer).partition(b"\r\n\r\n")
         return agent, head, rest
 
-    def _relay(
-        self, client: ssl.SSLSocket, agent: ssl.SSLSocket, rest: bytes, done: Callable[[], None]
-    ) -> None:
+    def _relay(self, client: ssl.SSLSocket, agent: ssl.SSLSocket, rest: bytes) -> None:
         try:
             with suppress(OSError):
                 keep_alive(client)
@@ -117,19 +106,12 @@ class TunnelRelay:
                 TunnelForwarder(client, agent, rest).run()
         finally:
             self._end(agent)
-            done()
 
     def _end(self, agent: ssl.SSLSocket | None) -> None:
         if agent is not None:
             with suppress(OSError):
                 agent.close()
         self._slots.release()
-
-
-class _RefusedError(Exception):
-    def __init__(self, status: int) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 def _status(head: bytes) -> int:

@@ -1,7 +1,7 @@
-"""The coordinator's port: agents' links and clients' requests over non-blocking TLS, in one thread.
+"""The listener of a job's port: clients' requests and agents' links over non-blocking TLS.
 
-A connection without the job's token is closed after ten seconds at the latest. ``on_line`` receives
-the lines of a link, ``on_request`` any other request with its socket.
+One thread serves all connections. A connection without the job's token is closed after ten seconds
+at the latest. ``on_request`` receives a request with its socket, ``on_line`` the lines of a link.
 """
 
 from __future__ import annotations
@@ -10,28 +10,29 @@ import json
 import selectors
 import socket
 import sys
+import threading
 import traceback
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.coordinator.server.http_messages import (
-    BAD_REQUEST,
-    UNAUTHORIZED,
+from submarine_runtime.network import ConnectionLimit
+from submarine_runtime.port.http_messages import (
     Request,
     has_token,
+    head_error,
     parse_request_head,
+    response,
 )
-from submarine_runtime.coordinator.server.tls_channel import TlsChannel, link_context
-from submarine_runtime.network import ConnectionLimit
+from submarine_runtime.port.tls_channel import TlsChannel, port_context
 from submarine_runtime.protocol import LINK_PROTOCOL, MAX_LINK_LINE, read_link_line, wire
 from submarine_runtime.suspend import monotonic
 
 #: Seconds within which a connection must present the token.
 AUTHENTICATION_SECONDS = 10.0
-MAX_HEAD = 8192
 MAX_ACCEPTS = 32
-#: Minimal limit of unauthenticated connections from one address: all tasks of a job may run on one
-#: node. The limit of all addresses is twice as high.
-MIN_UNAUTHENTICATED = 128
+#: Maximum number of connections without the token: from one address, and in total. A new one
+#: replaces the oldest. More than a client opens at once: some twenty tunnels when a page is
+#: reloaded.
+MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_OVERALL = 32, 128
 #: Malformed messages that are written to the log; later ones only close their connection.
 MAX_REPORTS = 20
 _SWITCH = (
@@ -39,55 +40,77 @@ _SWITCH = (
 )
 
 
-class Connection:
-    """One connection; a link of an agent if ``linked``. ``AgentLinks`` sets ``seat``."""
-
-    __slots__ = ("buffer", "channel", "linked", "mask", "seat", "since")
-
-    def __init__(self, channel: TlsChannel, now: float) -> None:
-        self.channel = channel
-        self.buffer = bytearray()
-        self.linked = False
-        self.seat = ""
-        self.since = now
-        self.mask = selectors.EVENT_READ
-
-
-class LinkServer:
-    """Listen on the port and serve its connections.
+def bind_port(listen: str, port: int = 0) -> socket.socket:
+    """Return a socket that listens.
 
     Parameters
     ----------
     port
         0: any free port.
-    max_tasks
-        Number of tasks of the job, which may all connect at once.
 
     Raises
     ------
     OSError
         If the port is in use.
     """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((listen, port))
+        # More than a burst of connections: otherwise one waits a second for its next SYN.
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
-    def __init__(self, listen: str, port: int, secret: Mapping[str, str], max_tasks: int) -> None:
+
+class Connection:
+    """One connection; a link of an agent if ``linked``.
+
+    The owner of the links sets ``seat``. An answered connection is read to its end, so that its
+    peer receives the response.
+    """
+
+    __slots__ = ("answered", "buffer", "channel", "linked", "mask", "seat", "since")
+
+    def __init__(self, channel: TlsChannel, now: float) -> None:
+        self.channel = channel
+        self.buffer = bytearray()
+        self.linked = self.answered = False
+        self.seat = ""
+        self.since = now
+        self.mask = selectors.EVENT_READ
+
+
+class PortServer:
+    """Serve the connections of a listening socket.
+
+    Parameters
+    ----------
+    listener
+        See ``bind_port``.
+    secret
+        ``token``, ``certificate`` and ``key`` of the job.
+    per_address, overall
+        Maximum number of connections without the token.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        secret: Mapping[str, str],
+        per_address: int = MAX_UNAUTHENTICATED,
+        overall: int = MAX_UNAUTHENTICATED_OVERALL,
+    ) -> None:
         self._token = secret["token"].encode()
-        self._context = link_context(secret)
-        self._on_line: Callable[[Connection, dict[str, Any]], None] = _ignore
+        self._context = port_context(secret)
+        self._on_line: Callable[[Connection, dict[str, Any]], None] | None = None
         self._on_closed: Callable[[Connection], None] = _ignore
         self._on_request: Callable[[Request], None] = _ignore
-        per_address = max(MIN_UNAUTHENTICATED, 2 * max_tasks)
-        self._unauthenticated: ConnectionLimit[Connection] = ConnectionLimit(
-            per_address, 2 * per_address
-        )
+        self._unauthenticated: ConnectionLimit[Connection] = ConnectionLimit(per_address, overall)
         self._reports = 0
-        self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-        self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            self._listener.bind((listen, port))
-        except OSError:
-            self._listener.close()
-            raise
-        self._listener.listen(1024)
+        self._listener = listener
         self._listener.setblocking(False)
         self.port = int(self._listener.getsockname()[1])
         self._wake_reader, self._wake_writer = socket.socketpair()
@@ -99,22 +122,33 @@ class LinkServer:
 
     def set_handlers(
         self,
-        on_line: Callable[[Connection, dict[str, Any]], None],
-        on_closed: Callable[[Connection], None],
         on_request: Callable[[Request], None],
+        on_line: Callable[[Connection, dict[str, Any]], None] | None = None,
+        on_closed: Callable[[Connection], None] | None = None,
     ) -> None:
         """Set the handlers; call this before ``poll``.
 
         Parameters
         ----------
-        on_line
-            Called with the connection of a link and a JSON object.
-        on_closed
-            Called once with the connection of a link that was closed.
         on_request
             Called with a client's request; takes over its socket.
+        on_line
+            Called with the connection of a link and a JSON object; None: there are no links here.
+        on_closed
+            Called once with the connection of a link that was closed.
         """
-        self._on_line, self._on_closed, self._on_request = on_line, on_closed, on_request
+        self._on_line, self._on_request = on_line, on_request
+        self._on_closed = on_closed or _ignore
+
+    def serve_in_background(self) -> None:
+        """Serve in a thread until the process ends."""
+
+        def serve() -> None:
+            while True:
+                self.poll(AUTHENTICATION_SECONDS / 2)
+                self.close_unauthenticated(monotonic())
+
+        threading.Thread(target=serve, name="server", daemon=True).start()
 
     @property
     def wake_fd(self) -> int:
@@ -209,6 +243,8 @@ class LinkServer:
                 channel.flush()
             self._read(connection, channel.receive())
         except (OSError, BufferError):
+            if not channel.ready:
+                channel.discard()
             self.close(connection)
             return
         except Exception as exc:  # One malformed message must not end the job.
@@ -236,10 +272,12 @@ class LinkServer:
         sys.stderr.flush()
 
     def _read(self, connection: Connection, data: bytes) -> None:
+        if connection.answered:
+            return
         connection.buffer += data
         if not connection.linked and not self._read_head(connection):
             return
-        while connection.channel.open:
+        while connection.channel.open and self._on_line is not None:
             end = connection.buffer.find(b"\n")
             if end < 0:
                 if len(connection.buffer) > MAX_LINK_LINE:
@@ -252,30 +290,32 @@ class LinkServer:
     def _read_head(self, connection: Connection) -> bool:
         """Read the request's head; return whether the connection is a link."""
         head, gap, rest = bytes(connection.buffer).partition(b"\r\n\r\n")
-        if not gap:
-            if len(connection.buffer) > MAX_HEAD:
-                raise ValueError("the head is too long")
+        error = head_error(head)
+        if error or not gap:
+            if error:
+                self._answer(connection, error)
             return False
         method, target, headers = parse_request_head(head)
         if not has_token(headers, self._token):
-            self._answer(connection, UNAUTHORIZED)
+            self._answer(connection, 401)
             return False
-        if target != wire.LINK:
+        if target != wire.LINK or self._on_line is None:
             self._pass_request(
                 connection, Request(connection.channel, method, target, headers, rest)
             )
             return False
         if headers.get("upgrade", "").lower() != LINK_PROTOCOL:
-            self._answer(connection, BAD_REQUEST)
+            self._answer(connection, 400)
             return False
         self._unauthenticated.remove(connection)
         connection.linked, connection.buffer = True, bytearray(rest)
         connection.channel.send(_SWITCH.encode())
         return True
 
-    def _answer(self, connection: Connection, data: bytes) -> None:
-        connection.channel.send(data)
-        self.close(connection)
+    def _answer(self, connection: Connection, code: int) -> None:
+        connection.channel.send(response(code))
+        connection.channel.end()
+        connection.answered, connection.buffer = True, bytearray()
 
     def _pass_request(self, connection: Connection, request: Request) -> None:
         self._unauthenticated.remove(connection)

@@ -1,4 +1,4 @@
-"""HTTP messages of the coordinator's port: request heads, token, bounded bodies, responses."""
+"""HTTP messages of a job's port: request heads, token, bounded bodies, responses."""
 
 from __future__ import annotations
 
@@ -7,12 +7,46 @@ import json
 import socket
 from typing import Any, Mapping, NamedTuple
 
-from submarine_runtime.coordinator.server.tls_channel import TlsChannel
+from submarine_runtime.port.tls_channel import TlsChannel
 
-UNAUTHORIZED = b"HTTP/1.0 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-BAD_REQUEST = b"HTTP/1.0 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+#: Bytes of a request's line and headers, and number of its headers.
+MAX_HEAD, MAX_HEADERS = 8192, 100
 MAX_BODY = 4096
-_PHRASES = {200: "OK", 202: "Accepted", 400: "Bad Request", 404: "Not Found", 405: "Not Allowed"}
+_PHRASES = {
+    101: "Switching Protocols",
+    200: "OK",
+    202: "Accepted",
+    400: "Bad Request",
+    401: "Unauthorized",
+    404: "Not Found",
+    409: "Conflict",
+    411: "Length Required",
+    413: "Content Too Large",
+    414: "URI Too Long",
+    426: "Upgrade Required",
+    431: "Request Header Fields Too Large",
+    501: "Not Implemented",
+    502: "Bad Gateway",
+    503: "Service Unavailable",
+}
+
+
+class RefusedError(Exception):
+    """A request is answered with an error status.
+
+    Parameters
+    ----------
+    error
+        A sentence for the client; empty: the response has no body.
+    """
+
+    def __init__(
+        self, code: int, error: str = "", headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(code, error)
+        self.code = code
+        self.headers = dict(headers or {})
+        self.body = json.dumps({"error": error[:1000]}).encode() if error else b""
 
 
 class Request(NamedTuple):
@@ -23,6 +57,22 @@ class Request(NamedTuple):
     target: str
     headers: Mapping[str, str]
     body: bytes
+
+
+def head_error(head: bytes) -> int:
+    """Return the status for a head that is too large, complete or not; 0 if it is not.
+
+    Raises
+    ------
+    ValueError
+        If it begins with an empty line.
+    """
+    line, end, _ = head.partition(b"\r\n")
+    if end and not line:
+        raise ValueError("not a request")
+    if len(head) > MAX_HEAD:
+        return 431 if end and len(line) <= MAX_HEAD else 414
+    return 431 if head.count(b"\r\n") > MAX_HEADERS else 0
 
 
 def parse_request_head(head: bytes) -> tuple[str, str, dict[str, str]]:
@@ -56,12 +106,16 @@ def read_body(request: Request, sock: socket.socket) -> dict[str, Any]:
 
     Raises
     ------
+    RefusedError
+        If the request has no length or too long a body.
     ValueError
-        If there is none or it is too large.
+        If the body is not a JSON object.
     """
     length = request.headers.get("content-length", "")
-    if not length.isdigit() or int(length) > MAX_BODY:
-        raise ValueError("no length, or too long")
+    if not length.isdigit():
+        raise RefusedError(411)
+    if int(length) > MAX_BODY:
+        raise RefusedError(413)
     body = request.body
     while len(body) < int(length):
         data = sock.recv(MAX_BODY)
@@ -77,21 +131,23 @@ def read_body(request: Request, sock: socket.socket) -> dict[str, Any]:
     return content
 
 
-def response_head(code: int, content_type: str, headers: Mapping[str, str]) -> bytes:
+def response_head(code: int, headers: Mapping[str, str]) -> bytes:
     """Return status line and headers of a response."""
-    all_headers = {**headers, "Content-Type": content_type, "Connection": "close"}
     lines = [f"HTTP/1.0 {code} {_PHRASES.get(code, 'Error')}"]
-    lines += [f"{name}: {value}" for name, value in all_headers.items()]
+    lines += [f"{name}: {value}" for name, value in {"Connection": "close", **headers}.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1", "replace")
 
 
-def send_response(
-    sock: socket.socket,
+def response(
     code: int,
     body: bytes = b"",
     content_type: str = "application/json",
     headers: Mapping[str, str] | None = None,
-) -> None:
-    """Send a complete response."""
-    length = {**(headers or {}), "Content-Length": str(len(body))}
-    sock.sendall(response_head(code, content_type, length) + body)
+) -> bytes:
+    """Return a complete response."""
+    fields = {
+        **(headers or {}),
+        "Content-Type": content_type,
+        "Content-Length": str(len(body)),
+    }
+    return response_head(code, fields) + body

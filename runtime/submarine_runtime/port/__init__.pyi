@@ -1,0 +1,8 @@
+from .http_messages import (
+    RefusedError as RefusedError,
+    Request as Request,
+    response_head as response_head,
+)
+from .requests import LogPiece as LogPiece, PortRequests as PortRequests, Write as Write
+from .server import Connection as Connection, PortServer as PortServer, bind_port as bind_port
+from .tls_channel import TlsChannel as TlsChannel, client_context as client_context
