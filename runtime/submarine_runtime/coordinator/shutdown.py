@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from contextlib import suppress
@@ -18,6 +17,7 @@ from submarine_runtime.coordinator.placement import Placer
 from submarine_runtime.coordinator.server import ClientRequests
 from submarine_runtime.processes import ProcessIdentity
 from submarine_runtime.protocol import CoordinatorConfig, EndReason, layout
+from submarine_runtime.record import complete_record, final_record
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Store, StoreError, cancel_request, open_store, retry
 from submarine_runtime.translation import _
@@ -28,8 +28,6 @@ from submarine_runtime.yarn import application_is_over, application_was_killed, 
 STOPPED_TIMEOUT = 1.0
 #: Seconds that clients have to read a stream to its end.
 STREAM_GRACE = 3.0
-#: Files that publishing the record adds to the count in the record.
-PUBLISH_FILES = 1
 
 
 class Shutdown:
@@ -169,21 +167,15 @@ class Shutdown:
         status.set_outcome(
             outcome.reason, outcome.detail, outcome.exit_code, outcome.signal, failure
         )
-        status.set_record(pending="")
         state = outcome.reason.meaning.state
         status.add_event("state", outcome.detail, None, state, outcome.reason)
-        status.finish()
-        status.end_phases(time.time())
+        complete_record(status)
         status.summarize()
 
     def _publish(self, store: Store) -> bool:
         """Publish the record; return False if the job has one already."""
-        status, publisher = self._loop.status, self._publisher
-        status.set_used(
-            namenode_operations=store.operations + publisher.operations + store.publish_cost,
-            files=store.files + publisher.files + PUBLISH_FILES,
-        )
-        data = json.dumps({**status.to_json(), "pending": ""}).encode()
+        publisher = self._publisher
+        data = final_record(self._loop.status, store, publisher.operations, publisher.files)
         return store.publish_exclusive(layout.RECORD, data)
 
     def _delete_snapshots(self) -> None:

@@ -1,4 +1,10 @@
 from .initial import new_record as new_record
+from .publication import (
+    EventSegments as EventSegments,
+    complete_record as complete_record,
+    final_record as final_record,
+    live_address as live_address,
+)
 from .resource_advice import (
     MIN_SECONDS as MIN_SECONDS,
     memory_sentence as memory_sentence,

@@ -14,6 +14,7 @@ from .local import (
     LocalStore as LocalStore,
     make_directories as make_directories,
 )
+from .publishing_thread import PublishingThread as PublishingThread
 from .retries import retry as retry, wait_sentence as wait_sentence
 from .scratch import Scratch as Scratch
 from .store import (

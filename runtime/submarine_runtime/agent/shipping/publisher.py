@@ -5,22 +5,20 @@
 
 from __future__ import annotations
 
-import json
-import os
 import time
 from typing import Callable
 
 from submarine_runtime.agent.shipping.log_shipper import LARGEST_SEGMENT, LogShipper, log_shippers
-from submarine_runtime.agent.shipping.shipping_thread import ShippingThread
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Store, StoreError, cancel_request
+from submarine_runtime.record import EventSegments, live_address
+from submarine_runtime.storage import PublishingThread, Store, StoreError, cancel_request
 
 __all__ = ["LARGEST_SEGMENT", "LogShipper", "Publisher", "log_shippers"]
 
 CANCEL_CHECK = 10.0
 
 
-class Publisher(ShippingThread):
+class Publisher(PublishingThread):
     """Thread that ships the logs and events of a single-task job.
 
     Parameters
@@ -50,8 +48,7 @@ class Publisher(ShippingThread):
         self._on_cancel = on_cancel
         self._others: list[LogShipper] = []
         self._live: bytes | None = None
-        self._events_shipped = 0
-        self._event_files = 0
+        self._events = EventSegments("agent")
         self._events_due = False
         self._cancel_checked: float | None = None
 
@@ -61,8 +58,7 @@ class Publisher(ShippingThread):
 
     def announce(self, host: str, port: int) -> None:
         """Publish the address at which the agent listens."""
-        live = {"host": host, "port": port, "pid": os.getpid(), "time": time.time()}
-        self._live = json.dumps(live).encode()
+        self._live = live_address(host, port)
         self._wake.set()
 
     def ship_events_soon(self) -> None:
@@ -84,7 +80,7 @@ class Publisher(ShippingThread):
         if self._events_due or due:
             self._events_due = False
             try:
-                self._ship_events()
+                self._events.publish(self._store, self._events_after(self._events.events))
             except StoreError:
                 self._events_due = True
                 raise
@@ -92,15 +88,6 @@ class Publisher(ShippingThread):
             log.advance()
         if due:
             self._check_cancel()
-
-    def _ship_events(self) -> None:
-        events = self._events_after(self._events_shipped)
-        if not events:
-            return
-        lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
-        self._store.publish(layout.event_segment("agent", self._event_files), lines)
-        self._events_shipped += len(events)
-        self._event_files += 1
 
     def _check_cancel(self) -> None:
         """Check for ``cancel.json``, which clients without access to the port write."""

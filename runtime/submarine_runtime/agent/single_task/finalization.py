@@ -5,7 +5,6 @@ The record is written last: if it exists, everything else is complete.
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -22,7 +21,13 @@ from submarine_runtime.agent.outputs import (
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
-from submarine_runtime.record import Status, UnsavedFiles, unsaved_sentences
+from submarine_runtime.record import (
+    Status,
+    UnsavedFiles,
+    complete_record,
+    final_record,
+    unsaved_sentences,
+)
 from submarine_runtime.snapshots import delete_snapshots
 from submarine_runtime.storage import Scratch, Store, StoreError, retry
 from submarine_runtime.translation import _
@@ -31,8 +36,6 @@ from submarine_runtime.translation import _
 #: between two of its attempts.
 CHILD_SECONDS = 60
 CHILD_PAUSE = 1.0
-#: Files that the publication of the record adds, so that the record can include them.
-PUBLISH_FILES = 1
 
 
 class Finalization:
@@ -152,7 +155,7 @@ class Finalization:
         if not self._status.state.ended:
             self.record_ending(ending)
         if record_first:
-            data = self._record_bytes()
+            data = self._final_record()
             _run_in_child_process(lambda: self._publish_from_child(data))
             self._ship_logs()
         else:
@@ -172,26 +175,17 @@ class Finalization:
         StoreError
             If it cannot be published before the deadline.
         """
-        return self._publish(self._record_bytes())
-
-    def _record_bytes(self) -> bytes:
-        self._status.set_record(pending="")
-        self._status.finish()
-        self._status.end_phases(time.time())
-        cost = self._store.publish_cost
-        self._status.set_used(
-            namenode_operations=self._store.operations + cost,
-            files=self._store.files + PUBLISH_FILES,
-        )
-        return json.dumps(self._status.to_json()).encode()
-
-    def _publish(self, data: bytes) -> bool:
+        data = self._final_record()
         return retry(
             lambda: self._store.publish_exclusive(layout.RECORD, data),
             self._deadline,
             wait=self._wait,
             store=self._store,
         )
+
+    def _final_record(self) -> bytes:
+        complete_record(self._status)
+        return final_record(self._status, self._store)
 
     def _publish_from_child(self, data: bytes) -> None:
         """Publish the record with a new deadline; YARN kills the parent in the meantime."""

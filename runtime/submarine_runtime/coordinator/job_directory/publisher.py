@@ -13,21 +13,18 @@ import time
 from contextlib import suppress
 from typing import Any, Callable
 
-from submarine_runtime.backoff import Backoff
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.files import replace_file
 from submarine_runtime.protocol import layout
-from submarine_runtime.storage import Store, StoreError, cancel_request
+from submarine_runtime.record import EventSegments, live_address
+from submarine_runtime.storage import PublishingThread, Store, StoreError, cancel_request
 
-#: Seconds between two checks for new events.
-TICK = 0.5
 #: Seconds between two checks for ``cancel.json`` and for a later attempt of the application.
 CHECK_SECONDS = 10.0
-LONGEST_BACKOFF = 10.0
 PUBLISHED_FILE = "shipped.json"
 
 
-class EventPublisher:
+class EventPublisher(PublishingThread):
     """Thread that publishes events.
 
     Parameters
@@ -42,6 +39,8 @@ class EventPublisher:
         Called once for each outage, with a sentence.
     """
 
+    interval = 0.5
+
     def __init__(
         self,
         store: Store,
@@ -51,16 +50,14 @@ class EventPublisher:
         post: Callable[[dict[str, Any]], None],
         on_outage: Callable[[str], None],
     ) -> None:
+        super().__init__(on_outage)
         self._store, self._status, self._attempt = store, status, attempt
-        self._post, self._on_outage = post, on_outage
+        self._post = post
         self._path = os.path.join(directory, PUBLISHED_FILE)
-        self._files, self._events = self._read() if status.restored_events else (0, 0)
+        self._events = self._read()
         self._live: bytes | None = None
-        self._wake = threading.Event()
         self._lock = threading.Lock()
-        self._stopping = self._outage = False
         self._next_check = 0.0
-        self._thread = threading.Thread(target=self._run, name="shipping", daemon=True)
 
     @property
     def operations(self) -> int:
@@ -72,22 +69,10 @@ class EventPublisher:
         """Files published so far."""
         return self._store.files
 
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
-
     def publish_address(self, host: str, port: int) -> None:
         """Publish the address of the coordinator's port."""
-        live = {"host": host, "port": port, "pid": os.getpid(), "time": time.time()}
-        self._live = json.dumps({**live, "attempt": self._attempt}).encode()
+        self._live = live_address(host, port, attempt=self._attempt)
         self._wake.set()
-
-    def stop(self, timeout: float) -> None:
-        """End the thread; ``flush`` publishes the rest."""
-        self._stopping = True
-        self._wake.set()
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
 
     def flush(self, store: Store | None = None) -> None:
         """Publish all events now.
@@ -104,29 +89,17 @@ class EventPublisher:
         finally:
             self._lock.release()
 
-    def _read(self) -> tuple[int, int]:
-        """Return the published files and events; -1 files: count them in the job directory."""
+    def _read(self) -> EventSegments | None:
+        """Return what was published; None: count it in the job directory."""
+        writer = layout.coordinator_writer(self._attempt)
+        if not self._status.restored_events:
+            return EventSegments(writer)
         try:
             with open(self._path, encoding="utf-8") as file:
                 shipped = json.load(file)
-            return int(shipped["files"]), int(shipped["events"])
+            return EventSegments(writer, int(shipped["files"]), int(shipped["events"]))
         except (OSError, ValueError, KeyError):
-            return -1, 0
-
-    def _run(self) -> None:
-        pause, backoff = TICK, Backoff(2 * TICK, LONGEST_BACKOFF)
-        while not self._stopping:
-            self._wake.wait(pause)
-            self._wake.clear()
-            try:
-                self._round()
-                pause, self._outage = TICK, False
-                backoff.reset()
-            except StoreError as exc:
-                if not self._outage:
-                    self._on_outage(str(exc))
-                self._outage = True
-                pause = backoff.pause()
+            return None
 
     def _round(self) -> None:
         self._store.gate()  # Checks after a suspend, also if there is nothing to publish.
@@ -155,25 +128,20 @@ class EventPublisher:
         if cancelled is not None:
             self._post({"type": "cancel", **cancelled})
 
-    def _count_published(self, store: Store) -> None:
-        """Count in the job directory what was published before the restart of the coordinator."""
-        writer, files, events = layout.coordinator_writer(self._attempt), 0, 0
-        while (data := store.read(layout.event_segment(writer, files))) is not None:
-            files, events = files + 1, events + len(data.splitlines())
-        self._files, self._events = files, events
-
     def _publish_events(self, store: Store) -> None:
-        if self._files < 0:
-            self._count_published(store)
-        events = self._status.events_after(self._status.earlier_events + self._events)
-        if not events:
-            return
-        lines = b"".join(json.dumps(event).encode() + b"\n" for event in events)
-        writer = layout.coordinator_writer(self._attempt)
-        store.publish(layout.event_segment(writer, self._files), lines)
-        self._events += len(events)
-        self._files += 1
-        published = {"files": self._files, "events": self._events}
+        events = self._events
+        if events is None:
+            events = EventSegments(layout.coordinator_writer(self._attempt))
+            events.count(store)  # An earlier process of the coordinator has published some.
+            self._events = events
+        published, first = events.files, self._status.earlier_events + events.events
+        events.publish(store, self._status.events_after(first))
+        if events.files != published:
+            self._note(events)
+
+    def _note(self, events: EventSegments) -> None:
+        """Write down how much was published, for a restarted coordinator."""
+        published = {"files": events.files, "events": events.events}
         try:
             replace_file(self._path, json.dumps(published).encode())
         except OSError:  # The disk is full: no number is better than an old one.
