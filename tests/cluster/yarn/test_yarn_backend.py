@@ -438,3 +438,24 @@ def test_the_class_archive_is_used_by_the_master(
     shared = sum("shared objects file" in line for line in lines)
     assert shared > 0.7 * len(lines)
     assert any("org.apache.hadoop" in line and "shared objects" in line for line in lines)
+
+
+@pytest.mark.full
+def test_a_node_with_other_paths_starts_the_master_without_the_archive(
+    yarn_profile: Profile, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chmod(tmp_path, 0o777)
+    log = tmp_path / "classes"
+    options = " ".join((*MASTER_JVM, f"-Xlog:class+load=info:file={log}"))
+    settings = {"am_cds": "on", "am_java_options": options}
+    mine = YarnBackend(replace(yarn_profile, settings=settings))
+    archive = mine.applications.archive
+    assert archive is not None
+    mine.applications.build_archive_later()
+    until(lambda: archive.path() is not None, "the class archive", 120)
+    elsewhere = [jar.replace("/lib/", "/elsewhere/") for jar in archive._jars]
+    monkeypatch.setattr(archive, "_jars", elsewhere)
+    ended = until_stage(mine, mine.submit(make("pass")), Stage.ENDED)
+    assert ended.reason is EndReason.SUCCEEDED
+    lines = log.read_text().splitlines()
+    assert not any("org.apache.hadoop" in line and "shared objects" in line for line in lines)

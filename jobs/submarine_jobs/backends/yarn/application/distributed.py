@@ -28,7 +28,7 @@ from submarine_jobs.backends.yarn.application.specification import (
     Service,
 )
 from submarine_jobs.backends.yarn.cluster import GANG_TAG, TAG, added_tags, tag_of
-from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
+from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.backends.yarn.planning import gang_of, least_of
 from submarine_jobs.model import JobSpec, Role, check_image_name, parse_python_env
 from submarine_runtime.protocol import layout, to_json
@@ -76,7 +76,6 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
     spec, orders = submission.spec, submission.coordinator
     if orders is None:
         raise ValueError(_("a submission without orders for a coordinator is no distributed job"))
-    options = parts.jvm_options
     files = {
         "skein.jar": cached(submission, parts.skein_jar),
         "heartbeat.jar": cached(submission, parts.heartbeat_jar),
@@ -85,7 +84,6 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
     }
     if parts.archive:
         files[ARCHIVE_DIRECTORY] = cached(submission, parts.archive, ARCHIVE)
-        options = (ARCHIVE_OPTION, *options)
     if parts.coordinator_archive:
         files[coordinatorpython.DIRECTORY] = cached(submission, parts.coordinator_archive, ARCHIVE)
     script = _SCRIPT.format(
@@ -103,7 +101,7 @@ def build_gang(submission: Submission, parts: Parts) -> Application:
         master=Master(
             resources=sized(submission.plan.containers[0]),
             files=files,
-            env={"JDK_JAVA_OPTIONS": " ".join(options)},
+            env={"JDK_JAVA_OPTIONS": " ".join(parts.jvm_options)},
             script=script,
         ),
         services={role.name: _service(submission, role, parts) for role in spec.roles},

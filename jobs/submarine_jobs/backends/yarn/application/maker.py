@@ -52,6 +52,7 @@ class ApplicationMaker:
         if submission.coordinator is not None:
             return self._gang(submission)
         cache, beside = self._cache(submission), len(submission.plan.containers) > 1
+        archive, jvm_options = self._archive_and_options()
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE if beside else SLACK_TOGETHER)
         if submission.environments or localized_files(submission):
             agent.resourcemanagers = list(self._conf.resourcemanagers)
@@ -59,8 +60,8 @@ class ApplicationMaker:
             replace(submission, agent=agent),
             skein_jar=cache.skein_jar(),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat) if beside else None,
-            jvm_options=self._jvm_options,
-            archive=self.archive.path() if self.archive else None,
+            jvm_options=jvm_options,
+            archive=archive,
             agent_python=self._agent_python(submission, None),
             brought_python=self.python.path() if self._brings else None,
             fallback_queue=self._profile.queue or "default",
@@ -69,6 +70,7 @@ class ApplicationMaker:
     def _gang(self, submission: Submission) -> Application:
         """Return the application of a distributed job."""
         cache, settings = self._cache(submission), self._profile.settings
+        archive, jvm_options = self._archive_and_options()
         agent = replace(submission.agent, memory_slack=SLACK_BESIDE)
         orders = submission.coordinator
         if orders is not None:
@@ -79,10 +81,10 @@ class ApplicationMaker:
         parts = gangapplication.Parts(
             skein_jar=cache.skein_jar(),
             heartbeat_jar=cache.heartbeat_jar(self._conf, self._heartbeat),
-            jvm_options=self._jvm_options,
+            jvm_options=jvm_options,
             coordinator_python=own or coordinatorpython.INTERPRETER,
             agent_python=python,
-            archive=self.archive.path() if self.archive else None,
+            archive=archive,
             coordinator_archive=self.python.path() if bring else None,
             fallback_queue=self._profile.queue or "default",
             docker=self._docker,
@@ -134,10 +136,15 @@ class ApplicationMaker:
     def _brings(self) -> bool:
         return self._profile.settings.get("agent_python") == BROUGHT
 
-    @property
-    def _jvm_options(self) -> tuple[str, ...]:
+    def _archive_and_options(self) -> tuple[str | None, tuple[str, ...]]:
+        """Return the path of the class archive, if there is one, and the options of the JVM."""
         options = tuple(self._profile.settings.get("am_java_options", "").split())
-        return options or application.MASTER_JVM
+        options = options or application.MASTER_JVM
+        archive = self.archive
+        path = archive.path() if archive is not None and archive.option else None
+        if archive is None or path is None:
+            return None, options
+        return path, (archive.option, *options)
 
     @cached_property
     def archive(self) -> MasterArchive | None:

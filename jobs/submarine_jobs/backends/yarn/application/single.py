@@ -25,7 +25,7 @@ from submarine_jobs.backends.yarn.application.specification import (
     Service,
 )
 from submarine_jobs.backends.yarn.cluster import BESIDE_TAG, TAG, added_tags, tag_of
-from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY, ARCHIVE_OPTION
+from submarine_jobs.backends.yarn.driver import ARCHIVE_DIRECTORY
 from submarine_jobs.inputs import container_names
 from submarine_jobs.model import PYTHON_ENV_DIRECTORY, Role
 from submarine_runtime.protocol import AgentConfig, layout, to_json
@@ -68,7 +68,6 @@ def build(
     master_files = {"skein.jar": cached(submission, skein_jar)}
     if archive:
         master_files[ARCHIVE_DIRECTORY] = cached(submission, archive, ARCHIVE)
-        jvm_options = (ARCHIVE_OPTION, *jvm_options)
     if heartbeat_jar:
         master_files["heartbeat.jar"] = cached(submission, heartbeat_jar)
     task_files = job_files(submission, submission.spec.worker)

@@ -1,6 +1,5 @@
 from .class_archive import (
     ARCHIVE_DIRECTORY as ARCHIVE_DIRECTORY,
-    ARCHIVE_OPTION as ARCHIVE_OPTION,
     MasterArchive as MasterArchive,
 )
 from .classpath import (

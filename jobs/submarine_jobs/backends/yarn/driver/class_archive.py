@@ -2,8 +2,9 @@
 
 It is built once for each set of Hadoop jars and Java, in the background after a submission, and
 localized from the cache of the job root. If Java or jars of a node differ, the JVM ignores the
-archive. Its class path must exist on the node, so on a shared cluster it is used only with the
-setting ``am_cds = on``.
+archive. The JVM compares the paths, sizes and times of all jars, and most of the gain comes from
+Hadoop's classes, so the archive brings its class path along. A node without these paths starts the
+master as without an archive. On a shared cluster the archive is used with ``am_cds = on``.
 
 ``master.classes.gz`` names the classes that a master of Hadoop 3.5 loads, as
 ``-XX:DumpLoadedClassList`` wrote them; names that another version lacks are skipped.
@@ -16,6 +17,7 @@ import contextlib
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -31,8 +33,14 @@ from submarine_jobs.storage import Storage
 
 #: Name of the unpacked archive in the master's working directory.
 ARCHIVE_DIRECTORY = "am"
-ARCHIVE_OPTION = f"@{ARCHIVE_DIRECTORY}/args"
+_OPTION = f"@{ARCHIVE_DIRECTORY}/args"
 _BUILD_SECONDS = 180
+#: Jars whose paths identify an installation of Hadoop and its version.
+_IDENTIFYING = re.compile(
+    r"/hadoop-(?:client-(?:api|runtime)|common|yarn-(?:api|client|common))-\d[^/]*(?<!-tests)\.jar$"
+)
+#: Paths that a shell reads as they are.
+_PLAIN = re.compile(r"[A-Za-z0-9/._+-]+")
 
 
 class MasterArchive:
@@ -58,6 +66,17 @@ class MasterArchive:
         self._path = f"{directory}/master-{self._digest()}.tar"
         self._there = False
         self._building: threading.Thread | None = None
+
+    @property
+    def option(self) -> str:
+        """The option of the master's JVM, as a shell text.
+
+        YARN's launch script expands it on the node: it is empty where the jars have other paths.
+        """
+        jars = [jar for jar in self._jars if _IDENTIFYING.search(jar)] or self._jars[:4]
+        if not jars or not all(_PLAIN.fullmatch(jar) for jar in jars):
+            return ""
+        return f"$(ls {' '.join(jars)} >/dev/null 2>&1 && echo {_OPTION})"
 
     def path(self) -> str | None:
         """Return the path in the storage, or None if there is no archive."""
