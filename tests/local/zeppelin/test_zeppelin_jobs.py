@@ -41,9 +41,11 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make]:
         return made[-1]
 
     yield new
-    for note in made:
-        note.close()
-    cancel_unfinished(Session(load_config().profile))
+    try:
+        for note in made:
+            note.close()
+    finally:
+        cancel_unfinished(Session(load_config().profile))
 
 
 def test_the_card_lives_on_after_the_paragraph_has_ended(make: Make, tmp_path: Path) -> None:
@@ -133,7 +135,6 @@ def test_stop_does_to_the_job_what_is_set(make: Make, mode: str, state: str) -> 
     assert running.end().code is Code.ERROR
     job = Session(load_config().profile).job("one")
     assert job.record().state.value == state
-    job.cancel()
 
 
 def test_a_job_is_submitted_once_while_it_goes_on(make: Make) -> None:

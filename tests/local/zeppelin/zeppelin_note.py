@@ -23,6 +23,8 @@ from submarine_zeppelin.interface import (
 
 #: Far more than anything takes on a machine that others use too.
 PATIENCE = 120.0
+#: Seconds in which a paragraph that a failed test has left must stop.
+_LEFT = 20.0
 
 
 def plain(messages: Sequence[Message]) -> str:
@@ -80,6 +82,7 @@ class Note(Server):
         self._paragraphs: dict[str, tuple[str, str]] = {}
         self.outputs: dict[str, ShownOutput] = {}
         self._interpreters: dict[str, Interpreter] = {}
+        self._started: list[Running] = []
 
     def write(self, paragraph: str, text: str, title: str = "") -> None:
         """Add a paragraph, or edit it."""
@@ -103,6 +106,10 @@ class Note(Server):
             self._interpreters[name] = made
         return self._interpreters[name]
 
+    def used(self) -> list[Interpreter]:
+        """The interpreters that have run paragraphs."""
+        return list(self._interpreters.values())
+
     def run(self, paragraph: str, **more: object) -> Result:
         """Run a paragraph as Zeppelin does, to its end; what it returns lies in its output."""
         text = self._paragraphs[paragraph][1]
@@ -121,10 +128,13 @@ class Note(Server):
 
     def start(self, paragraph: str, **more: object) -> Running:
         """Run a paragraph in the background."""
-        return Running(self, paragraph, more)
+        self._started.append(Running(self, paragraph, more))
+        return self._started[-1]
 
     def close(self) -> None:
-        """The session ends."""
+        """Stop the paragraphs that a failed test has left running, and end the session."""
+        for left in [one for one in self._started if one.running]:
+            left.stop()
         for interpreter in self._interpreters.values():
             interpreter.close()
         self._interpreters.clear()
@@ -136,6 +146,8 @@ class Running:
     def __init__(self, note: Note, paragraph: str, more: Mapping[str, object]) -> None:
         self._results: list[Result] = []
         self._errors: list[BaseException] = []
+
+        self._note, self._paragraph = note, paragraph
 
         def run() -> None:
             try:
@@ -149,6 +161,12 @@ class Running:
     @property
     def running(self) -> bool:
         return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Cancel it, and wait a moment for its end."""
+        for interpreter in self._note.used():
+            interpreter.cancel(self._note.context(self._paragraph))
+        self._thread.join(_LEFT)
 
     def end(self) -> Result:
         """Its result, waited for."""

@@ -120,8 +120,7 @@ def test_an_interrupt_ends_it(calls: ModuleType, tmp_path: Path) -> None:
 
     def work() -> None:
         try:
-            with stop.interruptible():
-                call_in_subprocess(calls.stay, told, seconds=600)
+            stop.run(lambda: call_in_subprocess(calls.stay, told, seconds=600))
         except KeyboardInterrupt:
             seen.append(True)
 

@@ -27,6 +27,7 @@ from submarine_zeppelin.notes import (
 from submarine_zeppelin.submarine.captured_output import capture_prints
 from submarine_zeppelin.submarine.dashboard import Dashboard
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
+from submarine_zeppelin.submarine.interruption import Interruption
 from submarine_zeppelin.submarine.tensorboards import LocalTensorBoards
 
 #: Verbs that can wait for their job.
@@ -42,6 +43,8 @@ class CommandRunner:
     ----------
     tensorboards
         TensorBoards on this machine.
+    stop
+        The request to stop the paragraph.
     """
 
     def __init__(
@@ -49,10 +52,12 @@ class CommandRunner:
         frontend: ZeppelinFrontend,
         properties: Mapping[str, str],
         tensorboards: LocalTensorBoards,
+        stop: Interruption,
     ) -> None:
         self._frontend = frontend
         self._properties = properties
         self._tensorboards = tensorboards
+        self._stop = stop
         self._stop_action = choice_property(properties, STOP, STOPS)
 
     def run(self, text: str) -> tuple[bool, Mapping[str, object] | None]:
@@ -109,6 +114,8 @@ class CommandRunner:
         try:
             with capture_prints(self._frontend.say):
                 outcome = execute(words, self._frontend, body)
+            if outcome.exit_code == INTERRUPTED:
+                self._stop.acknowledge()
         except KeyboardInterrupt:
             self._stop_runs(words)
             raise

@@ -69,17 +69,9 @@ class SubmarineInterpreter(Interpreter):
         self._begin(context, page, stop)
         forms = None
         try:
-            with stop.interruptible():
-                if context.recovering:
-                    return self._recover(context, page)
-                self._recovery.resume(context)
-                frontend = self._frontend(context, page)
-                try:
-                    runner = CommandRunner(frontend, self.properties, self._tensorboards)
-                    succeeded, forms = runner.run(text)
-                finally:
-                    # Cards keep the front end in memory; drop its copy of the paragraphs.
-                    frontend.note = []
+            if context.recovering:
+                return stop.run(lambda: self._recover(context, page))
+            succeeded, forms = stop.run(lambda: self._run_commands(text, context, page, stop))
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
@@ -147,6 +139,19 @@ class SubmarineInterpreter(Interpreter):
         """Stop all updates and TensorBoards. Jobs continue."""
         self._card_updater.close()
         self._tensorboards.close()
+
+    def _run_commands(
+        self, text: str, context: Context, page: Page, stop: Interruption
+    ) -> tuple[bool, Mapping[str, object] | None]:
+        """Run the commands; return whether they succeeded, and the form if it has changed."""
+        self._recovery.resume(context)
+        frontend = self._frontend(context, page)
+        try:
+            runner = CommandRunner(frontend, self.properties, self._tensorboards, stop)
+            return runner.run(text)
+        finally:
+            # Cards keep the front end in memory; drop its copy of the paragraphs.
+            frontend.note = []
 
     def _begin(self, context: Context, page: Page, stop: Interruption) -> None:
         with self._lock:

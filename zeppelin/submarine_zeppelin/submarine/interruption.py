@@ -1,16 +1,24 @@
 """Raise KeyboardInterrupt in a paragraph's thread when the user presses Stop.
 
 Commands then handle Stop as they handle Ctrl-C in a terminal. Python raises the exception between
-two bytecode instructions of the thread, so it does not interrupt a blocking call.
+two bytecode instructions of the thread, so it does not interrupt a blocking call. An exception that
+is raised in a finalizer or a callback is lost there, so it is raised again until the run has ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import sys
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+#: Seconds between two exceptions.
+_INTERVAL = 0.5
+#: Maximum number of exceptions of a chain that are examined.
+_MAX_CHAIN = 100
 
 
 class Interruption:
@@ -19,47 +27,75 @@ class Interruption:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._thread: int | None = None
-        self._sent = False
+        self._ended = threading.Event()
         self.requested = False
 
     def request(self) -> None:
         """Interrupt the run, now or when it starts. Further calls have no effect."""
         with self._lock:
-            if not self.requested:
-                self.requested = True
-                self._send()
+            if self.requested:
+                return
+            self.requested = True
+            running = self._thread is not None
+        if running:
+            self._start()
 
-    @contextlib.contextmanager
-    def interruptible(self) -> Iterator[None]:
-        """Make the block in the calling thread interruptible.
+    def acknowledge(self) -> None:
+        """Do not interrupt the run again: a command has handled the interrupt and has ended."""
+        with self._lock:
+            self._thread = None
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Return the result of ``work``, which is interruptible and runs in this thread.
 
         Raises
         ------
         KeyboardInterrupt
-            In the block, after ``request`` was called.
+            From ``work``, after ``request`` was called.
         """
         with self._lock:
             self._thread = threading.get_ident()
-            if self.requested and not self._sent:
-                self._send()
+            requested = self.requested
         try:
-            yield
+            if requested:
+                self._start()
+            return work()
         finally:
-            with contextlib.suppress(KeyboardInterrupt):
-                self._leave()
-
-    def _leave(self) -> None:
-        """Wait for a pending interrupt, so that it is not raised after the block."""
-        with self._lock:
+            # First, because Python raises no exception before the assignment.
             self._thread = None
-            sent = self._sent
-        if sent:
-            for _ in range(20):
-                time.sleep(0.001)
+            with contextlib.suppress(KeyboardInterrupt):
+                with self._lock:
+                    _raise_in(threading.get_ident(), None)
+                self._ended.set()
 
-    def _send(self) -> None:
-        if self._thread is not None:
-            self._sent = True
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(self._thread), ctypes.py_object(KeyboardInterrupt)
-            )
+    def _start(self) -> None:
+        threading.Thread(target=self._repeat, daemon=True, name="submarine-stop").start()
+
+    def _repeat(self) -> None:
+        """Raise the exception until the run has ended, except while the run handles it."""
+        while True:
+            with self._lock:
+                if self._thread is None:
+                    return
+                if not _handles_interrupt(self._thread):
+                    _raise_in(self._thread, KeyboardInterrupt)
+            self._ended.wait(_INTERVAL)
+
+
+def _handles_interrupt(thread: int) -> bool:
+    """Whether a thread is in a handler of KeyboardInterrupt, such as one that cancels a job."""
+    # Python 3.11 returns triples in place of exceptions.
+    found = sys._current_exceptions().get(thread)  # type: ignore[attr-defined, unused-ignore]
+    error: BaseException | None = found[1] if isinstance(found, tuple) else found
+    for _ in range(_MAX_CHAIN):
+        if error is None or isinstance(error, KeyboardInterrupt):
+            break
+        error = error.__context__
+    return error is not None
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an exception in a thread; None discards one that is not raised yet."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
