@@ -18,6 +18,7 @@ from submarine_jobs.client import Job
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import SubmarineError, UsageError, job_of
+from submarine_jobs.frontends import MAX_TEXT
 from submarine_jobs.program import PROGRAM, Cell, parse_cell, parse_options
 from submarine_jobs.text import printable
 from submarine_magics.cells import (
@@ -38,7 +39,6 @@ from submarine_magics.execution import (
     called_from_cell,
 )
 from submarine_magics.frontend import (
-    MAX_TEXT,
     NotebookFrontend,
     OutputLimitReached,
     WaitInterrupted,

@@ -1,4 +1,12 @@
 from .base import Frontend as Frontend
+from .cell_frontend import MAX_TEXT as MAX_TEXT, CellFrontend as CellFrontend
+from .job_displays import (
+    JobCard as JobCard,
+    JobDisplays as JobDisplays,
+    LiveCards as LiveCards,
+    MimeBundle as MimeBundle,
+    Publisher as Publisher,
+)
 from .outcome import (
     CLUSTER as CLUSTER,
     INTERRUPTED as INTERRUPTED,

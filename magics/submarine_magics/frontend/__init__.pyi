@@ -2,11 +2,7 @@ from .notebook_frontend import (
     NotebookFrontend as NotebookFrontend,
     OutputLimitReached as OutputLimitReached,
 )
-from .outcomes import (
-    MAX_TEXT as MAX_TEXT,
-    WaitInterrupted as WaitInterrupted,
-    show_outcome as show_outcome,
-)
+from .outcomes import WaitInterrupted as WaitInterrupted, show_outcome as show_outcome
 from .tracebacks import (
     job_failed as job_failed,
     sentence_lines as sentence_lines,

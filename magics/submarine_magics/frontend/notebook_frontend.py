@@ -5,15 +5,15 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.frontends import Frontend, TerminalFrontend
+from submarine_jobs.frontends import CellFrontend, JobDisplays, TerminalFrontend
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell, build_bundle
-from submarine_jobs.text import TerminalFilter, printable
+from submarine_jobs.text import printable
 from submarine_magics.cells import NotebookCells
 from submarine_magics.execution import Executions, bind
-from submarine_magics.frontend.cards import JobDisplays
+from submarine_magics.frontend.cell_output import CellOutput
 from submarine_magics.jobs import KernelJobs
 from submarine_runtime.translation import _
 
@@ -31,26 +31,18 @@ class OutputLimitReached(Exception):  # noqa: N818 - not an error: ends a long o
     """A log is longer than ``MAX_LOG_BYTES``."""
 
 
-class NotebookFrontend(Frontend):
+class NotebookFrontend(CellFrontend):
     """The front end of one kernel; ``Frontend`` documents the methods."""
 
     kind = "notebook"
-    command = "%submarine"
 
     def __init__(self, shell: InteractiveShell, cells: NotebookCells) -> None:
-        super().__init__()
+        super().__init__(JobDisplays(CellOutput(shell)))
         self.shell = shell
         self._cells = cells
         self._paragraph: Cell | None = None
         self._with_paragraph: CellCollection | None = None
         self._written = 0
-        #: Whether the current command has waited for a job, so that the output shows its card.
-        self.watched = False
-        self._quiet = False
-        #: Display id of the progress line.
-        self._line: str | None = None
-        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
-        self.displays = JobDisplays(shell)
 
     @property
     def collection(self) -> CellCollection:  # type: ignore[override]
@@ -95,13 +87,11 @@ class NotebookFrontend(Frontend):
         quiet
             Show no progress and no card, because the output must be JSON.
         """
-        self._quiet = quiet
-        self._paragraph, self._written, self.watched = paragraph, 0, False
-        self._line = self.displays.place = None
+        self.begin_command(quiet=quiet)
+        self._paragraph, self._written = paragraph, 0
         if paragraph is not None:
             self._with_paragraph = copy.deepcopy(self._cells.collection)
             self._with_paragraph.add(paragraph)
-        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         try:
             yield
         finally:
@@ -139,30 +129,9 @@ class NotebookFrontend(Frontend):
         """Assign ``job`` to the name in ``job = %submarine wait digits``."""
         bind(job)
 
-    def say(self, text: str) -> None:
-        """Print a line to the cell's output."""
-        print(printable(text, 10_000), flush=True)
-
     def warn(self, text: str) -> None:
         """Print a line to stderr of the cell."""
         print(printable(text, 10_000), file=sys.stderr, flush=True)
-
-    def show_progress(self, text: str) -> bool:
-        """Show a progress line and update it in place; the job's card replaces it."""
-        if self._quiet:
-            return True
-        if not self.displays.rich:
-            return False
-        if text:
-            self._line = self.displays.line(printable(text, 1000), self._line)
-            self.displays.place = self._line
-        return True
-
-    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
-        """Show a MIME bundle; return a function that replaces it."""
-        if self._quiet or not self.displays.rich:
-            return None
-        return self.displays.add_output(bundle)
 
     def confirm(self, question: str) -> bool:
         """Ask a question; return False in a headless run."""
@@ -193,15 +162,10 @@ class NotebookFrontend(Frontend):
             )
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
-        """Show the job's card and update it until the job has ended."""
+        """Show the job's card and update it until the job has ended; in a terminal also the log."""
+        if self.displays.rich or self._quiet:
+            return super().watch(job, on_interrupt=on_interrupt, log=log)
         self.watched = True
-        if self._quiet:
-            return job.wait(on_interrupt=on_interrupt)
-        if self.displays.rich:
-            self.displays.show(job)
-            record = job.wait(on_interrupt=on_interrupt)
-            self.displays.finish(job)
-            return record
         self.displays.mark_shown(job)
         terminal = TerminalFrontend(json_asked=False)
         try:

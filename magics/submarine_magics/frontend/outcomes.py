@@ -8,7 +8,6 @@ from submarine_jobs.errors import JobFailedError, SubmarineError
 from submarine_jobs.frontends import INTERRUPTED, SUCCESS, Outcome, to_json
 from submarine_jobs.text import printable
 from submarine_magics.execution import headless_settings
-from submarine_magics.frontend.cards import show
 from submarine_magics.frontend.tracebacks import job_failed
 from submarine_magics.jobs import KernelJobs
 from submarine_runtime.protocol import State
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from submarine_jobs.client import Job
     from submarine_magics.cells import NotebookCells
     from submarine_magics.frontend.notebook_frontend import NotebookFrontend
-
-MAX_TEXT = 1 << 20
 
 
 class WaitInterrupted(KeyboardInterrupt):
@@ -60,24 +57,17 @@ def show_outcome(outcome: Outcome, frontend: NotebookFrontend, cells: NotebookCe
         If waiting was interrupted.
     """
     jobs = KernelJobs.of(frontend.shell)
-    if outcome.exit_code == INTERRUPTED:
-        frontend.say(outcome.text)
-        if outcome.job is not None:
-            jobs.detach(outcome.job.id)
-            if headless_settings(frontend.shell) is not None or outcome.job.final:
-                # A headless executor accepts no updates after the end of the cell.
-                frontend.displays.finish(outcome.job)
-        raise WaitInterrupted(_("stopped waiting; see the output above."), outcome.job)
-    if outcome.as_json:
+    if outcome.as_json and outcome.exit_code != INTERRUPTED:
         return _json(outcome.value)
+    frontend.show_outcome(outcome)
     job = outcome.job
-    if frontend.watched:
-        if not frontend.displays.rich:
-            print(printable(outcome.text, MAX_TEXT))
-    elif job is None:
-        _show_text(outcome, frontend)
-    elif not frontend.displays.shown_in_cell(job):
-        frontend.displays.show(job)
+    if outcome.exit_code == INTERRUPTED:
+        if job is not None:
+            jobs.detach(job.id)
+            if headless_settings(frontend.shell) is not None or job.final:
+                # A headless executor accepts no updates after the end of the cell.
+                frontend.displays.finish(job)
+        raise WaitInterrupted(_("stopped waiting; see the output above."), job)
     if frontend.watched:
         for job_id in _waited_for(outcome):
             jobs.mark_handled(job_id)
@@ -114,11 +104,3 @@ def _json(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return JsonList(value)
     return value
-
-
-def _show_text(outcome: Outcome, frontend: NotebookFrontend) -> None:
-    text = printable(outcome.text, MAX_TEXT)
-    if outcome.html is not None and frontend.displays.rich:
-        show({**outcome.mime, "text/html": outcome.html, "text/plain": text})
-    elif text:
-        print(text)

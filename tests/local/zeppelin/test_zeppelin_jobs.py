@@ -64,8 +64,8 @@ def test_the_card_lives_on_after_the_paragraph_has_ended(make: Make, tmp_path: P
     until(lambda: "SUCCEEDED" in note.outputs["c"].text)
     assert "all is well" in note.outputs["c"].text
     submarine: Any = note.entry("Submarine")
-    cards = [card for page in submarine._pages.values() for card in page.cards]
-    assert [len(card.job.session._frontend.note) for card in cards] == [0], "cards hold the note"
+    shown = [job for output in submarine._outputs.values() for job in output.jobs]
+    assert [len(one.job.session._frontend.note) for one in shown] == [0], "cards hold the note"
 
 
 def test_a_failed_job_fails_the_paragraph_that_waits_for_it(make: Make) -> None:

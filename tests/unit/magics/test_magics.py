@@ -17,6 +17,8 @@ from traitlets.config import Config
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import UsageError
+from submarine_jobs.frontends import JobCard, LiveCards
+from submarine_jobs.frontends.job_displays import MAX_KEPT, MAX_LIVE
 from submarine_jobs.model import JobView
 from submarine_jobs.program import parse_cell
 from submarine_magics import load_ipython_extension, unload_ipython_extension
@@ -24,7 +26,6 @@ from submarine_magics.cells import NotebookCells
 from submarine_magics.commands.completion import words_of
 from submarine_magics.execution import Execution, Executions, rewrite_first_line
 from submarine_magics.frontend import NotebookFrontend, OutputLimitReached, without_traceback
-from submarine_magics.frontend.cards import MAX_KEPT, MAX_LIVE, JobCard, LiveCards
 from submarine_magics.frontend.notebook_frontend import MAX_LOG_BYTES
 from submarine_magics.frontend.tracebacks import build_traceback
 from submarine_runtime.protocol import Failure, JobRecord, Output, State, TracebackFrame

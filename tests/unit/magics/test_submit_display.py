@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
+from submarine_jobs.frontends import JobDisplays, job_displays
 from submarine_jobs.model import JobView
-from submarine_magics.frontend import cards
-from submarine_magics.frontend.cards import JobDisplays
+from submarine_magics.frontend.cell_output import CellOutput
 from submarine_runtime.protocol import JobRecord, State
 
 
@@ -20,10 +20,10 @@ def test_the_card_replaces_the_progress_line(monkeypatch: pytest.MonkeyPatch) ->
         shown.append((display_id, update, bundle))
 
     monkeypatch.setattr("IPython.display.display", put)
-    monkeypatch.setattr(cards, "has_result", lambda record: False)
+    monkeypatch.setattr(job_displays, "has_result", lambda record: False)
     publisher = SimpleNamespace(parent_header={})
     shell = SimpleNamespace(kernel=object(), execution_count=1, display_pub=publisher)
-    displays = JobDisplays(cast(Any, shell))
+    displays = JobDisplays(CellOutput(cast(Any, shell)))
     view = JobView(JobRecord("steps-20261120-7f3a", "steps", State.CANCELLED))
     job = cast(Any, SimpleNamespace(id=view.record.job_id, view=lambda: view))
     displays.place = displays.line("Uploading 3 files (2.0 kB) ...", None)

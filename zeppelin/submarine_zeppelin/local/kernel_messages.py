@@ -13,11 +13,10 @@ from typing import Any
 
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
-from submarine_zeppelin.display import OutputBuffer, terminal_html
+from submarine_zeppelin.display import OutputBuffer, convert_mime_bundle, terminal_html
 from submarine_zeppelin.interface import DEFAULT_LIMIT, Kind
 from submarine_zeppelin.local.kernel import Kernel
 
-TABLE = "application/vnd.submarine.table+json"
 _COLOUR = r"(?:\x1b\[[0-9;]*m)*"
 _COLOURS = re.compile(_COLOUR)
 #: IPython's name of an execution in a traceback, with or without colors.
@@ -118,30 +117,3 @@ class ExecutionOutput:
         text = text or f"{content.get('ename')}: {content.get('evalue')}"
         page = terminal_html(self._session.replace_numbers(text), DEFAULT_LIMIT)
         self.output.add(Kind.HTML, page)
-
-
-def convert_mime_bundle(data: Mapping[str, Any]) -> list[tuple[Kind, str]]:
-    """Convert a MIME bundle to the output types that Zeppelin shows best."""
-    table = data.get(TABLE)
-    if isinstance(table, dict) and isinstance(table.get("table"), str):
-        messages = [(Kind.TABLE, table["table"])]
-        if table.get("rows") != table.get("shown"):
-            messages.append(
-                (
-                    Kind.TEXT,
-                    _("The first {shown:,} of {rows:,} rows.").format(
-                        shown=table.get("shown"), rows=table.get("rows")
-                    ),
-                )
-            )
-        return messages
-    if isinstance(data.get("image/png"), str):
-        return [(Kind.IMG, data["image/png"].replace("\n", ""))]
-    if isinstance(data.get("image/jpeg"), str):
-        picture = data["image/jpeg"].replace("\n", "")
-        return [(Kind.HTML, f'<img src="data:image/jpeg;base64,{picture}">')]
-    for kind in ("text/html", "image/svg+xml"):
-        if isinstance(data.get(kind), str):
-            return [(Kind.HTML, data[kind])]
-    plain = data.get("text/plain")
-    return [(Kind.TEXT, plain)] if isinstance(plain, str) else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from submarine_jobs.commands import CellBody, execute
 from submarine_jobs.commands.grammar import plugins
@@ -108,6 +109,7 @@ class CommandRunner:
             return True
         if words[:1] == ["workflow"]:
             self._frontend.export_note()
+        self._frontend.begin_command()
         if words[0] in _WAITING_VERBS and not asks:
             # There is no other output until the cluster has accepted the job.
             self._frontend.show_progress("Submitting ...")
@@ -116,13 +118,13 @@ class CommandRunner:
                 outcome = execute(words, self._frontend, body)
             if outcome.exit_code == INTERRUPTED:
                 self._stop.acknowledge()
+            succeeded = show_outcome(outcome, self._frontend)
         except KeyboardInterrupt:
             self._stop_runs(words)
             raise
         finally:
-            self._frontend.page.set_step("")
-        succeeded = show_outcome(outcome, self._frontend)
-        if succeeded and words[:1] == ["logs"] and self._frontend.page.empty:
+            self._frontend.end_command()
+        if succeeded and words[:1] == ["logs"] and self._frontend.publisher.empty:
             self._frontend.say(_("This log is still empty."))
         if outcome.exit_code == INTERRUPTED:
             self._stop_runs(words)
@@ -158,19 +160,9 @@ def scheduled() -> bool:
 
 def show_outcome(outcome: Outcome, frontend: ZeppelinFrontend) -> bool:
     """Show the outcome of a command and return whether the command succeeded."""
-    page = frontend.page
-    if outcome.as_json:
-        page.add_text(outcome.rendered())
-    elif outcome.job is not None:
-        if outcome.exit_code != SUCCESS and outcome.job.id not in {c.job.id for c in page.cards}:
-            page.add_text(outcome.text)
-        frontend.show(outcome.job)
-    elif outcome.html is not None:
-        page.add_html(outcome.html)
-    elif outcome.text:
-        helps = isinstance(outcome.value, Mapping) and "help" in outcome.value
-        page.add_text(reword_help(outcome.text) if helps else outcome.text)
-    page.show()
+    if isinstance(outcome.value, Mapping) and "help" in outcome.value and not outcome.as_json:
+        outcome = replace(outcome, text=reword_help(outcome.text))
+    frontend.show_outcome(outcome)
     return outcome.exit_code == SUCCESS
 
 

@@ -66,11 +66,11 @@ class Dashboard:
         """Run a command and return whether it succeeded, and the form if it has changed."""
         frontend = self._frontend
         if command == USAGE:
-            frontend.page.add_text(_USAGE)
+            frontend.say(_USAGE)
             return self._execute(["--help"]), None
         if command == CLEAN:
             return self._clean(), {"params": {}, "forms": {}}
-        frontend.page.form = True
+        frontend.publisher.form = True
         fields = FormFields.of(frontend.context.params)
         form = fields.form(
             distributed=is_distributed(frontend.properties),
@@ -81,7 +81,7 @@ class Dashboard:
             return self._run_action(action, fields), form
         except UsageError as error:
             # Keep the form, so that the missing value can be entered.
-            frontend.page.add_text(str(error))
+            frontend.say(str(error))
             return False, form
 
     def _run_action(self, action: str, fields: FormFields) -> bool:
@@ -107,7 +107,7 @@ class Dashboard:
         try:
             self._frontend.show(self._job(job_name(self._frontend.context)))
         except JobNotFoundError:
-            self._frontend.page.add_text(
+            self._frontend.say(
                 _(
                     "The form has not run a job of this note yet. Complete it, choose "
                     "{actions!r} in its list, and run this paragraph."
@@ -119,18 +119,17 @@ class Dashboard:
             for item in PROPERTIES
             if item.name.startswith(("tf.", "machinelearning.", "submarine.yarn"))
         )
-        self._frontend.page.add_html(
+        self._frontend.add_html(
             f'<details style="font-size:12px"><summary style="{_SUMMARY}">'
             "Settings of the interpreter for its jobs</summary>"
             f"<table>{rows}</table></details>"
         )
-        self._frontend.page.show()
         return True
 
     def _stop(self, name: str) -> bool:
         job = self._running(name)
         if job is None:
-            self._frontend.page.add_text(_("No job {name} is running.").format(name=name))
+            self._frontend.say(_("No job {name} is running.").format(name=name))
             return True
         return self._execute(["cancel", job.id])
 
@@ -171,7 +170,7 @@ class Dashboard:
                 )
             )
         storage.delete(hdfs_path, recursive=True)
-        self._frontend.page.add_text(_("Cleaned {path}.").format(path=path))
+        self._frontend.say(_("Cleaned {path}.").format(path=path))
 
     def _clean(self) -> bool:
         config = self._frontend.config()
@@ -180,7 +179,5 @@ class Dashboard:
         for row in rows:
             if row.user == self._frontend.context.user:
                 index.mark_final(row.job_id)
-        self._frontend.page.add_text(
-            _("Cleared the form. Jobs continue; `%submarine list` shows them.")
-        )
+        self._frontend.say(_("Cleared the form. Jobs continue; `%submarine list` shows them."))
         return True

@@ -5,7 +5,6 @@ The note is the program, messages and jobs appear in the paragraph, and Stop act
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +14,20 @@ from typing import Any
 from submarine_jobs.client import Job, Session
 from submarine_jobs.config import Config
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.frontends import Frontend
+from submarine_jobs.frontends import (
+    INTERRUPTED,
+    SUCCESS,
+    CellFrontend,
+    JobDisplays,
+    LiveCards,
+    Outcome,
+)
 from submarine_jobs.model import JobSpec, fill_spec, resolve_roles
 from submarine_jobs.program import Bundle, Cell, CellCollection, DocumentCell
-from submarine_jobs.text import TerminalFilter
 from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
 from submarine_zeppelin.accounts import child_environment, paragraph_config, shared_session
-from submarine_zeppelin.display import CardUpdater, JobCard, Page
-from submarine_zeppelin.interface import Context, ParagraphGoneError, ParagraphKey
+from submarine_zeppelin.interface import Context, ParagraphKey
 from submarine_zeppelin.local import pack_session_values
 from submarine_zeppelin.notes import (
     Paragraph,
@@ -38,6 +42,7 @@ from submarine_zeppelin.notes import (
     write_notebook,
 )
 from submarine_zeppelin.submarine.job_index import ORIGIN, RUN, ParagraphJob, ParagraphJobIndex
+from submarine_zeppelin.submarine.paragraph_publisher import ParagraphPublisher
 
 log = logging.getLogger(__name__)
 _NO_PROGRAM = _(
@@ -51,32 +56,30 @@ _lock = threading.Lock()
 _paragraph_locks: dict[ParagraphKey, threading.Lock] = {}
 
 
-class ZeppelinFrontend(Frontend):
+class ZeppelinFrontend(CellFrontend):
     """Front end of one run of a paragraph; see the base class."""
 
     kind = "zeppelin"
-    command = "%submarine"
 
     def __init__(
         self,
         context: Context,
         properties: Mapping[str, str],
         note: list[Paragraph],
-        page: Page,
-        card_updater: CardUpdater,
+        publisher: ParagraphPublisher,
+        live: LiveCards,
         session_id: str,
     ) -> None:
-        super().__init__()
+        super().__init__(JobDisplays(publisher, live))
+        publisher.on_gone = self.displays.close
         self.context = context
         self.properties = properties
         self.note = note
-        self.page = page
-        self._card_updater = card_updater
+        self.publisher = publisher
         self._session_id = session_id
         self._notebook: Path | None = None
         #: Active workflow runs that the paragraph shows.
         self.runs: set[str] = set()
-        self._filters = {"stdout": TerminalFilter(), "stderr": TerminalFilter()}
         #: During a submission: the session, and the paragraph's earlier jobs.
         self.submitting: tuple[Session, set[str]] | None = None
 
@@ -148,18 +151,13 @@ class ZeppelinFrontend(Frontend):
         return child_environment(self.properties, self.config())
 
     def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:
-        """Show HTML that may be updated after the end of the run."""
-        html = str(bundle.get("text/html") or "")
-        if not html:
-            return None
+        """Show a bundle that may be updated after the run, and record a workflow run."""
         self._record_run(bundle)
-        item = self.page.add_updatable_html(html)
-        self.page.show()
+        update = super().add_output(bundle)
 
         def renew(newer: Mapping[str, Any]) -> None:
-            item.page = str(newer.get("text/html") or item.page)
-            with contextlib.suppress(ParagraphGoneError):
-                self.page.show()
+            if update is not None:
+                update(newer)
             self._record_run(newer)
 
         return renew
@@ -180,49 +178,35 @@ class ZeppelinFrontend(Frontend):
             row = context.note_id, context.paragraph_id, context.user, profile.name
             index.put(ParagraphJob(RUN + run, *row))
 
-    def say(self, text: str) -> None:
-        """Add text to the paragraph."""
-        self.page.add_text(text)
-        self.page.show()
-
-    def show_progress(self, text: str) -> bool:
-        """Show the current step in the last line."""
-        self.page.set_step(text)
-        self.page.show()
-        return True
+    def add_html(self, html: str) -> None:
+        """Show HTML in which all text is escaped."""
+        self.displays.add_output({"text/html": html})
 
     def write(self, data: bytes, stream: str = "stdout") -> None:
         """Add text of a log, with ANSI colors."""
-        self.page.add_log(self._filters[stream].feed(data))
-        self.page.show()
+        self.publisher.write_log(self._filters[stream].feed(data))
 
     def watch(self, job: Job, *, on_interrupt: str = "detach", log: bool = True) -> JobRecord:
         """Show and update the job's card until the job has ended."""
-        card = self.show(job)
-        record = job.wait(on_interrupt=on_interrupt)
-        self._card_updater.wait_final(card, _FINAL_UPDATE)
+        record = super().watch(job, on_interrupt=on_interrupt, log=log)
+        self.publisher.wait_final(job, _FINAL_UPDATE)
         return record
 
-    def show(self, job: Job) -> JobCard:
+    def show(self, job: Job) -> None:
         """Show the job's card and update it until the job has ended, also after this run."""
-        card = self.page.add_card(job)
-        if card.view is None:
-            card.update(job.view())
-            if card.final:
-                card.read_metrics()
-        self.page.show()
-        index = ParagraphJobIndex.of(job.session.profile)
-        if card.final:
-            index.mark_final(job.id, self.context.key)
-        else:
-            index.put(self.index_row(job))
-            self._card_updater.add(
-                self.page,
-                card,
-                lambda: index.mark_final(job.id, self.context.key),
-                lambda: index.is_superseded(job.id, self.context.key),
-            )
-        return card
+        if not self.displays.shown_in_cell(job):
+            self.displays.show(job)
+        self.publisher.wait_final(job, _FINAL_UPDATE)
+
+    def show_outcome(self, outcome: Outcome) -> None:
+        """Show the result of a command."""
+        job = outcome.job
+        if job is None or outcome.as_json or outcome.exit_code == INTERRUPTED:
+            super().show_outcome(outcome)
+            return
+        if outcome.exit_code != SUCCESS and not self.displays.shown_in_cell(job):
+            self.say(outcome.text)
+        self.show(job)
 
     def cancel_interrupted_submit(self) -> None:
         """Cancel a job after an interrupted submission, if the job has reached the cluster."""
@@ -232,9 +216,7 @@ class ZeppelinFrontend(Frontend):
         self.submitting = None
         for job_id in ParagraphJobIndex.active_jobs(session.store, self.context.key):
             if job_id not in before:
-                self.page.add_text(
-                    _("{job_id} was being submitted and is cancelled.").format(job_id=job_id)
-                )
+                self.say(_("{job_id} was being submitted and is cancelled.").format(job_id=job_id))
                 session.job(job_id).cancel(_("stopped in Zeppelin"))
 
     def index_row(self, job: Job) -> ParagraphJob:
@@ -277,12 +259,12 @@ class ParagraphSession(Session):
                         "was submitted. Cancel it first to submit the job again."
                     ).format(id=found.id)
                 )
-                self._frontend.page.started = True
+                self._frontend.publisher.started = True
                 return found
             self._frontend.submitting = (self, set(index.active_jobs(self.store, key)))
             job = super().submit(spec, bundle, *rest, **more)
             self._frontend.submitting = None
-            self._frontend.page.started = True
+            self._frontend.publisher.started = True
             index.put(self._frontend.index_row(job))
             return job
 

@@ -11,7 +11,7 @@ import contextlib
 import ctypes
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -28,6 +28,7 @@ class Interruption:
         self._lock = threading.Lock()
         self._thread: int | None = None
         self._ended = threading.Event()
+        self._deferred = 0
         self.requested = False
 
     def request(self) -> None:
@@ -68,6 +69,16 @@ class Interruption:
                     _raise_in(threading.get_ident(), None)
                 self._ended.set()
 
+    @contextlib.contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Do not interrupt the block, whose steps must not be separated."""
+        with self._lock:
+            self._deferred += 1
+        try:
+            yield
+        finally:
+            self._deferred -= 1
+
     def _start(self) -> None:
         threading.Thread(target=self._repeat, daemon=True, name="submarine-stop").start()
 
@@ -77,7 +88,7 @@ class Interruption:
             with self._lock:
                 if self._thread is None:
                     return
-                if not _handles_interrupt(self._thread):
+                if not (self._deferred or _handles_interrupt(self._thread)):
                     _raise_in(self._thread, KeyboardInterrupt)
             self._ended.wait(_INTERVAL)
 

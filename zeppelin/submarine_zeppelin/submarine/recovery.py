@@ -6,7 +6,6 @@ runs in the background and starts no jobs.
 
 from __future__ import annotations
 
-import functools
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -14,14 +13,8 @@ from collections.abc import Callable, Mapping
 from submarine_jobs.client import Job
 from submarine_jobs.errors import SubmarineError
 from submarine_zeppelin.accounts import paragraph_config, shared_session
-from submarine_zeppelin.display import CardUpdater, Page
-from submarine_zeppelin.interface import (
-    Context,
-    ParagraphGoneError,
-    ParagraphKey,
-    Server,
-    output_limit,
-)
+from submarine_zeppelin.interface import Context, ParagraphGoneError, ParagraphKey
+from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
 from submarine_zeppelin.submarine.job_index import ParagraphJob, ParagraphJobIndex
 
 log = logging.getLogger(__name__)
@@ -34,26 +27,22 @@ class JobRecovery:
     ----------
     session_ids
         Ids of the group and the session. They contain the note's id if notes have own sessions.
-    register_page
-        Registers the page of a paragraph and returns whether it may be shown.
+    register
+        Returns a front end that shows the jobs of a paragraph; None if it has been run since.
     show_run
-        Shows a workflow run in a page and returns whether it has ended.
+        Shows a workflow run by its name and returns whether it has ended.
     """
 
     def __init__(
         self,
         properties: Mapping[str, str],
-        server: Server,
-        card_updater: CardUpdater,
         session_ids: str,
-        register_page: Callable[[ParagraphKey, Page], bool],
-        show_run: Callable[[Page, ParagraphJob], bool],
+        register: Callable[[Context], ZeppelinFrontend | None],
+        show_run: Callable[[ZeppelinFrontend, str], bool],
     ) -> None:
         self._properties = properties
-        self._server = server
-        self._card_updater = card_updater
         self._session_ids = session_ids
-        self._register_page = register_page
+        self._register = register
         self._show_run = show_run
         self._lock = threading.Lock()
         self._users: set[str] = set()
@@ -113,45 +102,16 @@ class JobRecovery:
                 log.info("the jobs of paragraph %s are not shown: %s", key[1], error)
 
     def _show(self, key: ParagraphKey, rows: list[ParagraphJob], index: ParagraphJobIndex) -> None:
-        context = Context(*key, user=rows[0].user)
-        page = Page(self._server.output(context), output_limit(self._properties))
-        if not self._register_page(key, page):
+        frontend = self._register(Context(*key, user=rows[0].user))
+        if frontend is None:
             return
-        page.started = True
         try:
-            self._fill(page, key, rows, index)
-        except ParagraphGoneError:
-            if not page.superseded:  # otherwise the later run updates the index
-                raise
-
-    def _fill(
-        self,
-        page: Page,
-        key: ParagraphKey,
-        rows: list[ParagraphJob],
-        index: ParagraphJobIndex,
-    ) -> None:
-        cards = []
-        for row in rows:
-            if row.run is not None:
-                if self._show_run(page, row):
+            for row in rows:
+                if row.run is None:
+                    config = paragraph_config(self._properties, row.user, {"profile": row.profile})
+                    frontend.displays.show(shared_session(config).job(row.job_id))
+                elif self._show_run(frontend, row.run):
                     index.mark_final(row.job_id)
-                continue
-            config = paragraph_config(self._properties, row.user, {"profile": row.profile})
-            job = shared_session(config).job(row.job_id)
-            card = page.add_card(job)
-            card.update(job.view())
-            if card.final:
-                card.read_metrics()
-            cards.append(card)
-        page.show()
-        for card in cards:
-            if card.final:
-                index.mark_final(card.job.id, key)
-                continue
-            self._card_updater.add(
-                page,
-                card,
-                functools.partial(index.mark_final, card.job.id, key),
-                functools.partial(index.is_superseded, card.job.id, key),
-            )
+        except ParagraphGoneError:
+            if not frontend.publisher.superseded:  # otherwise the later run updates the index
+                raise

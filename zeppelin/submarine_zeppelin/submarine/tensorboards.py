@@ -41,7 +41,7 @@ class LocalTensorBoards:
             if url is None or job.record().state.ended:
                 rest.append(job)
             else:
-                frontend.page.add_html(
+                frontend.add_html(
                     _link(
                         _("TensorBoard of {id}").format(id=job.id),
                         url,
@@ -57,10 +57,9 @@ class LocalTensorBoards:
             instance = self._start_instance(rest)
             where = _("only on Zeppelin's machine; from other machines through an SSH tunnel")
             title = _("TensorBoard of {rest}").format(rest=", ".join(job.id for job in rest))
-            frontend.page.add_html(_link(title, instance.process.url, where))
+            frontend.add_html(_link(title, instance.process.url, where))
             for notice in instance.notices():
-                frontend.page.add_text(notice)
-        frontend.page.show()
+                frontend.say(notice)
         return True
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
-"""Job cards in the outputs of cells, updated while the job runs.
+"""Job cards in the outputs of cells and paragraphs, updated while the job runs.
 
-In a kernel each card has a display id, and its updates belong to the cell that shows the card. In a
-terminal a card is text that is printed once. ``submarine_jobs.display`` renders the content. A live
-card costs a connection to the job's agent and a share of the server's output rate, so the number of
-live cards is bounded.
+A card is a MIME bundle with a display id. A ``Publisher`` shows and updates bundles: as display
+data of a kernel or as the output of a Zeppelin paragraph. In a terminal a card is text that is
+printed once. ``submarine_jobs.display`` renders the content. A live card costs a connection to the
+job's agent and a share of the server's output rate, so the number of live cards is bounded.
 """
 
 from __future__ import annotations
@@ -11,23 +11,22 @@ from __future__ import annotations
 import contextlib
 import threading
 import uuid
+import weakref
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
-
-import IPython.display
 
 from submarine_jobs import display
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
 from submarine_jobs.outputs import format_results, has_result
-from submarine_magics.execution import defer_interrupts
-from submarine_runtime.protocol import State
+from submarine_runtime.protocol import JobRecord, State
 
 if TYPE_CHECKING:
-    from IPython.core.interactiveshell import InteractiveShell
-
     from submarine_jobs.client import Job
 
+#: A MIME bundle: MIME type -> data.
+MimeBundle = Mapping[str, Any]
 #: Live cards of a kernel. At three updates a second of about 12 kB each they stay below 1 MB/s, the
 #: default output limit of Jupyter servers.
 MAX_LIVE = 24
@@ -37,6 +36,48 @@ MAX_KEPT = 500
 _MAX_SHOWN = 2000
 
 
+class Publisher:
+    """The output of the running cell or paragraph, and updates of what it shows.
+
+    The methods may be called from any thread. The base class shows nothing.
+
+    Attributes
+    ----------
+    rich
+        Whether outputs may contain HTML and be updated.
+    reads_results
+        Whether this process may load the values that a job has returned.
+    """
+
+    rich = True
+    reads_results = True
+
+    @property
+    def place(self) -> object:
+        """Key of the current output; equal keys mean the same output."""
+        return None
+
+    def write(self, text: str) -> None:
+        """Write text to the output."""
+
+    def track(self, job: Job) -> None:
+        """Prepare the display of a job, whose bundles follow."""
+
+    def show(self, bundle: MimeBundle, display_id: str, *, update: bool = False) -> None:
+        """Show a MIME bundle in the current output, or update the display with this id."""
+
+    def sender(self, display_id: str) -> Callable[[MimeBundle], None]:
+        """Return a function that updates a display, also after the end of the command."""
+        return lambda bundle: self.show(bundle, display_id, update=True)
+
+    def remove(self, display_id: str) -> None:
+        """Remove a display, if the output supports it."""
+
+    def uninterrupted(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context in which the command is not interrupted."""
+        return contextlib.nullcontext()
+
+
 class JobCard:
     """The card of one job in one output.
 
@@ -44,11 +85,20 @@ class JobCard:
     ----------
     send
         Sends a MIME bundle as an update of this card; called from any thread.
+    read_result
+        Returns the returned values of an ended job as short texts.
     """
 
-    def __init__(self, job: Job, send: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(
+        self,
+        job: Job,
+        send: Callable[[MimeBundle], None],
+        read_result: Callable[[Job, JobRecord], dict[str, str]] = format_results,
+    ) -> None:
         self.job = job
         self._send = send
+        self._read_result = read_result
+        self._log = ("", "")
         self._lock = threading.Lock()
         self.final = False
         self.unsubscribe: Callable[[], None] = lambda: None
@@ -59,6 +109,10 @@ class JobCard:
         with self._lock:
             if self.final:
                 return
+            if view.tail:
+                self._log = (view.tail, view.task)
+            else:  # a new subscriber gets a view without log lines
+                view = replace(view, tail=self._log[0], task=self._log[1] or view.task)
             # The state LOST may be revised.
             self.final = ended and view.record.state is not State.LOST
             self._send(display.mimebundle(view))
@@ -75,18 +129,24 @@ class JobCard:
         self.unsubscribe()
 
     def _show_result(self, view: JobView) -> None:
-        if result := format_results(self.job, view.record):
+        if result := self._read_result(self.job, view.record):
             with self._lock:
                 self._send(display.mimebundle(view, result=result))
 
 
 class LiveCards:
-    """Cards of one kernel that may still change, thread-safe. The ``MAX_LIVE`` newest are live.
+    """Cards of one process that may still change, thread-safe. The newest are live.
 
     Older cards are paused, and continue when a live one ends.
+
+    Parameters
+    ----------
+    max_live
+        Maximum number of live cards.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, max_live: int = MAX_LIVE) -> None:
+        self._max_live = max_live
         self._lock = threading.RLock()
         self._cards: list[JobCard] = []
         self._live: list[JobCard] = []
@@ -95,7 +155,7 @@ class LiveCards:
         """Make ``card`` live, and pause the oldest live card if there are too many."""
         with self._lock:
             self._cards.append(card)
-            while len(self._live) >= MAX_LIVE:
+            while len(self._live) >= self._max_live:
                 self._live.pop(0).unsubscribe()
             self._start(card)
             while len(self._cards) > MAX_KEPT:
@@ -114,8 +174,9 @@ class LiveCards:
     def remove(self, card: JobCard) -> None:
         """Remove a card, and continue a paused one."""
         with self._lock:
-            self._remove(card)
-            self._fill()
+            if card in self._cards:
+                self._remove(card)
+                self._fill()
 
     def _remove(self, card: JobCard) -> None:
         self._cards.remove(card)
@@ -141,42 +202,49 @@ class LiveCards:
 
     def _fill(self) -> None:
         for card in self._cards:
-            if len(self._live) >= MAX_LIVE:
+            if len(self._live) >= self._max_live:
                 return
             if not card.final and card not in self._live:
                 self._start(card)
 
 
 class JobDisplays:
-    """Displays of one kernel: job cards, progress lines and workflow graphs."""
+    """Displays of one kernel or paragraph: job cards, progress lines and workflow graphs.
 
-    def __init__(self, shell: InteractiveShell) -> None:
-        self._shell = shell
-        self._live = LiveCards()
-        self._shown: tuple[str, int] | None = None
-        self._ever_shown: dict[str, None] = {}
+    Parameters
+    ----------
+    live
+        Cards of the process; other displays may share them.
+    """
+
+    def __init__(self, publisher: Publisher, live: LiveCards | None = None) -> None:
+        self.publisher = publisher
+        self._live = live if live is not None else LiveCards()
+        self._own: weakref.WeakSet[JobCard] = weakref.WeakSet()
+        #: Job id -> output that showed the job last.
+        self._shown: dict[str, object] = {}
         #: Display id of the progress line of a submission in the current cell.
         self.place: str | None = None
 
     @property
     def rich(self) -> bool:
-        """Whether outputs may contain HTML: in a kernel."""
-        return getattr(self._shell, "kernel", None) is not None
+        """Whether outputs may contain HTML."""
+        return self.publisher.rich
 
     def shown_in_cell(self, job: Job) -> bool:
         """Whether the current cell shows the job."""
-        return self._shown == (job.id, self._shell.execution_count)
+        return self.shown(job) and self._shown[job.id] == self.publisher.place
 
     def shown(self, job: Job) -> bool:
         """Whether any output shows the job."""
-        return job.id in self._ever_shown
+        return job.id in self._shown
 
     def mark_shown(self, job: Job) -> None:
         """Record that the current cell shows the job."""
-        self._shown = (job.id, self._shell.execution_count)
-        self._ever_shown[job.id] = None
-        while len(self._ever_shown) > _MAX_SHOWN:
-            del self._ever_shown[next(iter(self._ever_shown))]
+        self._shown.pop(job.id, None)
+        self._shown[job.id] = self.publisher.place
+        while len(self._shown) > _MAX_SHOWN:
+            del self._shown[next(iter(self._shown))]
 
     def display_job(self, job: Job) -> None:
         """Display a ``Job`` that is the value of a cell, at most once in that cell."""
@@ -185,19 +253,23 @@ class JobDisplays:
 
     def show(self, job: Job) -> JobView:
         """Show the job's card in the current output, and update it until the job ends."""
-        self.mark_shown(job)
+        self.publisher.track(job)
         view = job.view()
-        result = format_results(job, view.record) if has_result(view.record) else {}
+        self.mark_shown(job)
+        result = self._result(job, view.record)
         if not self.rich:
-            print(display.text(view, command="%submarine", result=result))
+            self.publisher.write(display.text(view, command="%submarine", result=result) + "\n")
             return view
         replaced, self.place = self.place, None
         display_id = replaced or uuid.uuid4().hex
         bundle = display.mimebundle(view, result=result)
-        with defer_interrupts():  # An interrupt in between would leave a card without updates.
-            show(bundle, display_id, update=replaced is not None)
+        # An interrupt in between would leave a card without updates.
+        with self.publisher.uninterrupted():
+            self.publisher.show(bundle, display_id, update=replaced is not None)
             if not view.record.state.ended:
-                self._live.add(JobCard(job, self._sender(display_id)))
+                card = JobCard(job, self.publisher.sender(display_id), self._result)
+                self._own.add(card)
+                self._live.add(card)
         if view.record.state.ended:
             self.finish(job)
         return view
@@ -206,15 +278,14 @@ class JobDisplays:
         """Show a line of text, or update the one with that display id; return its display id."""
         update = display_id is not None
         display_id = display_id or uuid.uuid4().hex
-        show({"text/plain": text}, display_id, update=update)
+        self.publisher.show({"text/plain": text}, display_id, update=update)
         return display_id
 
-    def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None]:
+    def add_output(self, bundle: MimeBundle) -> Callable[[MimeBundle], None]:
         """Show a MIME bundle; return a function that replaces it, for any thread."""
         display_id = uuid.uuid4().hex
-        show(dict(bundle), display_id)
-        send = self._sender(display_id)
-        return lambda newer: send(dict(newer))
+        self.publisher.show(bundle, display_id)
+        return self.publisher.sender(display_id)
 
     def finish(self, job: Job) -> None:
         """Update all cards of a job to its present state, from the current cell, and end them.
@@ -225,7 +296,7 @@ class JobDisplays:
         if not cards:
             return
         view = job.view()
-        result = format_results(job, view.record) if has_result(view.record) else {}
+        result = self._result(job, view.record)
         for card in cards:
             card.finish(view, result)
             self._live.remove(card)
@@ -237,29 +308,11 @@ class JobDisplays:
             with contextlib.suppress(SubmarineError, OSError, ValueError):
                 self.finish(job)
 
-    def _sender(self, display_id: str) -> Callable[[dict[str, Any]], None]:
-        """Return a function that sends updates with the current cell as their parent."""
-        publisher: Any = self._shell.display_pub
-        home = publisher.parent_header
-        main = threading.get_ident()
+    def close(self) -> None:
+        """Stop the updates of the cards of these displays. They stay as they are."""
+        for card in list(self._own):
+            self._live.remove(card)
 
-        def send(bundle: dict[str, Any]) -> None:
-            # In the kernel's main thread the parent is the running cell: see `finish`.
-            parent = publisher.parent_header if threading.get_ident() == main else home
-            content = {"data": bundle, "metadata": {}, "transient": {"display_id": display_id}}
-            with contextlib.suppress(OSError):
-                publisher.session.send(
-                    publisher.pub_socket,
-                    "update_display_data",
-                    content,
-                    parent=parent,
-                    ident=publisher.topic,
-                )
-
-        return send
-
-
-def show(bundle: dict[str, Any], display_id: str | None = None, *, update: bool = False) -> None:
-    """Display a MIME bundle in the current cell, or update an existing display."""
-    put: Any = IPython.display.display
-    put(bundle, raw=True, display_id=display_id, update=update)
+    def _result(self, job: Job, record: JobRecord) -> dict[str, str]:
+        readable = self.publisher.reads_results and has_result(record)
+        return format_results(job, record) if readable else {}
