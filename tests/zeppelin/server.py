@@ -326,6 +326,15 @@ class Note:
         answer = self.server.call("GET", f"notebook/{self.id}/paragraph/{paragraph}")
         return dict(answer["body"])
 
+    def saved_status(self, paragraph: str) -> str:
+        """The status of a paragraph in the note's file, from which a server starts again."""
+        try:
+            (file,) = (self.server.home / "notebook").glob(f"*{self.id}.zpln")
+            found = json.loads(file.read_text())["paragraphs"]
+        except (OSError, ValueError):  # not saved yet, or just now
+            return ""
+        return next((str(one["status"]) for one in found if one["id"] == paragraph), "")
+
     def delete(self, paragraph: str) -> None:
         self.server.call("DELETE", f"notebook/{self.id}/paragraph/{paragraph}")
 

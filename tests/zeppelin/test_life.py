@@ -94,6 +94,8 @@ def test_a_run_survives_its_server(own_zeppelin: Make, tmp_path: Path) -> None:
     (paragraph,) = note.paragraphs
     note.begin(paragraph)
     note.awaited(paragraph, lambda now: "line 2" in output_of(now))
+    # The output is shown before the note is saved, and only a saved run is recovered.
+    server.await_(lambda: note.saved_status(paragraph) == "RUNNING")
     (process,) = server.interpreters("echo")
     server.kill()
     assert process.alive
