@@ -32,10 +32,17 @@ class Session:
     ----------
     profile
         The cluster and its settings.
+
+    Attributes
+    ----------
+    view_interval
+        Minimum number of seconds between two views of a displayed job; None: the default. Set it
+        before the first job is displayed.
     """
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
+        self.view_interval: float | None = None
         self.store = JobStore(profile.state_dir / "jobs.sqlite")
         self._backends: dict[str, Backend] = {}
 
@@ -117,7 +124,7 @@ class Session:
         # cost: asyncio, which only a displayed job needs.
         from submarine_jobs.client.watcher import Watcher
 
-        return Watcher(self)
+        return Watcher(self, interval=self.view_interval)
 
     def describe(self) -> Mapping[str, Any]:
         """Return the names of profile and backend, for messages."""

@@ -69,15 +69,24 @@ class Watcher:
     tails
         Whether the views contain the end of the log. Without it, the events of all jobs are
         requested instead of the logs; otherwise only the events of distributed jobs.
+    interval
+        Minimum number of seconds between two calls of a subscriber; None: ``MIN_INTERVAL``. The end
+        of a job is reported at once.
     """
 
     def __init__(
-        self, session: Session, observe: Observe | None = None, *, tails: bool = True
+        self,
+        session: Session,
+        observe: Observe | None = None,
+        *,
+        tails: bool = True,
+        interval: float | None = None,
     ) -> None:
         self._session = session
         self._observe = observe or observe_all
         self._longest = LAST_POLL if observe is None else FIRST_POLL
         self._tails = tails
+        self._interval = interval
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
@@ -243,9 +252,10 @@ class Watcher:
         self._publish(item)
 
     def _publish(self, item: WatchedJob, *, at_once: bool = False) -> None:
-        """Call the subscribers now, or later if they were called less than MIN_INTERVAL ago."""
+        """Call the subscribers now, or later if they were called less than an interval ago."""
         loop = asyncio.get_running_loop()
-        wait = item.published + MIN_INTERVAL - loop.time()
+        interval = MIN_INTERVAL if self._interval is None else self._interval
+        wait = item.published + interval - loop.time()
         if at_once or wait <= 0:
             self._call(item, loop.time())
         elif not item.dirty:

@@ -19,6 +19,8 @@ from submarine_zeppelin.interface import text_property
 
 _lock = threading.Lock()
 _sessions: dict[str, Session] = {}
+#: Minimum seconds between two updates of a card, which Zeppelin saves with the note.
+_VIEW_INTERVAL = 1.0
 #: Configuration values that child programs receive.
 _EXPORTED = ("backend", "hadoop_conf_dir", "job_root", "queue", "state_dir", "user")
 
@@ -27,7 +29,9 @@ def shared_session(config: Config) -> Session:
     """Return the session of a profile. The process has one session for each profile."""
     hold_driver(config.profile)
     with _lock:
-        return _sessions.setdefault(repr(config.profile), Session(config.profile))
+        session = _sessions.setdefault(repr(config.profile), Session(config.profile))
+        session.view_interval = _VIEW_INTERVAL
+        return session
 
 
 def paragraph_config(

@@ -1,12 +1,14 @@
-"""The end of a log that a display shows, first from the job directory and then from the agent."""
+"""The end of a log that a display shows, and the interval of the views of a job."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from types import SimpleNamespace
 from typing import Any, cast
 
-from submarine_jobs.client.watcher import WatchedJob
+from submarine_jobs.client.watcher import WatchedJob, Watcher
+from submarine_jobs.model import JobView
 from submarine_runtime.protocol import JobRecord, State, TaskRecord
 
 
@@ -30,3 +32,32 @@ def test_the_stream_replaces_the_shipped_log() -> None:
     assert watched.handle_line(log_line(0, b"a\nb\nc\n"))
     assert watched.handle_line(log_line(6, b"d\n"))
     assert watched.tail.text() == "a\nb\nc\nd\n"
+
+
+def test_the_newest_view_is_reported_after_the_interval_and_the_end_at_once() -> None:
+    watcher = Watcher(cast("Any", None), interval=0.5)
+    seen: list[tuple[float, State]] = []
+
+    async def publish() -> None:
+        now = asyncio.get_running_loop().time
+        record = JobRecord("j", "j", State.RUNNING)
+        watched: Any = SimpleNamespace(
+            job=SimpleNamespace(id="j"),
+            published=now(),
+            dirty=False,
+            view=lambda: JobView(record),
+            callbacks={0: lambda view: seen.append((now(), view.record.state))},
+        )
+        began = watched.published
+        for state in (State.RUNNING, State.FINISHING, State.RESTARTING):
+            record.state = state
+            watcher._publish(watched)
+        assert not seen
+        while not seen and now() < began + 60:
+            await asyncio.sleep(0.05)
+        assert seen[0][0] - began >= 0.5
+        record.state = State.SUCCEEDED
+        watcher._publish(watched, at_once=True)
+
+    asyncio.run(publish())
+    assert [state for _, state in seen] == [State.RESTARTING, State.SUCCEEDED]
