@@ -6,8 +6,12 @@ import pytest
 
 from submarine_runtime.protocol import Member, fixed_links, resolve_links
 from submarine_runtime.storage import LocalStore
-from submarine_runtime.tensorboards import role as tensorboard_role
-from submarine_runtime.tensorboards.job_files import DiskQuota, DiskQuotaError, JobFiles
+from submarine_runtime.tensorboards import (
+    DiskQuota,
+    DiskQuotaError,
+    JobFiles,
+    role as tensorboard_role,
+)
 from submarine_runtime.tensorboards.role import History
 
 EVENTS = "train/events.out.tfevents.1.host.1"
