@@ -1,4 +1,4 @@
-"""Run blocking calls in threads and subprocesses, with time limits."""
+"""Blocking calls in threads and subprocesses, time limits, and locks between processes."""
 
 from submarine_runtime.lazy import lazy_exports
 

@@ -1,4 +1,5 @@
 from .daemon_thread import in_thread as in_thread
+from .locks import file_lock as file_lock
 from .subprocess_calls import (
     SubprocessCallError as SubprocessCallError,
     call_in_subprocess as call_in_subprocess,

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from submarine_jobs import concurrency
 from submarine_jobs.config import make_private
 from submarine_jobs.environments.archive import content_digest, write_archive
 from submarine_jobs.environments.conda import (
@@ -100,11 +101,8 @@ def provide_archive(
     if env.kind != "auto":
         return None
     make_private(state_dir)
-    # cost: filelock, in each submission; few provide an archive.
-    from filelock import FileLock
-
     # Of two concurrent submissions, the second uses the archive of the first.
-    with FileLock(state_dir / f"{_INDEX}.lock", mode=0o600):
+    with concurrency.file_lock(state_dir / f"{_INDEX}.lock"):
         return _own(storage, cache, state_dir, progress)
 
 

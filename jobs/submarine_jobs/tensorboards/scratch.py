@@ -11,11 +11,11 @@ import secrets
 import shutil
 from pathlib import Path
 
-from filelock import FileLock
-
+from submarine_jobs.concurrency import file_lock
 from submarine_jobs.config import make_private
 
 _LOCK = "lock"
+#: Held to make and remove directories.
 _PARENT_LOCK = ".door"
 
 
@@ -41,12 +41,11 @@ class Scratch:
     def __init__(self, parent: Path, name: str = "") -> None:
         make_private(parent)
         # A process that removes stale directories must not see one without a lock.
-        with _locked_parent(parent):
+        with file_lock(parent / _PARENT_LOCK):
             _remove_stale(parent)
             self.path = parent / (name or f"{os.getpid()}-{secrets.token_hex(4)}")
             self.path.mkdir(mode=0o700)
-            # Another thread may call `remove`.
-            self._lock = FileLock(self.path / _LOCK, mode=0o600, thread_local=False)
+            self._lock = file_lock(self.path / _LOCK)
             self._lock.acquire(timeout=0)
 
     def remove(self) -> None:
@@ -58,7 +57,7 @@ class Scratch:
 def remove_stale(parent: Path) -> None:
     """Remove the directories of ended processes below ``parent``."""
     if parent.is_dir():
-        with _locked_parent(parent):
+        with file_lock(parent / _PARENT_LOCK):
             _remove_stale(parent)
 
 
@@ -73,12 +72,7 @@ def _in_use(folder: Path) -> bool:
     if not lock.exists():
         return False
     try:
-        with FileLock(lock, timeout=0):
+        with file_lock(lock).acquire(timeout=0):
             return False
-    except OSError:  # A timeout too: another process holds it.
+    except OSError:  # Also TimeoutError: another process holds it.
         return True
-
-
-def _locked_parent(parent: Path) -> FileLock:
-    """Return the lock for making and removing directories below ``parent``."""
-    return FileLock(parent / _PARENT_LOCK, mode=0o600)

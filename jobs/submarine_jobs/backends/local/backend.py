@@ -17,6 +17,7 @@ from pathlib import Path
 
 import psutil
 
+from submarine_jobs import concurrency
 from submarine_jobs.backends.base import (
     Backend,
     Handle,
@@ -104,15 +105,12 @@ class LocalBackend(Backend):
 
     def submit(self, submission: Submission) -> Handle:
         """See ``Backend.submit``."""
-        # cost: filelock, in each command; few submit a job.
-        from filelock import FileLock
-
         if submission.plan.errors:
             raise RefusedError(submission.plan.errors[0])
         self._sweep()
         scratch = self._scratch(submission.agent.record.job_id)
         make_private(scratch)
-        with FileLock(scratch / ".lock", mode=0o600):  # One process at a time submits a job.
+        with concurrency.file_lock(scratch / ".lock"):  # One process at a time submits a job.
             existing = self.find(submission.agent.record.job_id)
             if existing is not None:
                 return existing

@@ -23,6 +23,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from submarine_jobs import concurrency
 from submarine_jobs.config import make_private
 from submarine_jobs.environments import (
     EnvironmentFile,
@@ -131,12 +132,9 @@ class CoordinatorPython:
 
     def _local(self, key: str, items: list[EnvironmentFile], layout: InterpreterLayout) -> Path:
         """Return the local archive, made once under a lock."""
-        # cost: filelock, in each submission; few make an archive.
-        from filelock import FileLock
-
         make_private(self._kept)
         target = self._kept / f"{key}.tar.gz"
-        with FileLock(self._kept / "lock", mode=0o600):
+        with concurrency.file_lock(self._kept / "lock"):
             if not target.exists():
                 with tempfile.TemporaryDirectory(prefix=".tmp-", dir=self._kept) as scratch:
                     made = Path(scratch) / target.name

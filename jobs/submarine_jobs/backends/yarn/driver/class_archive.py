@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
+from submarine_jobs import concurrency
 from submarine_jobs.backends.yarn.driver.skein_calls import skein_jar
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.storage import Storage
@@ -116,12 +117,9 @@ class MasterArchive:
         OSError, subprocess.SubprocessError, SubmarineError
             If there is no archive afterwards.
         """
-        # cost: filelock, in each submission; few build an archive.
-        from filelock import FileLock, Timeout
-
         try:
-            lock = FileLock(scratch / "cds.lock", mode=0o600).acquire(timeout=0)
-        except Timeout:
+            lock = concurrency.file_lock(scratch / "cds.lock").acquire(timeout=0)
+        except TimeoutError:
             return
         with lock:
             if self.path() is not None:

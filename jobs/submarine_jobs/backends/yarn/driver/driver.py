@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from submarine_jobs import concurrency
 from submarine_jobs.backends.yarn.cluster import HadoopConf
 from submarine_jobs.backends.yarn.driver.classpath import client_classpath, java_home, yarn_command
 from submarine_jobs.backends.yarn.driver.process import (
@@ -174,13 +175,10 @@ def stop_driver(profile: Profile) -> int:
 @contextlib.contextmanager
 def _file_lock(path: Path, deadline: float) -> Iterator[None]:
     """Lock ``path`` against other processes; raise at ``deadline``."""
-    # cost: filelock, in each process that uses the cluster; few start a driver.
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path, mode=0o600)
+    lock = concurrency.file_lock(path)
     try:
         lock.acquire(timeout=max(0.0, deadline - time.monotonic()), poll_interval=0.1)
-    except Timeout:
+    except TimeoutError:
         raise ClusterError(
             _("Another process has been starting the YARN driver for too long."),
             _("End the process that holds {path}.").format(path=path),
