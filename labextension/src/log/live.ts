@@ -5,13 +5,14 @@
  */
 
 import type { ISubmarine, ISubscription } from '../tokens';
-import { keyOf, type IWhere } from './lines/source';
+import { keyOf } from '../api/log_bytes';
+import type { ILogPlace } from '../api/types';
 import type { Sources } from './lines/sources';
 import type { LogWindow } from './lines/window';
 import type { IStatus } from './view/status_text';
 
 interface IChunk {
-  readonly where: IWhere;
+  readonly where: ILogPlace;
   /** Offset of the first byte; earlier bytes were delivered before or are skipped. */
   readonly offset: number;
   readonly data: Uint8Array;
@@ -46,7 +47,7 @@ export class LiveQueue {
     }
   }
 
-  push(where: IWhere, offset: number, data: Uint8Array): void {
+  push(where: ILogPlace, offset: number, data: Uint8Array): void {
     this._chunks.push({ where, offset, data, time: Date.now() });
     this._bytes += data.length;
     while (this._bytes > MAX_QUEUED) {

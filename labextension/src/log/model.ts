@@ -22,8 +22,7 @@ import {
   type IReadRequest
 } from './lines/reading';
 import type { IStatus } from './view/status_text';
-import type { IFilter, LogSource } from './lines/source';
-import { Sources } from './lines/sources';
+import { Sources, type IFilter, type LogSource } from './lines/sources';
 import { LogWindow } from './lines/window';
 
 export interface ILogModelOptions {

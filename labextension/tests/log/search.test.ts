@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { ISearchHit } from '../../src/api/types';
 import { LogSearch, type ICount } from '../../src/log/search/search';
 import { markOf, ERROR_QUERY, type IQuery } from '../../src/log/search/search_query';
-import { LogSource } from '../../src/log/lines/source';
+import { LogSource } from '../../src/log/lines/sources';
 import type { IRest } from '../../src/tokens';
 
 const QUERY: IQuery = { text: 'x+', regex: true, matchCase: true };

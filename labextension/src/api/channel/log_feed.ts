@@ -1,15 +1,11 @@
 /** The log feed: delivers each byte of a job's logs once and in order, across reconnections. */
 
 import type { ILogListener } from '../../tokens';
+import { decodeBase64, keyOf, untaken } from '../log_bytes';
+import type { ILogPlace } from '../types';
 import type { FeedMessage, IFeed } from './feeds';
 import { callSafely, errorText } from './feeds';
 import type { ClientMessage } from './messages';
-
-interface IPlace {
-  task: string;
-  attempt: string;
-  stream: string;
-}
 
 /** Logs of one job, each from its own position. */
 export class LogFeed implements IFeed {
@@ -68,7 +64,7 @@ export class LogFeed implements IFeed {
     });
   }
 
-  private chunk(where: IPlace, offset: number, data: Uint8Array) {
+  private chunk(where: ILogPlace, offset: number, data: Uint8Array) {
     const key = keyOf(where);
     const next = this.at.get(key) ?? offset;
     if (offset > next && !this._requested.has(key)) {
@@ -81,7 +77,7 @@ export class LogFeed implements IFeed {
       this.skip(where, next, offset);
     }
     this._requested.delete(key);
-    const fresh = offset < next ? data.subarray(next - offset) : data;
+    const fresh = untaken(next, offset, data);
     if (fresh.length > 0) {
       const start = Math.max(offset, next);
       this.at.set(key, start + fresh.length);
@@ -92,7 +88,7 @@ export class LogFeed implements IFeed {
     return { bytes: data.length };
   }
 
-  private skip(where: IPlace, offset: number, to: number): void {
+  private skip(where: ILogPlace, offset: number, to: number): void {
     const from = Math.max(offset, this.at.get(keyOf(where)) ?? offset);
     if (to > from) {
       this.at.set(keyOf(where), to);
@@ -103,20 +99,6 @@ export class LogFeed implements IFeed {
   }
 }
 
-/** `worker:0/e1-a1/stdout`, as in a subscription's `at`. */
-export function keyOf({ task, attempt, stream }: IPlace): string {
-  return `${task}/${attempt}/${stream}`;
-}
-
-function place({ task, attempt, stream }: IPlace): IPlace {
+function place({ task, attempt, stream }: ILogPlace): ILogPlace {
   return { task, attempt, stream };
-}
-
-export function decodeBase64(data: string): Uint8Array {
-  const text = atob(data);
-  const bytes = new Uint8Array(text.length);
-  for (let index = 0; index < text.length; index++) {
-    bytes[index] = text.charCodeAt(index);
-  }
-  return bytes;
 }

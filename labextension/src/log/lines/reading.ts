@@ -1,9 +1,9 @@
 /** Read pages of the selected logs in order of time: at an end, around an offset, or next. */
 
-import { decodeBase64 } from '../../api/channel/log_feed';
+import { decodeBase64 } from '../../api/log_bytes';
 import type { ILogPageQuery } from '../../api/types';
 import type { IRest } from '../../tokens';
-import type { LogSource } from './source';
+import type { LogSource } from './sources';
 
 /** Bytes per read of all logs together. */
 export const PAGE = 128 * 1024;

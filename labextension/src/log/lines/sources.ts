@@ -1,8 +1,80 @@
-/** The known logs of a job, and those that the filter selects, with their lengths. */
+/** The known logs of a job, those that a filter selects, and their byte ranges in the window. */
 
-import type { ILogInfo } from '../../api/types';
-import type { IRow } from './row';
-import { selectLogs, keyOf, LogSource, type IFilter, type IWhere } from './source';
+import { keyOf } from '../../api/log_bytes';
+import type { ILogInfo, ILogPlace } from '../../api/types';
+import { LineReader } from './lines';
+import type { IRow } from './window';
+
+export type Stream = 'stdout' | 'stderr';
+
+/** Order of attempts and tasks: `worker:2` before `worker:10`, `e2-a1` before `e10-a1`. */
+export function compareNames(first: string, second: string): number {
+  return first.localeCompare(second, 'en', { numeric: true });
+}
+
+/** The selection of logs. */
+export interface IFilter {
+  /** Name of the task; empty for all. */
+  readonly task: string;
+  /** `stdout`, `stderr`, or empty for both. */
+  readonly stream: Stream | '';
+  /** `e1-a1`; `latest` for the newest of each task, including later ones; empty for all. */
+  readonly attempt: string;
+}
+
+/** The logs that match a filter, in order of tasks, attempts and streams. */
+export function selectLogs(logs: readonly ILogInfo[], filter: IFilter): ILogInfo[] {
+  const newest = new Map<string, string>();
+  for (const log of logs) {
+    const known = newest.get(log.task);
+    if (known === undefined || compareNames(known, log.attempt) < 0) {
+      newest.set(log.task, log.attempt);
+    }
+  }
+  return logs
+    .filter(
+      log =>
+        (filter.task === '' || log.task === filter.task) &&
+        (filter.stream === '' || log.stream === filter.stream) &&
+        (filter.attempt === '' ||
+          log.attempt === (filter.attempt === 'latest' ? newest.get(log.task) : filter.attempt))
+    )
+    .sort(
+      (a, b) =>
+        compareNames(a.task, b.task) ||
+        compareNames(a.attempt, b.attempt) ||
+        -a.stream.localeCompare(b.stream)
+    );
+}
+
+/** A log; the window contains its bytes from `lo` to `hi`. */
+export class LogSource implements ILogPlace {
+  constructor(where: ILogPlace, length: number) {
+    this.task = where.task;
+    this.attempt = where.attempt;
+    this.stream = where.stream;
+    this.key = keyOf(where);
+    this.length = length;
+    this.lo = this.hi = length;
+    this.reader = new LineReader(length);
+  }
+
+  readonly task: string;
+  readonly attempt: string;
+  readonly stream: string;
+  readonly key: string;
+  /** Known length in bytes. */
+  length: number;
+  lo: number;
+  hi: number;
+  reader: LineReader;
+
+  /** Clear the range and continue at `offset`. */
+  moveTo(offset: number): void {
+    this.lo = this.hi = offset;
+    this.reader = new LineReader(offset);
+  }
+}
 
 export class Sources {
   constructor(filter: IFilter) {
@@ -65,7 +137,7 @@ export class Sources {
    * A new log belongs to the next attempt of a task, or to a task that started late.
    */
   add(
-    where: IWhere,
+    where: ILogPlace,
     offset: number,
     end: number
   ): { source: LogSource | undefined; isNew: boolean } {

@@ -7,15 +7,33 @@
  * removed.
  */
 
+import { untaken } from '../../api/log_bytes';
+import { PLAIN, type ISpan } from './ansi';
 import { LineReader, MAX_LINE, type IPiece } from './lines';
 import type { ILogPage } from './reading';
-import { type IRow, rowOf, spansOf } from './row';
-import type { LogSource } from './source';
+import type { LogSource } from './sources';
 
 /** Number of lines at the end in which an overwritten line is searched. */
 const SEARCHED_LINES = 600;
 
 export const LIMITS = { rows: 4000, characters: 6_000_000, page: 1500 };
+
+/** A line of a log in memory. */
+export interface IRow {
+  readonly kind: 'line' | 'skip';
+  readonly source: LogSource;
+  offset: number;
+  end: number;
+  text: string;
+  spans: readonly ISpan[];
+  /** Time of arrival in milliseconds since the epoch; null if unknown. */
+  time: number | null;
+  open: boolean;
+  /** How the line starts if it was read from the middle of a log. */
+  start: IAlignment['kind'];
+  /** Incremented with each change; the view renders the line again. */
+  version: number;
+}
 
 /** Lines of several logs. The line in which a log continues keeps its place. */
 class Rows {
@@ -44,7 +62,7 @@ class Rows {
   }
 
   push(source: LogSource, piece: IPiece, kind: IRow['kind'], time: number | null): void {
-    const row = rowOf(source, piece, kind, time, 'line');
+    const row: IRow = { ...piece, kind, source, time, start: 'line', version: 0 };
     this.all.push(row);
     this.characters += row.text.length;
     if (row.open) {
@@ -124,7 +142,7 @@ export class LogWindow {
 
   /** Add bytes of a log, of which those before `hi` are in the window already. */
   append(source: LogSource, offset: number, data: Uint8Array, time: number | null): void {
-    const fresh = data.subarray(Math.max(0, source.hi - offset));
+    const fresh = untaken(source.hi, offset, data);
     const at = offset + data.length - fresh.length;
     const lead = at > source.hi ? continuation(fresh) : 0;
     this.skip(source, at + lead);
@@ -264,7 +282,7 @@ export class LogWindow {
     const first = new Set<LogSource>();
     for (const { source, offset, data, time } of blocks(page)) {
       const reader = readers.get(source);
-      for (const piece of reader?.push(data.subarray(Math.max(0, reader.offset - offset))) ?? []) {
+      for (const piece of reader?.push(untaken(reader.offset, offset, data)) ?? []) {
         rows.add(source, piece, time);
         if (!first.has(source)) {
           first.add(source);
@@ -357,4 +375,9 @@ export function continuation(data: Uint8Array): number {
     skip++;
   }
   return skip;
+}
+
+/** The text as spans, also without styles. */
+function spansOf(row: { text: string; spans: readonly ISpan[] }): readonly ISpan[] {
+  return row.spans.length > 0 ? row.spans : [{ text: row.text, style: PLAIN }];
 }

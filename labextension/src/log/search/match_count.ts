@@ -7,7 +7,7 @@ import { isAbort, errorMessage } from '../../api/rest/errors';
 import type { ISearchHit } from '../../api/types';
 import type { IRest } from '../../tokens';
 import type { IQuery } from './search_query';
-import type { LogSource } from '../lines/source';
+import type { LogSource } from '../lines/sources';
 
 /** Maximum number of matches per log, and per request. */
 const MAX_COUNTED = 20000;
@@ -149,7 +149,6 @@ export class MatchCount {
 
   /** Continue counting one log; returns whether its end was reached. */
   private async _countOne(query: IQuery, source: LogSource, signal: AbortSignal): Promise<boolean> {
-    const { task, attempt, stream } = source;
     const known = this._counted.get(source.key) ?? { matches: [], lastEnd: 0, end: 0 };
     this._counted.set(source.key, known);
     const take = (hit: ISearchHit) => {
@@ -160,8 +159,7 @@ export class MatchCount {
     let from = resume(known);
     while (known.matches.length < MAX_COUNTED) {
       const wanted = { ...query, from, backward: false, limit: PER_REQUEST };
-      const where = { task, attempt, stream };
-      const { next, scanned } = await this._rest.search(this._job, where, wanted, take, signal);
+      const { next, scanned } = await this._rest.search(this._job, source, wanted, take, signal);
       known.end = next ?? from + scanned;
       if (next === null || next <= from) {
         return next === null;

@@ -4,7 +4,7 @@ import type { LogModel } from '../model';
 import type { Anchor } from '../lines/reading';
 import type { IFound, LogSearch } from './search';
 import { ERROR_QUERY, type IQuery } from './search_query';
-import type { LogSource } from '../lines/source';
+import type { LogSource } from '../lines/sources';
 import type { Viewport } from '../view/viewport';
 
 export interface IMatchNavigatorOptions {

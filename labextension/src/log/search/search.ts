@@ -6,7 +6,7 @@ import type { ISearchHit } from '../../api/types';
 import type { IRest } from '../../tokens';
 import { MatchCount } from './match_count';
 import type { IQuery } from './search_query';
-import type { LogSource } from '../lines/source';
+import type { LogSource } from '../lines/sources';
 
 export interface IFound {
   readonly source: LogSource;
@@ -145,15 +145,13 @@ export class LogSearch {
     backward: boolean,
     signal: AbortSignal
   ): Promise<ISearchHit | null> {
-    const { task, attempt, stream } = source;
-    const where = { task, attempt, stream };
     const hits: ISearchHit[] = [];
     const take = (hit: ISearchHit) => hits.push(hit);
     let from: number | null = start;
     while (from !== null && hits.length === 0) {
       const before: number = from;
       const wanted = { ...query, from: before, backward, limit: 1 };
-      const { next } = await this._rest.search(this._job, where, wanted, take, signal);
+      const { next } = await this._rest.search(this._job, source, wanted, take, signal);
       const advanced = next !== null && (backward ? next < before : next > before);
       from = advanced ? next : null;
     }

@@ -3,7 +3,7 @@
  * lines.
  */
 
-import type { IRow } from '../lines/row';
+import type { IRow } from '../lines/window';
 import { rowNode, type IRowOptions } from './row_node';
 import type { LogWindow } from '../lines/window';
 

@@ -5,8 +5,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { size } from '../../format';
 import { PLAIN, type Color, type ISpan, type IStyle } from '../lines/ansi';
-import type { IRow } from '../lines/row';
-import type { LogSource } from '../lines/source';
+import type { IRow } from '../lines/window';
+import type { LogSource } from '../lines/sources';
 
 export interface IRowOptions {
   readonly trans: TranslationBundle;

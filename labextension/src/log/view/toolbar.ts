@@ -8,7 +8,7 @@ import type { ILogInfo } from '../../api/types';
 import { size } from '../../format';
 import { openMenu } from '../../menus';
 import { button, Choice, Toggle } from './controls';
-import { selectLogs, compareAttempts, compareTasks, type IFilter } from '../lines/source';
+import { compareNames, selectLogs, type IFilter } from '../lines/sources';
 
 /** Appearance of lines. */
 export interface IAppearance {
@@ -97,13 +97,13 @@ export class Toolbar {
     const { task, attempt, stream } = this._filter;
     this._logs = logs;
     const tasks = [...new Set([...logs.map(log => log.task), ...(task === '' ? [] : [task])])];
-    tasks.sort(compareTasks);
+    tasks.sort(compareNames);
     this._task.set(
       [['', trans.__('All tasks')], ...tasks.map(name => [name, name] as const)],
       task
     );
     const ofTask = logs.filter(log => task === '' || log.task === task);
-    const attempts = [...new Set(ofTask.map(log => log.attempt))].sort(compareAttempts).reverse();
+    const attempts = [...new Set(ofTask.map(log => log.attempt))].sort(compareNames).reverse();
     const known = attempts.map(name => [name, name] as const);
     const entries = [
       ['latest', trans.__('Latest attempt')],

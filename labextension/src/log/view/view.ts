@@ -14,7 +14,7 @@ import { LogSearch } from '../search/search';
 import { SearchBar } from '../search/search_bar';
 import { markOf, type IQuery } from '../search/search_query';
 import { statusText } from './status_text';
-import type { IFilter } from '../lines/source';
+import type { IFilter } from '../lines/sources';
 import { Toolbar, type IAppearance } from './toolbar';
 import { Viewport } from './viewport';
 

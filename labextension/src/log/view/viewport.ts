@@ -8,7 +8,7 @@ import { RenderedLines } from './rendered_lines';
 import type { LogModel } from '../model';
 import type { Anchor } from '../lines/reading';
 import type { IRowOptions } from './row_node';
-import type { LogSource } from '../lines/source';
+import type { LogSource } from '../lines/sources';
 
 /** Maximum number of lines in the DOM, and number of lines added at an edge. */
 const MAX_LINES = 480;
