@@ -152,15 +152,76 @@ def test_the_log_of_64_tasks_ends_with_the_last_task(lab_page: LabPage, jobs: Jo
         expect(log.row("task 00 line 0") if key == "Home" else end).to_be_in_viewport()
 
 
+def test_lines_of_64_tasks_and_both_streams_are_in_order_of_time(
+    lab_page: LabPage, jobs: Jobs
+) -> None:
+    """Task 0 writes last; one line is an error whose word is coloured in parts."""
+    job = jobs.finished("print('alone')", "wide-clock")
+    lines = {
+        100 * line + 64 - task + offset: (task, stream, f"{task:02d} {stream} {line} {'.' * 60}")
+        for task in range(64)
+        for line in range(6)
+        for offset, stream in ((0, "stdout"), (0.5, "stderr"))
+    }
+    task, stream, text = lines[239.5]
+    lines[239.5] = task, stream, f"\x1b[1mER\x1b[31mROR\x1b[0m {text}"
+    texts: dict[str, list[str]] = {}
+    marks: dict[str, list[str]] = {}
+    for moment, (task, stream, text) in sorted(lines.items()):
+        name = f"worker:{task}/e1-a1/{stream}"
+        texts.setdefault(name, []).append(text)
+        marks.setdefault(name, []).append(
+            f"{len(''.join(texts[name])) + len(texts[name])} {moment}"
+        )
+    write_logs(
+        jobs,
+        job,
+        {name: "\n".join(some) + "\n" for name, some in texts.items()},
+        {name: "\n".join(some) + "\n" for name, some in marks.items()},
+    )
+    lab_page.open_lab()
+    log = lab_page.open_log(job)
+    expect(log.row("00 stderr 5")).to_be_in_viewport()
+    expect(log.status).to_contain_text("complete")
+    lab_page.shot("log-64-tasks-by-time")
+    said = [f"worker:{task}{text}" for _, (task, _, text) in sorted(lines.items())]
+    plain = [re.sub(r"\x1b\[[0-9]*m", "", line) for line in said]
+    assert log.collected(plain[0]) == plain
+    log.node.get_by_role("button", name="Next error").click()
+    error = log.row("ERROR 25 stderr 2")
+    expect(error).to_be_in_viewport()
+    expect(error.locator("mark").first).to_have_text("ER")
+    lab_page.shot("log-64-tasks-error")
+    shown = log.texts()
+    begin = plain.index(shown[0])
+    assert shown == plain[begin : begin + len(shown)]
+    log.lines.focus()
+    for key, row in (("Home", "63 stdout 0"), ("End", "00 stderr 5")):
+        lab_page.page.keyboard.press(key)
+        expect(log.row(row)).to_be_in_viewport()
+    assert lab_page.errors == []
+
+
 def add_logs(jobs: Jobs, job_id: str, texts: list[str]) -> None:
     """Give an ended job, which no server has looked at yet, the logs of so many tasks."""
+    names = [f"worker:{index}/e1-a1/stdout" for index in range(len(texts))]
+    write_logs(jobs, job_id, dict(zip(names, texts, strict=True)))
+
+
+def write_logs(
+    jobs: Jobs, job_id: str, texts: dict[str, str], indexes: dict[str, str] | None = None
+) -> None:
+    """Give an ended job, which no server has looked at yet, these logs and their indexes."""
     job = jobs.session.job(job_id)
     lengths = {}
-    for index, text in enumerate(texts):
-        place = Path(job.directory.file(layout.log_directory(f"worker:{index}", 1, 1)))
+    for name, text in texts.items():
+        task, _, stream = name.split("/")
+        place = Path(job.directory.file(layout.log_directory(task, 1, 1)))
         place.mkdir(parents=True, exist_ok=True)
-        (place / layout.segment_name("stdout", 0)).write_text(text)
-        lengths[f"worker:{index}/e1-a1/stdout"] = len(text)
+        (place / layout.segment_name(stream, 0)).write_text(text)
+        if indexes is not None:
+            (place / layout.index_name(stream)).write_text(indexes[name])
+        lengths[name] = len(text)
     known = job.index_entry()
     assert known is not None
     assert known.record is not None
