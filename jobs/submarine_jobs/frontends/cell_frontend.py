@@ -37,8 +37,6 @@ class CellFrontend(Frontend):
         self.displays = displays
         self.watched = False
         self._quiet = False
-        #: Display id of the progress line.
-        self._line: str | None = None
         self._filters = _filters()
 
     def begin_command(self, *, quiet: bool = False) -> None:
@@ -50,14 +48,14 @@ class CellFrontend(Frontend):
             Show no progress and no card, because the output must be JSON.
         """
         self._quiet, self.watched = quiet, False
-        self._line = self.displays.place = None
+        self.displays.place = None
         self._filters = _filters()
 
     def end_command(self) -> None:
         """Remove a progress line that no card has replaced."""
         if self.displays.place is not None:
             self.displays.publisher.remove(self.displays.place)
-        self._line = self.displays.place = None
+        self.displays.place = None
 
     def say(self, text: str) -> None:
         """Show a line in the output."""
@@ -70,8 +68,7 @@ class CellFrontend(Frontend):
         if not self.displays.rich:
             return False
         if text:
-            self._line = self.displays.line(printable(text, 1000), self._line)
-            self.displays.place = self._line
+            self.displays.place = self.displays.line(printable(text, 1000), self.displays.place)
         return True
 
     def add_output(self, bundle: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], None] | None:

@@ -175,8 +175,8 @@ class ZeppelinFrontend(CellFrontend):
             index.mark_final(RUN + run)
         elif run not in self.runs:
             self.runs.add(run)
-            row = context.note_id, context.paragraph_id, context.user, profile.name
-            index.put(ParagraphJob(RUN + run, *row))
+            place = context.note_id, context.paragraph_id, context.user
+            index.put(ParagraphJob(RUN + run, *place, profile.name))
 
     def add_html(self, html: str) -> None:
         """Show HTML in which all text is escaped."""
@@ -219,12 +219,6 @@ class ZeppelinFrontend(CellFrontend):
                 self.say(_("{job_id} was being submitted and is cancelled.").format(job_id=job_id))
                 session.job(job_id).cancel(_("stopped in Zeppelin"))
 
-    def index_row(self, job: Job) -> ParagraphJob:
-        """Return the row of the job in the index."""
-        context = self.context
-        profile = job.session.profile.name
-        return ParagraphJob(job.id, context.note_id, context.paragraph_id, context.user, profile)
-
 
 class ParagraphSession(Session):
     """Session that does not submit a job again while the same job of the paragraph is active.
@@ -265,7 +259,7 @@ class ParagraphSession(Session):
             job = super().submit(spec, bundle, *rest, **more)
             self._frontend.submitting = None
             self._frontend.publisher.started = True
-            index.put(self._frontend.index_row(job))
+            index.put(self._frontend.publisher.index_row(job))
             return job
 
     def _find_active(self, spec: JobSpec, index: ParagraphJobIndex) -> Job | None:

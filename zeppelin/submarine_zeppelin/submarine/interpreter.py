@@ -70,7 +70,7 @@ class SubmarineInterpreter(Interpreter):
         stop = Interruption()
         publisher = ParagraphPublisher(context, output, output_limit(self.properties), stop)
         self._begin(context, publisher, stop)
-        forms = None
+        forms, failure = None, ""
         try:
             if context.recovering:
                 return stop.run(lambda: self._recover(context, publisher))
@@ -78,17 +78,20 @@ class SubmarineInterpreter(Interpreter):
         except ParagraphGoneError:
             return Result(Code.ERROR)
         except KeyboardInterrupt:
-            publisher.write(_("Stopped.") + "\n")
-            succeeded = False
+            succeeded, failure = False, _("Stopped.")
         except SubmarineError as error:
-            publisher.write(printable(str(error), _MAX_MESSAGE) + "\n")
-            succeeded = False
+            succeeded, failure = False, printable(str(error), _MAX_MESSAGE)
         finally:
             with self._lock:
                 if self._stops.get(context.key) is stop:
                     del self._stops[context.key]
-        if succeeded:
+        try:
+            if failure:
+                publisher.write(failure + "\n")
             publisher.refresh()
+        except ParagraphGoneError:
+            return Result(Code.ERROR)
+        if succeeded:
             return Result(Code.KEEP, forms=forms)
         return Result(Code.ERROR, publisher.messages(), forms)
 

@@ -131,10 +131,13 @@ class ParagraphPublisher(Publisher):
         with self._lock:
             if job.id in self._jobs:
                 return
-            profile, context = job.session.profile, self._context
-            place = context.note_id, context.paragraph_id, context.user
-            row = ParagraphJob(job.id, *place, profile.name)
-            self._jobs[job.id] = _Tracked(ShownJob(job), ParagraphJobIndex.of(profile), row)
+            index = ParagraphJobIndex.of(job.session.profile)
+            self._jobs[job.id] = _Tracked(ShownJob(job), index, self.index_row(job))
+
+    def index_row(self, job: Job) -> ParagraphJob:
+        """Return the row of a job in the index."""
+        place = self._context.note_id, self._context.paragraph_id, self._context.user
+        return ParagraphJob(job.id, *place, job.session.profile.name)
 
     def show(self, bundle: MimeBundle, display_id: str, *, update: bool = False) -> None:
         """Convert a bundle and show it; see ``Publisher.show``.
