@@ -7,7 +7,8 @@ import base64
 from types import SimpleNamespace
 from typing import Any, cast
 
-from submarine_jobs.client.watcher import WatchedJob, Watcher
+from submarine_jobs.client import Watcher
+from submarine_jobs.client.watcher import WatchedJob
 from submarine_jobs.model import JobView
 from submarine_runtime.protocol import JobRecord, State, TaskRecord
 
