@@ -70,7 +70,7 @@ class ParagraphPublisher(Publisher):
         Called when the paragraph can no longer be shown, to stop the updates of its cards.
     """
 
-    #: The values of a job are objects of its user, whose code this process must not run.
+    #: Arrays and tables would load NumPy and pandas into this process.
     reads_results = False
 
     def __init__(
