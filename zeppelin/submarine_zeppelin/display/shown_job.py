@@ -52,6 +52,11 @@ class ShownJob:
         """Ids of the displays of the job."""
         return list(self._cards)
 
+    @property
+    def size(self) -> int:
+        """Number of characters in memory."""
+        return sum(len(html) + len(plain) for html, plain in self._cards.values())
+
     def receive(self, display_id: str, bundle: Mapping[str, Any]) -> None:
         """Set newer display data of the job."""
         self._cards[display_id] = (bundle["text/html"], bundle["text/plain"])

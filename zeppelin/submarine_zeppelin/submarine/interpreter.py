@@ -181,7 +181,10 @@ class SubmarineInterpreter(Interpreter):
             if not over and (key in active or ended < _MAX_ENDED):
                 return
             ended -= key not in active
-            del self._outputs[key], sizes[key]
+            del sizes[key]
+            removed = self._outputs.pop(key)
+            if key not in active:
+                removed.on_gone()  # its cards would keep it in memory
 
     def _register(self, context: Context) -> ZeppelinFrontend | None:
         """Return a front end for a recovered job, unless the paragraph has been run since."""

@@ -94,7 +94,7 @@ class ParagraphPublisher(Publisher):
     @property
     def size(self) -> int:
         """Estimated size in characters."""
-        return self._buffer.size
+        return self._buffer.size + sum(job.size for job in self.jobs)
 
     @property
     def jobs(self) -> list[ShownJob]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -282,18 +284,30 @@ def test_the_number_of_outputs_in_memory_is_limited(
     monkeypatch.setattr(submarine, "_MAX_OUTPUTS", 20)
     interpreter = SubmarineInterpreter({}, NoServer(), "session")
 
-    def begin(name: str, *jobs: FakeJob) -> None:
+    def begin(name: str, *jobs: FakeJob) -> weakref.ref[ParagraphPublisher]:
         context = Context("2N", name)
         publisher = ParagraphPublisher(context, RecordedOutput(), LIMIT)
+        displays = JobDisplays(publisher, interpreter._live)
+        publisher.on_gone = displays.close
         interpreter._begin(context, publisher, Interruption())
         for job in jobs:
-            JobDisplays(publisher).show(job)  # type: ignore[arg-type]
+            displays.show(job)  # type: ignore[arg-type]
+        return weakref.ref(publisher)
 
     for number in range(8):
         begin(f"on-{number}", FakeJob(tmp_path, f"job-{number}"))
+    ended = FakeJob(tmp_path, "ended")
+    removed = begin("ended", ended)
+    ended.send(ended.view(State.SUCCEEDED))
+    publisher = removed()
+    assert publisher is not None
+    publisher.wait_final(ended, 60)  # type: ignore[arg-type]
+    del publisher, ended
     for number in range(40):
         begin(f"ended-{number}")
     kept = [place[1] for place in interpreter._outputs]
     assert kept[:8] == [f"on-{number}" for number in range(8)]
     assert kept[8:] == [f"ended-{number}" for number in range(30, 40)]
+    gc.collect()
+    until(lambda: removed() is None, "the removed output to be freed")
     interpreter.close()
