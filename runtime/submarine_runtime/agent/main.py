@@ -6,12 +6,11 @@ task. Otherwise it is the job's only task, and ``single_task`` runs it.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Sequence
 
-from submarine_runtime.protocol import COORDINATOR_VARIABLE, AgentConfig, from_json
+from submarine_runtime.protocol import COORDINATOR_VARIABLE, AgentConfig, layout, read_configuration
 
 USAGE = "usage: python -I runtime.zip agent --directory DIR"
 
@@ -30,15 +29,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     directory = os.path.abspath(arguments[1])
     try:
-        with open(os.path.join(directory, "agent.json"), encoding="utf-8") as file:
-            config = from_json(AgentConfig, json.load(file))
-        with open(os.path.join(directory, "secret.json"), encoding="utf-8") as file:
-            secret = json.load(file)
-        if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):
-            raise ValueError("secret.json lacks token, certificate or key")
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        problem = f"cannot read the configuration in {directory}: {exc!r}"
-        sys.stderr.write(f"submarine agent: {problem}\n")
+        config, secret = read_configuration(AgentConfig, directory, layout.AGENT)
+    except ValueError as exc:
+        sys.stderr.write(f"submarine agent: {exc}\n")
         return 2
     if COORDINATOR_VARIABLE in os.environ:
         # cost: a container runs one of the two agents.

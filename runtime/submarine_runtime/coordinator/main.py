@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from typing import Sequence
 
 from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.supervision import INTERNAL_ERROR_CODE
-from submarine_runtime.protocol import CoordinatorConfig, from_json, layout
+from submarine_runtime.protocol import CoordinatorConfig, layout, read_configuration
 from submarine_runtime.yarn import write_traceback
 
 USAGE = "usage: python -I runtime.zip coordinator [--master PID:START] --directory DIR"
@@ -31,16 +30,9 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     directory = os.path.abspath(directory)
     try:
-        with open(os.path.join(directory, layout.COORDINATOR), encoding="utf-8") as file:
-            config = from_json(CoordinatorConfig, json.load(file))
-        with open(os.path.join(directory, layout.SECRET), encoding="utf-8") as file:
-            secret = json.load(file)
-        if not all(isinstance(secret[key], str) for key in ("token", "certificate", "key")):
-            raise ValueError("secret.json lacks token, certificate or key")
-    except (OSError, ValueError, KeyError, TypeError) as exc:
-        sys.stderr.write(
-            f"submarine coordinator: cannot read the configuration in {directory}: {exc!r}\n"
-        )
+        config, secret = read_configuration(CoordinatorConfig, directory, layout.COORDINATOR)
+    except ValueError as exc:
+        sys.stderr.write(f"submarine coordinator: {exc}\n")
         return 2
     try:
         return Coordinator(config, secret, directory, master).run()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import time
-from copy import deepcopy
-from dataclasses import replace
 from typing import Any, Mapping
 
 from submarine_runtime.coordinator.job_directory import EarlierAttempts
@@ -20,8 +17,7 @@ from submarine_runtime.protocol import (
     fixed_links,
     resolve_links,
 )
-from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS
-from submarine_runtime.storage import application_id
+from submarine_runtime.record import MAX_MISSING, MAX_WARNINGS, initial_record
 from submarine_runtime.translation import _
 from submarine_runtime.yarn import localizing_sentence
 
@@ -62,13 +58,10 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
         old = earlier.tasks.get(task.name) or {}
         record.restarts = int(old.get("restarts") or 0) + bool(old)
         tasks.append(record)
-    return replace(
-        deepcopy(config.record),
-        state=State.PENDING,
-        application_id=application_id(os.environ),
-        tasks=tasks,
-        resources={**config.record.resources, "used": {}},
-        links=fixed_links(config.links, [role.name for role in config.spec.roles]),
+    return initial_record(
+        config,
+        tasks,
+        "coordinator",
         logs=dict(earlier.logs),
         events=list(earlier.events),
         warnings=list(dict.fromkeys(warnings))[:MAX_WARNINGS],
@@ -76,7 +69,6 @@ def new_job_record(config: CoordinatorConfig, job: JobState, earlier: EarlierAtt
             _("{run} was lost with its master: its log may lack its end.").format(run=run)
             for run in interrupted
         ],
-        written_by="coordinator",
         epoch=job.epoch,
     )
 

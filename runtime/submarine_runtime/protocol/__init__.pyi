@@ -8,6 +8,7 @@ from .agent_config import (
     AgentConfig as AgentConfig,
     JobStore as JobStore,
 )
+from .configuration_files import read_configuration as read_configuration
 from .coordinator_config import (
     RESTORE_POLICIES as RESTORE_POLICIES,
     SUCCESS_POLICIES as SUCCESS_POLICIES,

@@ -1,4 +1,4 @@
-from .initial import new_record as new_record
+from .initial import initial_record as initial_record, new_record as new_record
 from .publication import (
     EventSegments as EventSegments,
     complete_record as complete_record,
@@ -16,6 +16,7 @@ from .status import (
     MAX_WARNINGS as MAX_WARNINGS,
     Status as Status,
     TensorBoardClients as TensorBoardClients,
+    one_sentence as one_sentence,
 )
 from .unsaved_files import (
     MAX_UNSAVED as MAX_UNSAVED,

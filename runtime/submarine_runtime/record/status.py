@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 from submarine_runtime.protocol import (
     EndReason,
@@ -23,7 +23,7 @@ from submarine_runtime.protocol import (
     to_json,
 )
 
-#: Maximum number of events; a repeated error must not add many.
+#: Maximum number of events of a job of one task, except changes of state.
 MAX_EVENTS = 500
 MAX_MISSING = 50
 MAX_WARNINGS = 50
@@ -34,16 +34,28 @@ VALID_SECONDS = 60.0
 class Status:
     """The record of one job.
 
+    Parameters
+    ----------
+    writer
+        Writer of the events.
+    max_events
+        Limit of the events, except changes of state; a repeated error must not add many.
+
     Attributes
     ----------
+    earlier_events
+        Number of events of other writers, which come first in the record.
     version
         Incremented by every change of the record; read without the lock.
     tensorboard_clients
         Clients that display the TensorBoard files.
     """
 
-    def __init__(self, record: JobRecord) -> None:
-        self._record = record
+    def __init__(
+        self, record: JobRecord, writer: str = "agent", max_events: int = MAX_EVENTS
+    ) -> None:
+        self._record, self._writer, self._max_events = record, writer, max_events
+        self.earlier_events = len(record.events)
         self._lock = threading.Lock()
         self.version = 0
         self.tensorboard_clients = TensorBoardClients()
@@ -90,17 +102,39 @@ class Status:
             if state is not None:
                 if not may_follow(record.state, state):
                     raise ValueError(f"a job may not go from {record.state} to {state}")
-                record.state = record.tasks[0].state = state
-            self.version += 1
-            if len(record.events) >= MAX_EVENTS and state is None:
-                return
-            task = record.tasks[0].task
-            seq = len(record.events)
-            record.events.append(
-                Event(
-                    seq, time.time(), kind, "agent", state, reason, detail[:2000], task, data or {}
-                )
-            )
+                record.tasks[0].state = state
+            self._append_event(kind, detail, record.tasks[0].task, state, reason, data)
+
+    def _append_event(
+        self,
+        kind: str,
+        detail: str,
+        task: str | None,
+        state: State | None,
+        reason: EndReason | None,
+        data: Mapping[str, Any] | None,
+    ) -> Event | None:
+        """Add an event and set the state; return None if there are too many. Needs the lock."""
+        record = self._record
+        if state is not None:
+            record.state = state
+        self.version += 1
+        if len(record.events) >= self._max_events and state is None:
+            return None
+        number = len(record.events) - self.earlier_events
+        event = Event(
+            number,
+            time.time(),
+            kind,
+            self._writer,
+            state,
+            reason,
+            one_sentence(detail),
+            task,
+            dict(data or {}),
+        )
+        record.events.append(event)
+        return event
 
     def set_record(self, **fields: Any) -> None:
         """Set fields of the record; equal values do not count as a change."""
@@ -204,7 +238,7 @@ class Status:
         now = time.time()
         ending = {"exit_code": exit_code, "signal": signal}
         self.set_task(finished=now, **ending)
-        self.set_record(reason=reason, detail=detail[:2000], failure=failure, **ending)
+        self.set_record(reason=reason, detail=one_sentence(detail), failure=failure, **ending)
 
     def finish(self) -> None:
         """Record the end of the job."""
@@ -257,3 +291,9 @@ class TensorBoardClients:
         self._valid_until = time.monotonic() + VALID_SECONDS
         if begins:
             self.wake()
+
+
+def one_sentence(text: str) -> str:
+    """Return ``text`` without a doubled full stop at its end, at most 2,000 characters."""
+    doubled = text.endswith("..") and not text.endswith("...")
+    return (text[:-1] if doubled else text)[:2000]

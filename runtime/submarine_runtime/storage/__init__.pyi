@@ -5,6 +5,7 @@ from .claims import (
     claimed_by_closer as claimed_by_closer,
     container_id as container_id,
     is_superseded as is_superseded,
+    new_claim as new_claim,
 )
 from .factory import open_store as open_store
 from .fetcher import DamagedError as DamagedError, Fetcher as Fetcher, FileRequest as FileRequest

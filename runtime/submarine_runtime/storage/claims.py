@@ -29,6 +29,20 @@ def application_id(environ: Mapping[str, str]) -> str | None:
     return "application_{}_{}".format(*parts[-4:-2])
 
 
+def new_claim(intent: str, environ: Mapping[str, str]) -> bytes:
+    """Return the content of a claim of this process; ``intent`` identifies the submission."""
+    content = {
+        "intent": intent,
+        "application_id": application_id(environ),
+        "container_id": container_id(environ),
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "nonce": os.urandom(16).hex(),
+        "time": time.time(),
+    }
+    return json.dumps(content, sort_keys=True).encode()
+
+
 def claim(
     store: Store,
     config: AgentConfig,
@@ -53,16 +67,7 @@ def claim(
     StoreError
         If the job directory is not available for ``save_grace`` seconds, or the operation fails.
     """
-    content = {
-        "intent": config.intent,
-        "application_id": application_id(environ),
-        "container_id": container_id(environ),
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "nonce": os.urandom(16).hex(),
-        "time": time.time(),
-    }
-    data = json.dumps(content, sort_keys=True).encode()
+    data = new_claim(config.intent, environ)
     deadline = time.monotonic() + config.save_grace
     if not retry(
         lambda: store.publish_exclusive(layout.CLAIM, data),

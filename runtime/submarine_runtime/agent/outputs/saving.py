@@ -107,14 +107,18 @@ class OutputSaver:
     def _run(self) -> None:
         try:
             self._before()
-            items = all_outputs(self._scratch, self._keep, self._prefix, self._unsaved)
-            if self._left_out is not None:
-                items = (item for item in items if not self._left_out(item.source))
-            self.failure = save_outputs(items, self._upload, self._saved, self._add_missing)
-            values = result_files(self._scratch, not self._prefix, self._first_rank)
-            failure = save_outputs(iter(values), self._upload, self._saved, self._add_missing)
-            self.failure = self.failure or failure
-            if values:
+            self.failure = save_all(
+                self._scratch,
+                self._upload,
+                self._saved,
+                self._add_missing,
+                self._unsaved,
+                keep=self._keep,
+                prefix=self._prefix,
+                first_rank=self._first_rank,
+                left_out=self._left_out,
+            )
+            if not self._prefix or self._first_rank is not None:
                 self._warnings += missing_value_reasons(self._scratch)
         finally:
             self.done = True
@@ -190,22 +194,48 @@ def model_version(store: Store, scratch: Scratch, name: str) -> dict[str, Any]:
         raise ValueError(str(exc)[:1000]) from exc
 
 
-def all_outputs(
-    scratch: Scratch, keep: Sequence[str], prefix: str, unsaved: UnsavedFiles
-) -> Iterator[OutputFile]:
-    """Yield files of the output directories, then those of the working directory in ``keep``.
+def save_all(
+    scratch: Scratch,
+    upload: Callable[[str, str], int],
+    saved: Callable[[str, int], None],
+    missing: Callable[[str], None],
+    unsaved: UnsavedFiles,
+    *,
+    keep: Sequence[str] = (),
+    prefix: str = "",
+    first_rank: int | None = None,
+    left_out: Callable[[str], bool] | None = None,
+) -> str | None:
+    """Save a task's output directories, its files in ``keep`` and its returned values.
 
     Parameters
     ----------
-    keep, prefix, unsaved
-        See ``written_files``.
+    upload, saved, missing
+        See ``save_outputs``.
+    unsaved
+        The files that no pattern keeps are added to it.
+    prefix, first_rank, left_out
+        See ``OutputSaver``.
+
+    Returns
+    -------
+    str or None
+        The first error's sentence; None if everything is saved.
     """
-    yield from find_outputs(scratch.outputs, prefix)
-    if scratch.began is not None:
-        yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
+
+    def outputs() -> Iterator[OutputFile]:
+        yield from find_outputs(scratch.outputs, prefix)
+        if scratch.began is not None:
+            yield from written_files(scratch.program, scratch.began, keep, prefix, unsaved)
+
+    def items() -> Iterator[OutputFile]:
+        yield from (one for one in outputs() if left_out is None or not left_out(one.source))
+        yield from _result_files(scratch, not prefix, first_rank)
+
+    return save_outputs(items(), upload, saved, missing)
 
 
-def result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[OutputFile]:
+def _result_files(scratch: Scratch, chief: bool, first_rank: int | None) -> list[OutputFile]:
     """Return files of ``--return``: the chief's values, and with a rank those of each process."""
     found = []
     for number in range(MAX_PROCESSES if first_rank is not None else 1):

@@ -9,15 +9,9 @@ import os
 import signal
 import time
 from contextlib import suppress
-from itertools import chain
 from typing import Callable, Sequence
 
-from submarine_runtime.agent.outputs import (
-    all_outputs,
-    missing_value_reasons,
-    result_files,
-    save_outputs,
-)
+from submarine_runtime.agent.outputs import missing_value_reasons, save_all
 from submarine_runtime.agent.program import Ending
 from submarine_runtime.agent.shipping import LogShipper, Publisher
 from submarine_runtime.protocol import AgentConfig, EndReason, State, layout
@@ -78,12 +72,16 @@ class Finalization:
     def save(self, scratch: Scratch, publisher: Publisher) -> str | None:
         """Save outputs, then logs; return the sentence of a failure, or None."""
         status, unsaved = self._status, UnsavedFiles()
-        rank = 0 if self._config.spec.return_all_ranks else None
-        items = chain(
-            all_outputs(scratch, self._config.spec.keep, "", unsaved),
-            result_files(scratch, True, rank),
+        spec = self._config.spec
+        failure = save_all(
+            scratch,
+            self._upload,
+            status.add_output,
+            status.add_missing,
+            unsaved,
+            keep=spec.keep,
+            first_rank=0 if spec.return_all_ranks else None,
         )
-        failure = save_outputs(items, self._upload, status.add_output, status.add_missing)
         for sentence in [*missing_value_reasons(scratch), *unsaved_sentences(unsaved.to_json())]:
             status.warn(sentence)
         publisher.stop(max(1.0, self._deadline() - time.monotonic()))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -23,9 +22,9 @@ from submarine_runtime.protocol import CoordinatorConfig, Event, from_json, layo
 from submarine_runtime.storage import (
     Store,
     StoreError,
-    application_id,
     claimed_by_closer,
     container_id,
+    new_claim,
 )
 from submarine_runtime.yarn import container_has_ended
 
@@ -67,16 +66,7 @@ def claim_job(store: Store, config: CoordinatorConfig, directory: str, attempt: 
     """
     path = os.path.join(directory, CLAIM_FILE)
     if not os.path.exists(path):
-        content = {
-            "intent": config.intent,
-            "application_id": application_id(os.environ),
-            "container_id": container_id(os.environ),
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-            "nonce": os.urandom(16).hex(),
-            "time": time.time(),
-        }
-        replace_file(path, json.dumps(content, sort_keys=True).encode())
+        replace_file(path, new_claim(config.intent, os.environ))
     with open(path, "rb") as claimed:
         data = claimed.read()
     name = layout.claim_name(attempt)

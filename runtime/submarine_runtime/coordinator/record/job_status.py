@@ -6,7 +6,6 @@ continues with the same event numbers.
 
 from __future__ import annotations
 
-import time
 from contextlib import suppress
 from typing import Any, Mapping, Sequence
 
@@ -25,7 +24,7 @@ from submarine_runtime.protocol import (
     to_json,
 )
 from submarine_runtime.protocol.layout import attempt_name
-from submarine_runtime.record import MAX_UNSAVED, Status, unsaved_sentences
+from submarine_runtime.record import MAX_UNSAVED, Status, one_sentence, unsaved_sentences
 from submarine_runtime.translation import _
 
 #: Limit of the events, except changes of state: 1,000 tasks may each start, end and be lost once.
@@ -53,8 +52,6 @@ class JobStatus(Status):
 
     Attributes
     ----------
-    earlier_events
-        Number of events of earlier attempts of the application, which come first in the record.
     restored_events
         Number of events that an earlier process of this writer had added.
     unpublished
@@ -69,11 +66,9 @@ class JobStatus(Status):
         shipped: Sequence[Event] = (),
         arrived: float | None = None,
     ) -> None:
-        super().__init__(record)
-        self._writer = writer
+        super().__init__(record, writer, MAX_EVENTS)
         self._event_file = event_file
         self._arrived = arrived
-        self.earlier_events = len(record.events)
         for event in record.events:
             self._update_phases(event.state, event.time, event.kind)
         self._by_name = {task.task: task for task in record.tasks}
@@ -140,28 +135,12 @@ class JobStatus(Status):
             Further JSON values.
         """
         with self._lock:
-            record = self._record
-            if state is not None:
-                record.state = state
-            self.version += 1
-            if len(record.events) >= MAX_EVENTS and state is None:
+            event = self._append_event(kind, detail, task, state, reason, data)
+            if event is None:
                 return
-            seq, now = len(record.events) - self.earlier_events, time.time()
-            event = Event(
-                seq,
-                now,
-                kind,
-                self._writer,
-                state,
-                reason,
-                sentence(detail),
-                task,
-                dict(data or {}),
-            )
-            record.events.append(event)
             self._event_file.append(to_json(event))
             self.unpublished = True
-        self._update_phases(state, now, kind)
+        self._update_phases(state, event.time, kind)
 
     def task_record(self, name: str) -> TaskRecord:
         """Return the record of one task; change it with ``set_task_fields`` only."""
@@ -249,7 +228,7 @@ class JobStatus(Status):
                 parsed = None
         self.set_record(
             reason=reason,
-            detail=sentence(detail),
+            detail=one_sentence(detail),
             exit_code=exit_code,
             signal=signal,
             failure=parsed,
@@ -293,12 +272,6 @@ class JobStatus(Status):
             one = {"files": [(path, total)], "count": 1, "size": total}
             sentences += unsaved_sentences(one, writers)
         return sentences + unsaved_sentences({"files": [], "count": count, "size": size})
-
-
-def sentence(text: str) -> str:
-    """Return ``text`` without a doubled full stop at its end, at most 2,000 characters."""
-    doubled = text.endswith("..") and not text.endswith("...")
-    return (text[:-1] if doubled else text)[:2000]
 
 
 def _list(value: Any) -> list[Any]:
