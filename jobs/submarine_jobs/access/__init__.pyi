@@ -1,12 +1,9 @@
 from .agent_client import (
-    FIRST_ATTEMPT as FIRST_ATTEMPT,
     AgentAddress as AgentAddress,
     AgentClient as AgentClient,
     LogChunk as LogChunk,
     NotListeningError as NotListeningError,
-    attempt_of as attempt_of,
     check_complete as check_complete,
-    chunk_of as chunk_of,
     tls_context as tls_context,
 )
 from .agent_stream import StreamBrokenError as StreamBrokenError, open_stream as open_stream

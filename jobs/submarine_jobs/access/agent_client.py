@@ -12,7 +12,7 @@ import http.client
 import json
 import ssl
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPResponse, IncompleteRead
 from typing import Any
 from urllib.parse import urlencode
@@ -20,7 +20,7 @@ from urllib.parse import urlencode
 from submarine_jobs import model
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_runtime.protocol import JobRecord, layout, wire
+from submarine_runtime.protocol import JobRecord, LogCursor, LogKey, LogLine, layout, wire
 from submarine_runtime.translation import _
 
 #: Timeout of a connection or a response, in seconds.
@@ -28,8 +28,6 @@ ANSWER_SECONDS = 5.0
 #: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
-#: Attempt of a single-task job; its agent does not name it.
-FIRST_ATTEMPT = layout.attempt_name(1, 1)
 
 
 class NotListeningError(ClusterError):
@@ -60,13 +58,36 @@ class LogChunk:
     offset: int
     data: bytes
     task: str = "worker:0"
-    attempt: str = FIRST_ATTEMPT
+    attempt: str = layout.FIRST_ATTEMPT
     note: str = ""
 
     @property
     def end(self) -> int:
         """Offset of the first byte after this chunk."""
         return self.offset + len(self.data)
+
+    @property
+    def key(self) -> LogKey:
+        """The log of this chunk."""
+        return LogKey(self.task, self.attempt, self.stream)
+
+    @classmethod
+    def of(cls, line: LogLine) -> LogChunk:
+        """Return the chunk of a ``log`` line of the stream; raise ValueError if it is invalid."""
+        data = base64.b64decode(line.data or "", validate=True)
+        return cls(line.key.stream, line.begin, data, line.key.task, line.key.attempt)
+
+    def fresh(self, cursor: LogCursor) -> LogChunk | None:
+        """Return the part that ``cursor`` has not read, or None; move the cursor behind it.
+
+        A chunk that begins behind the cursor is returned unchanged: callers check for gaps.
+        """
+        begin = cursor.take(self.key, self.offset, self.end)
+        if begin >= self.end:
+            return None
+        if begin == self.offset:
+            return self
+        return replace(self, offset=begin, data=self.data[begin - self.offset :])
 
 
 def tls_context(secret: JobSecret) -> ssl.SSLContext:
@@ -107,7 +128,7 @@ class AgentClient:
         headers, body = self._request("GET", f"{wire.LOG}?{query}")
         start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
-        return LogChunk(stream, start, body, task, attempt or FIRST_ATTEMPT), length
+        return LogChunk(stream, start, body, task, attempt or layout.FIRST_ATTEMPT), length
 
     def times(self, task: str, stream: str, attempt: str) -> bytes:
         """Return lines ``offset seconds``: the time at which the log had that length."""
@@ -203,20 +224,6 @@ def _refused(status: int, data: bytes) -> SubmarineError:
         if status == http.client.CONFLICT and sentence:
             return RefusedError(sentence[:1000])
     return ClusterError(_("The agent of the job answered {status}.").format(status=status))
-
-
-def chunk_of(line: Mapping[str, Any]) -> LogChunk:
-    """Return the log chunk of a ``log`` line of the stream."""
-    data = base64.b64decode(line["data"])
-    return LogChunk(line["stream"], int(line["offset"]), data, line["task"], attempt_of(line))
-
-
-def attempt_of(line: Mapping[str, Any]) -> str:
-    """Return the attempt of a ``log`` or ``skip`` line; an agent does not name it."""
-    attempt = line.get("attempt")
-    if isinstance(attempt, str) and layout.parse_attempt(attempt):
-        return attempt
-    return FIRST_ATTEMPT
 
 
 def check_complete(reply: HTTPResponse, data: bytes = b"") -> None:

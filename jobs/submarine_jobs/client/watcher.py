@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import model
-from submarine_jobs.access import LogChunk, StreamBrokenError, attempt_of, chunk_of, open_stream
+from submarine_jobs.access import LogChunk, StreamBrokenError, open_stream
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.job_ownership import noted_owner
 from submarine_jobs.client.views import (
@@ -30,7 +30,7 @@ from submarine_jobs.client.views import (
 )
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, StorageError, SubmarineError
-from submarine_jobs.logs import TAIL_BYTES, LogKey, LogPosition, Tail, key_of, order
+from submarine_jobs.logs import TAIL_BYTES, Tail
 from submarine_jobs.model import JobView, chief_of_record, most_relevant_task
 from submarine_jobs.tracking import (
     Owner,
@@ -41,7 +41,15 @@ from submarine_jobs.tracking import (
     save_record,
     with_owner,
 )
-from submarine_runtime.protocol import Event, JobRecord, State
+from submarine_runtime.protocol import (
+    Event,
+    JobRecord,
+    LogCursor,
+    State,
+    attempt_order,
+    parse_log_key,
+    read_log_line,
+)
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -309,7 +317,7 @@ class WatchedJob:
         self.tail = Tail()
         #: The tail was read from the job directory. The agent's stream replaces it.
         self.shipped = False
-        self.position = LogPosition()
+        self.cursor = LogCursor()
         #: The task whose log is shown, when it is known. Only one task is read.
         self.task = ""
         self.many = False
@@ -332,40 +340,42 @@ class WatchedJob:
         self.task = chief_of_record(record) if record.tasks else self.job.chief
         self.many = len(record.tasks) > 1 or len(self.job.task_names) > 1
         for text, length in record.logs.items():
-            key = key_of(text)
+            key = parse_log_key(text)
             if key is not None and key.task == self.task:
-                self.position.move(key, max(0, length - TAIL_BYTES))
+                self.cursor.move(key, max(0, length - TAIL_BYTES))
 
     def show_shipped(self, tail: str) -> None:
         """Show the shipped end of the log. The stream then starts again at the end of the log."""
         self.tail = Tail()
         self.tail.set_text(tail)
-        self.position = LogPosition()
+        self.cursor = LogCursor()
         self.positioned, self.shipped = False, True
 
     def stream_request(self) -> tuple[dict[str, str | int], int]:
         """Return the query of the stream, and the number of events to skip."""
         if not self.tails:
             return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
-        tasks = [self.task] if self.task else []
-        words = {**self.position.query(tasks), "tail": TAIL_BYTES}
+        words = self.cursor.query([self.task] if self.task else [], TAIL_BYTES)
         return words, 0 if self.many else NO_EVENTS
 
     def handle_line(self, line: Mapping[str, Any]) -> bool:
         """Handle a line of type log, skip or event; return whether the view has changed."""
         if line["type"] == "event":
             return self.events.add(model.read_part(Event, line["event"]))
-        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
-        if line["type"] == "skip":
-            self.position.move(key, max(int(line["to"]), self.position.of(key)))
+        found = read_log_line(line)
+        if found is None:
             return False
-        last = self.position.newest(key.task)
-        chunk = self.position.fresh(chunk_of(line))
+        key = found.key
+        if found.data is None:
+            self.cursor.take(key, found.begin, found.end)
+            return False
+        last = self.cursor.newest(key.task)
+        chunk = LogChunk.of(found).fresh(self.cursor)
         if chunk is None or (self.many and chunk.task != self.task):
             return False
         if self.shipped:
             self.tail, self.shipped = Tail(), False
-        if last is not None and order(key.attempt) > order(last):
+        if last is not None and key.order > attempt_order(last):
             words = _("--- {task} was restarted: attempt {attempt} ---").format(
                 task=key.task, attempt=key.attempt
             )
@@ -402,13 +412,13 @@ class WatchedJob:
         if not self.tails:
             return ""
         task = self.task = most_relevant_task(record)
-        newest = self.position.newest(task)
+        newest = self.cursor.newest(task)
         ends = {
             key: length
             for text, length in record.logs.items()
-            if (key := key_of(text)) and (key.task, key.attempt) == (task, newest)
+            if (key := parse_log_key(text)) and (key.task, key.attempt) == (task, newest)
         }
-        complete = all(self.position.of(key) == length for key, length in ends.items())
+        complete = all(self.cursor.of(key) == length for key, length in ends.items())
         return self.tail.text() if ends and complete else shipped_tail(self.job, record)
 
 

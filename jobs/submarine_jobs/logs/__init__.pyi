@@ -1,7 +1,6 @@
 from .following import follow as follow, follow_newest as follow_newest
 from .log_tail import TAIL_BYTES as TAIL_BYTES, Tail as Tail
 from .merging import merged as merged, read_from as read_from
-from .position import LogKey as LogKey, LogPosition as LogPosition, key_of as key_of, order as order
 from .reading import (
     check_log_names as check_log_names,
     list_attempts as list_attempts,

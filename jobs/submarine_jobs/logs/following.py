@@ -10,13 +10,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from submarine_jobs.access import AgentClient, LogChunk, attempt_of, chunk_of
+from submarine_jobs.access import AgentClient, LogChunk
 from submarine_jobs.errors import ClusterError, NoAccessError
-from submarine_jobs.logs.position import LogKey, LogPosition, order, start_at
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
-from submarine_runtime.protocol.layout import STREAMS
+from submarine_runtime.protocol import LogCursor, LogKey, LogLine, attempt_order, read_log_line
+from submarine_runtime.protocol.layout import FIRST_ATTEMPT, STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -82,19 +82,19 @@ class LogFollower:
     ----------
     tasks
         Names of tasks, or ``(EVERY,)``.
-    position
+    cursor
         Start position; updated while reading.
     """
 
-    def __init__(self, job: JobHandle, tasks: Sequence[str], position: LogPosition) -> None:
+    def __init__(self, job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> None:
         self._job = job
         self._tasks = tuple(tasks)
-        self._position = position
+        self._cursor = cursor
         self._shipped: dict[tuple[str, str], ShippedLog] = {}
         #: The last read attempt of each task.
         self._attempts: dict[str, str] = {}
-        for key in position.keys:
-            if order(key.attempt) >= order(self._attempts.get(key.task, "")):
+        for key in cursor.keys:
+            if key.order >= attempt_order(self._attempts.get(key.task, "")):
                 self._attempts[key.task] = key.attempt
 
     def chunks(self) -> Iterator[LogChunk]:
@@ -132,29 +132,27 @@ class LogFollower:
             client = self._job.agent()
             if client is None:
                 return
-            for line in client.stream(1 << 30, **self._position.query(self._tasks)):  # type: ignore[arg-type]
+            for line in client.stream(1 << 30, **self._cursor.query(self._tasks)):  # type: ignore[arg-type]
                 if line.get("type") == "end":
                     return
-                if line.get("type") in ("log", "skip") and self._is_selected(str(line["task"])):
-                    yield from self._read_line(client, line)
+                found = read_log_line(line)
+                if found is not None and self._is_selected(found.key.task):
+                    yield from self._read_line(client, found)
         except (ClusterError, FileNotFoundError, KeyError, ValueError):
             return
 
     def _is_selected(self, task: str) -> bool:
         return task in self._tasks or EVERY in self._tasks
 
-    def _read_line(self, client: AgentClient, line: dict[str, Any]) -> Iterator[LogChunk]:
-        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
-        if key.stream not in STREAMS:
-            return
+    def _read_line(self, client: AgentClient, line: LogLine) -> Iterator[LogChunk]:
+        key = line.key
         yield from self._switch(key.task, key.attempt)
-        begin = int(line["to"] if line["type"] == "skip" else line["offset"])
-        if begin > self._position.of(key):
+        begin = line.end if line.data is None else line.begin
+        if self._cursor.gap(key, begin):
             yield from self._missing(client, key, begin)
-        if line["type"] == "log":
-            fresh = self._position.fresh(chunk_of(line))
-            if fresh is not None:
-                yield fresh
+        fresh = LogChunk.of(line).fresh(self._cursor) if line.data is not None else None
+        if fresh is not None:
+            yield fresh
 
     def _switch(self, task: str, attempt: str) -> Iterator[LogChunk]:
         """Switch to another attempt of a task: yield the rest of the last one, then a note."""
@@ -162,7 +160,7 @@ class LogFollower:
         if last == attempt:
             return
         if last is not None:
-            if order(attempt) > order(last):
+            if attempt_order(attempt) > attempt_order(last):
                 with suppress(ClusterError):  # it is read later with the shipped logs
                     yield from self._rest(task, last)
                 words = _(
@@ -175,23 +173,22 @@ class LogFollower:
 
     def _missing(self, client: AgentClient, key: LogKey, end: int) -> Iterator[LogChunk]:
         """Fetch the bytes that the agent skipped because this reader was slow."""
-        position = self._position
-        while position.of(key) < end:
-            begin = position.of(key)
+        cursor = self._cursor
+        while cursor.gap(key, end):
+            begin = cursor.of(key)
             limit = min(LIMIT, end - begin)
             try:
                 chunk, _size = client.log(key.task, key.stream, begin, limit, key.attempt)
             except ClusterError:
                 break
-            fresh = position.fresh(LogChunk(key.stream, chunk.offset, chunk.data, *key[:2]))
+            fresh = chunk.fresh(cursor)
             if fresh is None or chunk.offset > begin:
                 break
             yield fresh
-        if position.of(key) < end:
+        if cursor.gap(key, end):
             yield from self._read(key)
-        if position.of(key) < end:
-            lost = end - position.of(key)
-            position.move(key, end)
+        if lost := cursor.gap(key, end):
+            cursor.move(key, end)
             words = _("{lost} bytes of {stream} of {task} are not available now").format(
                 lost=lost, stream=key.stream, task=key.task
             )
@@ -205,9 +202,9 @@ class LogFollower:
             attempts = shipped_attempts(directory, task)
             current = self._attempts.get(task)
             first = current if current is not None else next(reversed(attempts), "")
-            known = [key.attempt for key in self._position.keys if key.task == task]
+            known = [key.attempt for key in self._cursor.keys if key.task == task]
             for attempt in attempts:
-                if order(attempt) >= order(first) or attempt in known:
+                if attempt_order(attempt) >= attempt_order(first) or attempt in known:
                     yield from self._rest(task, attempt)
 
     def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
@@ -221,7 +218,7 @@ class LogFollower:
             return
         for stream in STREAMS:
             key = LogKey(task, attempt, stream)
-            if log.length(stream) > self._position.of(key):
+            if log.length(stream) > self._cursor.of(key):
                 if self._attempts.get(task) != attempt:
                     yield from self._switch(task, attempt)
                 yield from self._read(key)
@@ -232,21 +229,23 @@ class LogFollower:
             log = self._shipped[key[:2]] = ShippedLog(self._job.directory, *key[:2])
             log.refresh()
         try:
-            for chunk in log.read_through(key.stream, self._position.of(key)):
-                fresh = self._position.fresh(chunk)
+            for chunk in log.read_through(key.stream, self._cursor.of(key)):
+                fresh = chunk.fresh(self._cursor)
                 if fresh is not None:
                     yield fresh
         except FileNotFoundError:
             return
 
 
-def follow(job: JobHandle, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
-    """Yield chunks of both streams of ``tasks`` from ``position`` until the job has ended."""
-    return LogFollower(job, tasks, position).chunks()
+def follow(job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> Iterator[LogChunk]:
+    """Yield chunks of both streams of ``tasks`` from ``cursor`` until the job has ended."""
+    return LogFollower(job, tasks, cursor).chunks()
 
 
 def follow_newest(
     job: JobHandle, tasks: Sequence[str], offsets: Mapping[str, int]
 ) -> Iterator[LogChunk]:
     """Follow from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
-    return follow(job, tasks, start_at(job, tasks[0], offsets))
+    attempt = next(reversed(job.attempts(tasks[0])), FIRST_ATTEMPT) if any(offsets.values()) else ""
+    at = {LogKey(tasks[0], attempt, name): place for name, place in offsets.items()}
+    return follow(job, tasks, LogCursor(at if attempt else None))

@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.access import LogChunk
-from submarine_jobs.logs.position import LogKey
 from submarine_jobs.logs.times import index_or_nothing
+from submarine_runtime.protocol import LogKey
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle

@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access import FIRST_ATTEMPT, LogChunk
+from submarine_jobs.access import LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs.position import key_of, order
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
 from submarine_jobs.model import find_task
-from submarine_runtime.protocol import JobRecord, layout
+from submarine_runtime.protocol import JobRecord, attempt_order, layout, parse_log_key
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -59,13 +58,13 @@ def read_attempts(
 
 def list_attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
     """Return the attempts of a task that have or may have a log, oldest first."""
-    found = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+    found = {key.attempt for key in map(parse_log_key, record.logs) if key and key.task == task}
     with contextlib.suppress(ClusterError):
         found.update(shipped_attempts(job.directory, task))
     now = find_task(record, task)
     if now is not None and now.started is not None:
         found.add(layout.attempt_name(now.epoch, now.attempt))
-    return sorted(found, key=order)
+    return sorted(found, key=attempt_order)
 
 
 def started_attempts(task: str, record: JobRecord) -> set[str]:
@@ -88,12 +87,12 @@ def unsaved_attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
         if isinstance(reported, dict) and reported.get("task") == task and reported.get("started"):
             ran |= _named(reported.get("epoch"), reported.get("attempt"))
     if len(record.tasks) == 1 and record.tasks[0].started is not None:
-        ran.add(FIRST_ATTEMPT)  # a single task has no events of kind task
-    saved = {key.attempt for key in map(key_of, record.logs) if key and key.task == task}
+        ran.add(layout.FIRST_ATTEMPT)  # a single task has no events of kind task
+    saved = {key.attempt for key in map(parse_log_key, record.logs) if key and key.task == task}
     if not record.state.ended or ran <= saved:
         return []
     shipped = saved_attempts(job, task)
-    return [] if shipped is None else sorted(ran - saved - shipped, key=order)
+    return [] if shipped is None else sorted(ran - saved - shipped, key=attempt_order)
 
 
 def saved_attempts(job: JobHandle, task: str) -> set[str] | None:

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from submarine_jobs.access import FIRST_ATTEMPT, JobDirectory, LogChunk
+from submarine_jobs.access import JobDirectory, LogChunk
 from submarine_jobs.logs.times import Mark
 from submarine_runtime.protocol import layout
 
@@ -183,8 +183,8 @@ class ShippedLog:
                 low += piece
 
     def _chunk(self, stream: str, offset: int, data: bytes) -> LogChunk:
-        return LogChunk(stream, offset, data, self._task, self.attempt or FIRST_ATTEMPT)
+        return LogChunk(stream, offset, data, self._task, self.attempt or layout.FIRST_ATTEMPT)
 
     def _place(self) -> str:
-        epoch, number = layout.parse_attempt(self.attempt or FIRST_ATTEMPT) or (1, 1)
+        epoch, number = layout.parse_attempt(self.attempt or layout.FIRST_ATTEMPT) or (1, 1)
         return self._directory.file(layout.log_directory(self._task, epoch, number))

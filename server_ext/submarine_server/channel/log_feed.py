@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs import LogKey, check_log_names, key_of, order
+from submarine_jobs.logs import check_log_names
 from submarine_jobs.model import MAX_MERGED_TASKS
+from submarine_runtime.protocol import LogCursor, LogKey, parse_log_key
 from submarine_runtime.translation import _
 from submarine_server.channel.feed import ChannelServices, Credit, Feed, Send, int_in, job_id_in
 from submarine_server.logs import ALL_TASKS, GrowingLog, LiveLogs, LogReader, follow, unfollow
@@ -50,7 +51,7 @@ class LogFeed(Feed):
         self.tasks: Sequence[str] = log_request.tasks
         self.tail, self.resumes = log_request.tail, bool(log_request.at)
         self._start_offsets = StartOffsets(log_request)
-        self._at: dict[LogKey, int] = {}
+        self._cursor = LogCursor()
         self._grown: dict[LogKey, None] = {}
         #: Logs without their next bytes: start time of the gap, and timer of the next attempt.
         self._missing: dict[LogKey, tuple[float, asyncio.TimerHandle]] = {}
@@ -107,16 +108,21 @@ class LogFeed(Feed):
     async def _send_next(self, job: LiveLogs, key: LogKey) -> None:
         """Send the next piece of one log; the rest waits for its turn."""
         known = job.logs[key]
-        if key not in self._at:
-            begin = self._start_offsets.of(key, job.logs, job.ready)
-            if begin is None:
+        if key not in self._cursor:
+            first = self._start_offsets.of(key, job.logs, job.ready)
+            if first is None:
                 return
-            self._at[key] = begin
-        if known.end <= self._at[key]:
+            self._cursor.move(key, first)
+        if not self._cursor.gap(key, known.end):
             return
         await self._wait_for_credit(job, key, known)
-        begin = self._at[key]
-        size = min(known.end - begin, self.credit.left)
+        begin = self._cursor.of(key)
+        left, allowed = known.end - begin, self.credit.left
+        text = known.encoded(begin) if left <= allowed else ""
+        if text:
+            await self._send(key, begin, left, text)
+            return
+        size = min(left, allowed)
         data: bytes | None = known.kept(begin, min(size, LIVE_PIECE))
         if not data and job.reader is not None:
             data = await self._read(job.reader, key, begin, min(size, READ_PIECE))
@@ -126,39 +132,39 @@ class LogFeed(Feed):
         if not data:
             await self._handle_missing(job, key, known)
             return
-        self._missing.pop(key, None)
-        await self._send(key, begin, data)
-        if known.end > self._at[key]:
+        await self._send(key, begin, len(data), base64.b64encode(data).decode("ascii"))
+        if self._cursor.gap(key, known.end):
             self._grown[key] = None
 
-    async def _send(self, key: LogKey, begin: int, data: bytes) -> None:
-        self._at[key] = begin + len(data)
-        self.credit.spend(len(data))
-        text = base64.b64encode(data).decode("ascii")
-        await self.send({"type": "log", **_log_name(key), "offset": begin, "data": text})
+    async def _send(self, key: LogKey, begin: int, size: int, text: str) -> None:
+        self._missing.pop(key, None)
+        self._cursor.move(key, begin + size)
+        self.credit.spend(size)
+        await self.send({"type": "log", **key._asdict(), "offset": begin, "data": text})
 
     async def _wait_for_credit(self, job: LiveLogs, key: LogKey, known: GrowingLog) -> None:
         """Wait for credit; skip data if the client fell too far behind meanwhile."""
-        worth = min(MIN_CREDIT, known.end - self._at[key])
+        worth = min(MIN_CREDIT, self._cursor.gap(key, known.end))
         if self.credit.left >= worth:
             return
         self._min_behind = min(self._min_behind, self._behind(job))
         await self.credit.wait(worth)
         if job.ended or self._behind(job) - self._min_behind <= MAX_BEHIND:
             return
-        for name, position in list(self._at.items()):
+        for name in self._cursor.keys:
             end = job.logs[name].end
-            if end - position > RESUME_BEHIND:
+            if self._cursor.gap(name, end) > RESUME_BEHIND:
                 await self._skip(name, job.logs[name].line_after(end - RESUME_BEHIND))
         self._min_behind = self._behind(job)
 
     def _behind(self, job: LiveLogs) -> int:
         """Number of bytes that were not sent yet."""
-        return sum(max(0, job.logs[key].end - position) for key, position in self._at.items())
+        return sum(self._cursor.gap(key, job.logs[key].end) for key in self._cursor.keys)
 
     async def _skip(self, key: LogKey, to: int) -> None:
-        begin, self._at[key] = self._at[key], to
-        await self.send({"type": "skip", **_log_name(key), "offset": begin, "to": to})
+        begin = self._cursor.of(key)
+        self._cursor.move(key, to)
+        await self.send({"type": "skip", **key._asdict(), "offset": begin, "to": to})
 
     async def _read(self, reader: LogReader, key: LogKey, begin: int, size: int) -> bytes | None:
         """Read bytes by offset; empty if there are none, None if they cannot be read now."""
@@ -176,7 +182,7 @@ class LogFeed(Feed):
         since = self._missing[key][0] if key in self._missing else time.monotonic()
         given_up = time.monotonic() - since > GIVE_UP and job.behind is None
         newer = known.end if job.ended else known.kept_from
-        if job.ended or (given_up and self._at[key] < newer < known.end):
+        if job.ended or (given_up and self._cursor.of(key) < newer < known.end):
             self._missing.pop(key, None)
             await self._skip(key, newer)
             self.log_grown(key)
@@ -193,10 +199,6 @@ class LogFeed(Feed):
     def _retry(self, key: LogKey) -> None:
         self._grown[key] = None
         self._event.set()
-
-
-def _log_name(key: LogKey) -> dict[str, str]:
-    return {"task": key.task, "attempt": key.attempt, "stream": key.stream}
 
 
 #: Maximum number of positions in a request, and largest offset.
@@ -253,7 +255,7 @@ def _at(positions: Any) -> dict[LogKey, int]:
         )
     found = {}
     for text, offset in positions.items():
-        key = key_of(text)
+        key = parse_log_key(text)
         valid = isinstance(offset, int) and not isinstance(offset, bool)
         if key is None or not text.isprintable() or not valid or not 0 <= offset <= MAX_OFFSET:
             raise UsageError(
@@ -282,7 +284,7 @@ class StartOffsets:
         #: Newest attempt of each task that was started for this connection.
         self._newest_started: dict[str, tuple[int, int]] = {}
         for key in log_request.at:
-            attempt = order(key.attempt)
+            attempt = key.order
             self._oldest_read[key.task] = min(self._oldest_read.get(key.task, attempt), attempt)
 
     def wants(self, task: str) -> bool:
@@ -301,13 +303,13 @@ class StartOffsets:
         """
         if key in self._log_request.at:
             return self._log_request.at[key]
-        attempt, tail, known = order(key.attempt), self._log_request.tail, logs[key]
+        attempt, tail, known = key.order, self._log_request.tail, logs[key]
         if key.task in self._oldest_read:
             return 0 if attempt >= self._oldest_read[key.task] else None
         if tail is None:
             return 0
         begun = self._newest_started.get(key.task)
-        newest = max(order(other.attempt) for other in logs if other.task == key.task)
+        newest = max(other.order for other in logs if other.task == key.task)
         if begun is None and attempt < newest:
             return None
         if begun is not None and attempt < begun:

@@ -15,8 +15,8 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs import LogKey, check_log_names, part_of
-from submarine_runtime.protocol import wire
+from submarine_jobs.logs import check_log_names, part_of
+from submarine_runtime.protocol import LogKey, wire
 from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
 from submarine_server.logs import (

@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipped_tasks
+from submarine_jobs.logs import shipped_attempts, shipped_lengths, shipped_tasks
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import JobRecord, layout
+from submarine_runtime.protocol import JobRecord, LogKey, layout
 from submarine_server.logs.reader import LogReader, parsed_lengths
 
 #: Stands for all tasks.

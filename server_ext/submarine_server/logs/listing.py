@@ -14,9 +14,9 @@ from weakref import WeakKeyDictionary
 
 from submarine_jobs.access import AgentClient
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs import LogKey, order, shipped_attempts
+from submarine_jobs.logs import shipped_attempts
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import JobRecord, layout
+from submarine_runtime.protocol import JobRecord, LogKey, attempt_order, layout
 from submarine_runtime.translation import _
 from submarine_server.logs.lengths import ALL, final_lengths, list_shipped
 from submarine_server.logs.reader import LogReader
@@ -65,7 +65,7 @@ def list_logs(reader: LogReader) -> list[dict[str, Any]]:
 
 def _sort_key(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
     role, index = layout.split_task(key.task)
-    return role, index, order(key.attempt), key.stream
+    return role, index, key.order, key.stream
 
 
 def _running_lengths(reader: LogReader) -> dict[LogKey, int]:
@@ -118,4 +118,4 @@ def newest_attempt(reader: LogReader, task: str) -> str:
         raise UsageError(
             _("Task {task} of {id} has no log yet.").format(task=task[:40], id=reader.job.id)
         )
-    return max(found, key=order)
+    return max(found, key=attempt_order)

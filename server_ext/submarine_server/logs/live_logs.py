@@ -8,7 +8,6 @@ last follower.
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import logging
 import time
@@ -17,9 +16,9 @@ from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from submarine_jobs.access import StreamBrokenError, attempt_of, open_stream
+from submarine_jobs.access import StreamBrokenError, open_stream
 from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs import LogKey, key_of, order
+from submarine_runtime.protocol import LogCursor, LogKey, read_log_line
 from submarine_runtime.translation import _
 from submarine_server.logs.growing_log import GrowingLog
 from submarine_server.logs.lengths import ALL, ALL_TASKS, LogStatus, list_shipped, log_status
@@ -55,6 +54,7 @@ class LiveLogs:
         self._stream_task: asyncio.Task[bool] | None = None
         self._helper_tasks: set[asyncio.Task[None]] = set()
         self.logs: dict[LogKey, GrowingLog] = {}
+        self._ends = LogCursor()
         self.reader: LogReader | None = None
         #: Time at which the first log became known; logs that appear later are new.
         self.ready: float | None = None
@@ -159,12 +159,8 @@ class LiveLogs:
             self._streamed_tasks = self._followers.tasks
             many = len(self._streamed_tasks) > 1 or ALL_TASKS in self._streamed_tasks
             tail = TAIL_MANY if many else TAIL_ONE
-            words: dict[str, str | int] = {
-                "tasks": ",".join(sorted(self._streamed_tasks)),
-                "tail": tail,
-            }
-            # A job with one task has offsets instead of a tail; negative ones count from the end.
-            words |= {"stdout": -tail, "stderr": -tail}
+            # The end of each log, also after an interruption: missing bytes are read by offset.
+            words = LogCursor().query(sorted(self._streamed_tasks), tail)
             async with aclosing(open_stream(address, words)) as lines:
                 async for line in lines:
                     self._last_data = time.monotonic()
@@ -186,30 +182,20 @@ class LiveLogs:
             self._start_helper(self._list_earlier())
 
     def _handle_line(self, line: Mapping[str, Any]) -> None:
-        kind = line.get("type")
-        if kind not in ("log", "skip"):
+        found = read_log_line(line)
+        known = self._log(found.key) if found is not None else None
+        if found is None or known is None:
             return
-        key = key_of(f"{line['task']}/{attempt_of(line)}/{line['stream']}")
-        known = self._log(key) if key is not None else None
-        if key is None or known is None:
-            return
-        if kind == "skip":
-            grown = known.grow(int(line["to"]))
-        else:
-            data = base64.b64decode(line["data"])
-            keep = max(MIN_KEPT_PER_LOG, min(MAX_KEPT_PER_LOG, MAX_KEPT // len(self.logs)))
-            grown = known.add(max(0, int(line["offset"])), data, keep)
-        if grown:
-            self._followers.log_grown(key)
+        keep = max(MIN_KEPT_PER_LOG, min(MAX_KEPT_PER_LOG, MAX_KEPT // len(self.logs)))
+        if known.add(found, keep):
+            self._followers.log_grown(found.key)
 
     def _log(self, key: LogKey) -> GrowingLog | None:
         known = self.logs.get(key)
         if known is None and len(self.logs) < MAX_LOGS:
-            known = self.logs[key] = GrowingLog()
+            known = self.logs[key] = GrowingLog(key, self._ends)
             older = [
-                other
-                for other in self.logs
-                if other.task == key.task and order(other.attempt) < order(key.attempt)
+                other for other in self.logs if other.task == key.task and other.order < key.order
             ]
             if older and self.ready is not None:
                 self._start_helper(self._check_ends(older))

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from submarine_jobs.access import AgentAddress, AgentClient, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs import (
-    LogKey,
     Mark,
     ShippedLog,
     check_log_names,
-    key_of,
     parse_index,
     shipped_index,
 )
-from submarine_runtime.protocol import JobRecord, layout, wire
+from submarine_runtime.protocol import JobRecord, LogKey, layout, parse_log_key, wire
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -244,5 +242,5 @@ def parsed_lengths(lengths: Mapping[str, int]) -> dict[LogKey, int]:
     return {
         key: length
         for text, length in lengths.items()
-        if (key := key_of(text)) is not None and length >= 0
+        if (key := parse_log_key(text)) is not None and length >= 0
     }

@@ -13,8 +13,9 @@ from typing import cast
 
 from submarine_jobs.access import JobDirectory, create_secret
 from submarine_jobs.client import Job
-from submarine_jobs.logs import LogKey, Mark, parse_index, part_of
+from submarine_jobs.logs import Mark, parse_index, part_of
 from submarine_jobs.storage import LocalStorage
+from submarine_runtime.protocol import LogKey
 from submarine_server.logs import LogReader
 
 

@@ -18,10 +18,11 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any, Callable, Mapping
 from urllib.parse import parse_qs, urlsplit
 
-from submarine_runtime.agent.live.stream import FollowerStream, Positions
+from submarine_runtime.agent.live.stream import FollowerStream
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.network import ConnectionLimit, Tunnels, server_context
 from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.protocol.tunnels import PROTOCOL
 from submarine_runtime.record import Status
 
@@ -326,7 +327,8 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._answer(200, index, "text/plain")
 
     def _stream(self, query: Mapping[str, str]) -> None:
-        start = Positions(*(int(query.get(name, 0)) for name in ("events", "stdout", "stderr")))
+        events = int(query.get("events", 0))
+        start = {stream: int(query.get(stream, 0)) for stream in STREAMS}
         if not self.server.streams.acquire(blocking=False):
             self._answer(503)
             return
@@ -334,7 +336,13 @@ class RequestHandler(BaseHTTPRequestHandler):
             self._head(200, "application/x-ndjson", {})
             server = self.server
             FollowerStream(
-                self.wfile.write, server.status, server.task, server.logs, server.ended, start
+                self.wfile.write,
+                server.status,
+                server.task,
+                server.logs,
+                server.ended,
+                events,
+                start,
             ).run()
         finally:
             self.server.streams.release()

@@ -26,10 +26,10 @@ from submarine_runtime.coordinator.server.http_messages import (
     response_head,
     send_response,
 )
-from submarine_runtime.coordinator.server.job_stream import JobStream, parse_offsets
+from submarine_runtime.coordinator.server.job_stream import JobStream
 from submarine_runtime.coordinator.server.tls_channel import client_context
 from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
-from submarine_runtime.protocol import wire
+from submarine_runtime.protocol import LogCursor, wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.translation import _
 
@@ -214,7 +214,7 @@ class ClientRequests:
     def _stream(self, sock: socket.socket, query: Mapping[str, str]) -> None:
         events = max(0, int(query.get("events", 0)))
         tail = int(query["tail"]) if "tail" in query else None
-        tasks, at = query.get("tasks", "*"), parse_offsets(query.get("at", ""))
+        tasks, cursor = query.get("tasks", "*"), LogCursor.parse(query.get("at", ""))
         if not self._streams.acquire(blocking=False):
             send_response(sock, 503)
             return
@@ -228,6 +228,6 @@ class ClientRequests:
                 self._context,
                 self.ended,
             )
-            stream.run(events, tasks, at, tail)
+            stream.run(events, tasks, cursor, tail)
         finally:
             self._streams.release()
