@@ -1,25 +1,35 @@
 """Send requests to the port of a running job: HTTPS with its pinned certificate and its token.
 
 The port belongs to the agent of a single-task job, else to the coordinator; both accept the same
-requests. A client handles one request or one stream at a time.
+requests. Requests block; the live stream is read with asyncio, so that one thread reads the streams
+of many jobs.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
+import functools
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
-from http.client import HTTPResponse, IncompleteRead
 from typing import Any
 from urllib.parse import urlencode
 
 from submarine_jobs import model
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
+from submarine_runtime.network import (
+    HEAD_END,
+    PortResponse,
+    client_context,
+    port_request,
+    request_head,
+    response_status,
+)
 from submarine_runtime.protocol import JobRecord, LogCursor, LogKey, LogLine, layout, wire
 from submarine_runtime.translation import _
 
@@ -28,10 +38,18 @@ ANSWER_SECONDS = 5.0
 #: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
+#: Timeout of a line of the stream; an agent sends one at least every ``PING_SECONDS``.
+SILENCE = wire.PING_SECONDS * 3
+#: More events than a job has.
+NO_EVENTS = 1 << 30
 
 
 class NotListeningError(ClusterError):
     """The node refuses connections to the port of the job: its agent or coordinator has ended."""
+
+
+class StreamBrokenError(Exception):
+    """The connection to the agent failed or ended before the job."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +108,10 @@ class LogChunk:
         return replace(self, offset=begin, data=self.data[begin - self.offset :])
 
 
+@functools.lru_cache(64)
 def tls_context(secret: JobSecret) -> ssl.SSLContext:
     """Return a context that accepts only the certificate of the job."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The certificate is pinned, so the host name is not checked.
-    context.check_hostname = False
-    context.load_verify_locations(cadata=secret.certificate)
-    return context
+    return client_context(secret.certificate)
 
 
 class AgentClient:
@@ -109,7 +123,7 @@ class AgentClient:
 
     def status(self) -> JobRecord:
         """Return the current job record; raise ``InvalidRecordError`` if it is invalid."""
-        return model.read_record(self._request("GET", wire.STATUS)[1])
+        return model.read_record(self._request("GET", wire.STATUS).body)
 
     def log(
         self,
@@ -125,7 +139,7 @@ class AgentClient:
         """
         values = {"task": task, "stream": stream, "offset": offset, "limit": limit}
         query = urlencode({**values, "attempt": attempt} if attempt else values)
-        headers, body = self._request("GET", f"{wire.LOG}?{query}")
+        _status, headers, body = self._request("GET", f"{wire.LOG}?{query}")
         start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
         return LogChunk(stream, start, body, task, attempt or layout.FIRST_ATTEMPT), length
@@ -133,7 +147,7 @@ class AgentClient:
     def times(self, task: str, stream: str, attempt: str) -> bytes:
         """Return lines ``offset seconds``: the time at which the log had that length."""
         query = urlencode({"task": task, "stream": stream, "attempt": attempt})
-        return self._request("GET", f"{wire.TIMES}?{query}")[1]
+        return self._request("GET", f"{wire.TIMES}?{query}").body
 
     def cancel(self, by: str, why: str) -> None:
         """Make the agent stop the program, save its outputs and record the job as cancelled."""
@@ -150,61 +164,71 @@ class AgentClient:
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()
-        _status, body = self._request("POST", wire.SAVE, order, timeout)
+        body = self._request("POST", wire.SAVE, order, timeout).body
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as exc:
             raise ClusterError(_("The agent of the job did not send valid JSON.")) from exc
         return found if isinstance(found, dict) else {}
 
-    def stream(
-        self, events: int, stdout: int = 0, stderr: int = 0, **position: str | int
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the lines of the live stream as JSON until the job ends or the connection breaks.
+    async def stream(
+        self, position: Mapping[str, str | int], events: int = NO_EVENTS
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the lines of the live stream until ``end``.
 
-        ``position`` is for a coordinator: ``tasks``, ``at``, ``tail`` of ``protocol.wire``.
+        Parameters
+        ----------
+        position
+            Query: offsets and tasks; see ``LogCursor.query`` and ``protocol.wire``.
+        events
+            Number of events to skip; by default all.
+
+        Raises
+        ------
+        StreamBrokenError
+            If the agent cannot be reached, rejects the request, or sends nothing in time.
         """
-        place: Mapping[str, str | int] = {"stdout": stdout, "stderr": stderr, **position}
-        query = urlencode({"events": events, **place})
-        connection = self._connect(wire.PING_SECONDS * 3)
+        address, writer = self._address, None
         try:
-            connection.request("GET", f"{wire.STREAM}?{query}", headers=self._headers())
-            with connection.getresponse() as response:
-                if response.status != http.client.OK:
-                    raise ClusterError(
-                        _("The agent answered {status} to a request to follow.").format(
-                            status=response.status
-                        )
-                    )
-                while line := response.readline(MAX_LINE):
-                    yield json.loads(line)
-        except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
-            raise ClusterError(
-                _("The connection to the agent broke: {error}.").format(error=exc)
-            ) from exc
+            opening = asyncio.open_connection(
+                address.host, address.port, ssl=tls_context(address.secret), limit=MAX_LINE
+            )
+            reader, writer = await asyncio.wait_for(opening, self._timeout)
+            query = urlencode({"events": events, **position})
+            writer.write(request_head(f"{wire.STREAM}?{query}", address.secret.token))
+            head = await asyncio.wait_for(reader.readuntil(HEAD_END), self._timeout)
+            if response_status(head) != http.client.OK:
+                raise StreamBrokenError(
+                    _("the agent answered {status}").format(status=response_status(head))
+                )
+            while line := await asyncio.wait_for(reader.readline(), SILENCE):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
+                    if message.get("type") == "end":
+                        return
+        except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
+            raise StreamBrokenError(str(exc)) from exc
+        except asyncio.LimitOverrunError as exc:
+            raise StreamBrokenError(_("the agent sent a line that is too long")) from exc
         finally:
-            connection.close()
+            if writer is not None:
+                writer.close()
 
     def _request(
         self, method: str, path: str, body: bytes | None = None, timeout: float | None = None
-    ) -> tuple[http.client.HTTPMessage, bytes]:
+    ) -> PortResponse:
         connection = self._connect(timeout or self._timeout)
         try:
-            connection.request(method, path, body=body, headers=self._headers())
-            # A response after which the server closes keeps the socket open besides the connection.
-            with connection.getresponse() as response:
-                data = response.read(wire.MAX_LOG_BYTES * 4)
-                check_complete(response, data)
+            response = port_request(connection, self._address.secret.token, method, path, body)
         except (OSError, http.client.HTTPException) as exc:
             kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
             raise kind(
                 _("The agent of the job cannot be reached: {error}.").format(error=exc)
             ) from exc
-        finally:
-            connection.close()
         if response.status >= http.client.BAD_REQUEST:
-            raise _refused(response.status, data)
-        return response.headers, data
+            raise _refused(response.status, response.body)
+        return response
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
         address = self._address
@@ -212,9 +236,6 @@ class AgentClient:
         return http.client.HTTPSConnection(
             address.host, address.port, timeout=timeout, context=context
         )
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._address.secret.token}"}
 
 
 def _refused(status: int, data: bytes) -> SubmarineError:
@@ -224,12 +245,3 @@ def _refused(status: int, data: bytes) -> SubmarineError:
         if status == http.client.CONFLICT and sentence:
             return RefusedError(sentence[:1000])
     return ClusterError(_("The agent of the job answered {status}.").format(status=status))
-
-
-def check_complete(reply: HTTPResponse, data: bytes = b"") -> None:
-    """Raise ``IncompleteRead`` if the response is incomplete; ``data`` is the received part.
-
-    ``http.client`` does not detect this when a body is read with a limit.
-    """
-    if reply.length:
-        raise IncompleteRead(data, reply.length)

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import model
-from submarine_jobs.access import LogChunk, StreamBrokenError, open_stream
+from submarine_jobs.access import AgentClient, LogChunk, StreamBrokenError
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.job_ownership import noted_owner
 from submarine_jobs.client.views import (
@@ -204,7 +204,7 @@ class Watcher:
                     await in_thread(lambda: self._start_at_tail(item))
                 words, known = item.stream_request()
                 # Close it here when it is not read to its end: later the loop may be stopped.
-                async with contextlib.aclosing(open_stream(address, words, known)) as lines:
+                async with contextlib.aclosing(AgentClient(address).stream(words, known)) as lines:
                     async for line in lines:
                         # Attach after the first line: a silent agent must not stop polling.
                         item.attached, item.failures = True, 0

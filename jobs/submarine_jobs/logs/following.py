@@ -7,12 +7,14 @@ in the log states the period. After the restart of a task, a note precedes the n
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from submarine_jobs.access import AgentClient, LogChunk
+from submarine_jobs.access import AgentClient, LogChunk, StreamBrokenError
+from submarine_jobs.concurrency import background_loop
 from submarine_jobs.errors import ClusterError, NoAccessError
 from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
 from submarine_runtime.protocol import LogCursor, LogKey, LogLine, attempt_order, read_log_line
@@ -132,13 +134,13 @@ class LogFollower:
             client = self._job.agent()
             if client is None:
                 return
-            for line in client.stream(1 << 30, **self._cursor.query(self._tasks)):  # type: ignore[arg-type]
+            for line in _lines(client, self._cursor.query(self._tasks)):
                 if line.get("type") == "end":
                     return
                 found = read_log_line(line)
                 if found is not None and self._is_selected(found.key.task):
                     yield from self._read_line(client, found)
-        except (ClusterError, FileNotFoundError, KeyError, ValueError):
+        except (ClusterError, StreamBrokenError, FileNotFoundError, KeyError, ValueError):
             return
 
     def _is_selected(self, task: str) -> bool:
@@ -235,6 +237,15 @@ class LogFollower:
                     yield fresh
         except FileNotFoundError:
             return
+
+
+def _lines(client: AgentClient, position: Mapping[str, str | int]) -> Iterator[dict[str, Any]]:
+    loop, lines = background_loop("submarine-logs"), client.stream(position)
+    try:
+        while line := asyncio.run_coroutine_threadsafe(anext(lines, None), loop).result():
+            yield line
+    finally:
+        asyncio.run_coroutine_threadsafe(lines.aclose(), loop)
 
 
 def follow(job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> Iterator[LogChunk]:

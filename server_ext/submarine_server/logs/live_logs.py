@@ -16,7 +16,7 @@ from contextlib import aclosing
 from typing import Any, Protocol
 from weakref import WeakKeyDictionary
 
-from submarine_jobs.access import StreamBrokenError, open_stream
+from submarine_jobs.access import AgentClient, StreamBrokenError
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.protocol import LogCursor, LogKey, read_log_line
 from submarine_runtime.translation import _
@@ -161,7 +161,7 @@ class LiveLogs:
             tail = TAIL_MANY if many else TAIL_ONE
             # The end of each log, also after an interruption: missing bytes are read by offset.
             words = LogCursor().query(sorted(self._streamed_tasks), tail)
-            async with aclosing(open_stream(address, words)) as lines:
+            async with aclosing(AgentClient(address).stream(words)) as lines:
                 async for line in lines:
                     self._last_data = time.monotonic()
                     if not received:

@@ -27,8 +27,8 @@ from submarine_runtime.coordinator.server.http_messages import (
     send_response,
 )
 from submarine_runtime.coordinator.server.job_stream import JobStream
-from submarine_runtime.coordinator.server.tls_channel import client_context
 from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
+from submarine_runtime.network import PortResponse, client_context, port_request
 from submarine_runtime.protocol import LogCursor, wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.translation import _
@@ -69,7 +69,7 @@ class ClientRequests:
         self._status, self._secret = status, secret
         self._renew = renew
         self._endpoints, self._post = endpoints, post
-        self._context = client_context(secret)
+        self._context = client_context(secret["certificate"])
         self._tunnels = TunnelRelay(secret["token"], self._context, endpoints)
         self._threads = threading.BoundedSemaphore(MAX_THREADS)
         self._streams = threading.BoundedSemaphore(MAX_STREAMS)
@@ -176,7 +176,8 @@ class ClientRequests:
         attempt = query.get("attempt") or attempt_name(endpoint.epoch, endpoint.attempt)
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
         try:
-            status, headers, data = self._fetch(endpoint, path, {**passed, "attempt": attempt})
+            words = urlencode({**passed, "attempt": attempt})
+            status, headers, data = self._request(endpoint, "GET", f"{path}?{words}")
         except (OSError, HTTPException):
             send_response(sock, 502)
             return
@@ -194,22 +195,11 @@ class ClientRequests:
             with suppress(OSError, HTTPException):
                 self._request(endpoint, "POST", wire.LOOK)
 
-    def _fetch(
-        self, endpoint: AgentEndpoint, path: str, query: Mapping[str, str]
-    ) -> tuple[int, Any, bytes]:
-        return self._request(endpoint, "GET", f"{path}?{urlencode(query)}")
-
-    def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> tuple[int, Any, bytes]:
+    def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> PortResponse:
         connection = HTTPSConnection(
             endpoint.host, endpoint.port, timeout=FETCH_SECONDS, context=self._context
         )
-        try:
-            headers = {"Authorization": "Bearer " + self._secret["token"]}
-            connection.request(method, target, headers=headers)
-            with connection.getresponse() as answer:
-                return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
-        finally:
-            connection.close()
+        return port_request(connection, self._secret["token"], method, target)
 
     def _stream(self, sock: socket.socket, query: Mapping[str, str]) -> None:
         events = max(0, int(query.get("events", 0)))

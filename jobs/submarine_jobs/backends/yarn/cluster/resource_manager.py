@@ -15,8 +15,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from submarine_jobs.access import check_complete
 from submarine_jobs.errors import ClusterError, RefusedError
+from submarine_runtime.network import check_complete
 from submarine_runtime.translation import _
 
 MAX_RESPONSE = 64 << 20
