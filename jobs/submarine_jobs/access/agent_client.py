@@ -7,7 +7,6 @@ of many jobs.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import contextlib
 import functools
@@ -188,6 +187,9 @@ class AgentClient:
         StreamBrokenError
             If the agent cannot be reached, rejects the request, or sends nothing in time.
         """
+        # cost: asyncio, which only streams need.
+        import asyncio
+
         address, writer = self._address, None
         try:
             opening = asyncio.open_connection(

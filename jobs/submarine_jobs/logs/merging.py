@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from submarine_jobs.access import LogChunk
+from submarine_jobs.logs.reader import LogReader
 from submarine_jobs.logs.times import index_or_nothing
 from submarine_runtime.protocol import LogKey
 
@@ -37,18 +38,7 @@ def read_from(
     job: JobHandle, key: LogKey, start: int, limit: int | None = None
 ) -> Iterator[LogChunk]:
     """Yield one log from ``start`` to its current end, or ``limit`` bytes of it."""
-    if start == 0 and limit is None:
-        yield from job.read_log(key.stream, task=key.task, attempt=key.attempt or None)
-        return
-    left = (1 << 50) if limit is None else limit
-    while left > 0:
-        size = min(left, 1 << 20)
-        chunk = job.log(key.stream, start, size, task=key.task, attempt=key.attempt or None)
-        if not chunk.data:
-            return
-        yield chunk
-        start = chunk.end
-        left -= len(chunk.data)
+    return LogReader(job).chunks(key, start, None if limit is None else start + limit)
 
 
 def _timed(

@@ -140,9 +140,12 @@ class ShippedLog:
         )
         return self._chunk(stream, offset, data)
 
-    def read_through(self, stream: str, offset: int = 0) -> Iterator[LogChunk]:
-        """Yield the log from ``offset`` in order, with read-ahead."""
-        pieces = self._pieces(stream, offset, self.length(stream))
+    def read_through(
+        self, stream: str, offset: int = 0, end: int | None = None
+    ) -> Iterator[LogChunk]:
+        """Yield the log from ``offset`` to ``end`` (default: its end) in order, with read-ahead."""
+        length = self.length(stream)
+        pieces = self._pieces(stream, offset, length if end is None else min(end, length))
         waiting: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(AHEAD, "submarine-log") as pool:
             for path, start, size in pieces:

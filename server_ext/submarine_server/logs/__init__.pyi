@@ -1,12 +1,4 @@
-from .growing_log import GrowingLog as GrowingLog
-from .lengths import ALL_TASKS as ALL_TASKS
-from .listing import (
-    list_logs as list_logs,
-    log_reader as log_reader,
-    newest_attempt as newest_attempt,
-)
-from .live_logs import LiveLogs as LiveLogs, follow as follow, unfollow as unfollow
-from .reader import MAX_READ as MAX_READ, LogReader as LogReader, log_key as log_key
+from .listing import list_logs as list_logs, newest_attempt as newest_attempt
 from .search import (
     ERROR_PATTERN as ERROR_PATTERN,
     MAX_PATTERN as MAX_PATTERN,
@@ -17,4 +9,9 @@ from .search import (
     compile_pattern as compile_pattern,
     search_limiter as search_limiter,
     search_log as search_log,
+)
+from .sources import (
+    log_reader as log_reader,
+    log_source as log_source,
+    unfollow as unfollow,
 )

@@ -11,7 +11,7 @@ import pytest
 from submarine_jobs.access import LogChunk
 from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.errors import ClusterError, NoAccessError, NoAnswerError, UsageError
-from submarine_jobs.logs import following
+from submarine_jobs.logs import delivery, following, source
 from submarine_jobs.model import Role, format_task_ranges, select_tasks
 from submarine_jobs.storage import LocalStorage
 from tests.unit.jobs.access.fake_port import FollowedJob, Port, log_line, skip_line
@@ -22,7 +22,8 @@ ROLES = (Role("worker", 3), Role("ps", 1, kind="untracked"))
 @pytest.fixture
 def ports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     made: list[Port] = []
-    monkeypatch.setattr(following, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(source, "MIN_PAUSE", 0.01)
+    monkeypatch.setattr(delivery, "RETRY", 0.01)
 
     def make(*scripts: list[Any]) -> FollowedJob:
         made.append(Port(tmp_path, scripts))
@@ -99,8 +100,13 @@ def test_what_was_skipped_is_fetched_and_what_is_gone_is_said(ports: Any) -> Non
     job.port.logs["worker:0/e1-a1/stdout"] = b"abcdefgh"
     chunks = list(job.follow(tasks="*"))
     assert b"".join(c.data for c in chunks if c.task == "worker:0") == b"abcdefgh"
+    served = {c.offset: c.data for c in chunks if c.task == "ps:0" and not c.note}
+    assert served.pop(100) == b"y"
+    # "x" is lost too if it was not read before the gap.
+    assert served in ({}, {0: b"x"})
+    lost = 100 - len(served)
     assert [c.note for c in chunks if c.note] == [
-        "99 bytes of stdout of ps:0 are not available now"
+        f"{lost} bytes of stdout of ps:0 are not available now"
     ]
 
 

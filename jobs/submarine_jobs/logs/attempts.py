@@ -1,59 +1,17 @@
-"""Read the current logs of a job by offset: from its agent while it runs, or the shipped log."""
+"""List the attempts of a task that have, may have, or should have a log."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from submarine_jobs.access import LogChunk
-from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts
+from submarine_jobs.errors import ClusterError
+from submarine_jobs.logs.shipped_log import shipped_attempts
 from submarine_jobs.model import find_task
 from submarine_runtime.protocol import JobRecord, attempt_order, layout, parse_log_key
-from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
-
-
-def read_log(
-    job: JobHandle, stream: str, offset: int, limit: int, task: str, attempt: str | None
-) -> LogChunk:
-    """Return bytes of one stream from ``offset`` (negative: from the end)."""
-    if stream not in layout.STREAMS:
-        raise UsageError(
-            _("There is no log stream {stream!r}.").format(stream=stream),
-            _("Choose stdout or stderr."),
-        )
-    check_log_names(task, attempt)
-    if not job.final:
-        with contextlib.suppress(ClusterError):
-            client = job.agent()
-            if client is not None:
-                return client.log(task, stream, offset, limit, attempt)[0]
-    shipped = ShippedLog(job.directory, task, attempt)
-    shipped.refresh()
-    return shipped.read(stream, offset, limit)
-
-
-def read_attempts(
-    job: JobHandle, stream: str, task: str, attempt: str | None
-) -> Iterator[LogChunk]:
-    """Yield the current log from its beginning."""
-    check_log_names(task, attempt)
-    shipped = ShippedLog(job.directory, task, attempt)
-    shipped.refresh()
-    end = 0
-    for chunk in shipped.read_through(stream):
-        end = chunk.end
-        yield chunk
-    while not job.final:
-        chunk = read_log(job, stream, end, 1 << 20, task, attempt)
-        if not chunk.data:
-            return
-        end = chunk.end
-        yield chunk
 
 
 def list_attempts(job: JobHandle, task: str, record: JobRecord) -> list[str]:
@@ -107,16 +65,3 @@ def _named(epoch: object, attempt: object) -> set[str]:
     if isinstance(epoch, int) and isinstance(attempt, int):
         return {layout.attempt_name(epoch, attempt)}
     return set()
-
-
-def check_log_names(task: str, attempt: str | None) -> None:
-    """Raise UsageError for an invalid task or attempt, because both become parts of a path."""
-    try:
-        layout.split_task(task)
-    except ValueError as error:
-        raise UsageError(f"{error}.") from None
-    if attempt is not None and layout.parse_attempt(attempt) is None:
-        raise UsageError(
-            _("{attempt!r} is not an attempt.").format(attempt=attempt[:40]),
-            _("One looks like e1-a1."),
-        )

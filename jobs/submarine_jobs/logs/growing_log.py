@@ -23,6 +23,8 @@ class GrowingLog:
     ----------
     first
         Offset of the first received byte; 0 if the log was listed.
+    live
+        Whether bytes have come from the live stream.
     since
         Time at which it became known, ``time.monotonic``.
     """
@@ -30,6 +32,7 @@ class GrowingLog:
     def __init__(self, key: LogKey, ends: LogCursor) -> None:
         self._key, self._ends = key, ends
         self.first: int | None = None
+        self.live = False
         self.since = time.monotonic()
         self._data = bytearray()
         self._encoded = (0, "")
@@ -59,6 +62,7 @@ class GrowingLog:
         """
         if line.data is None:
             return self.grow(line.end)
+        self.live = True
         if self.first is None:
             self.first = line.begin
         gap = self._ends.gap(self._key, line.begin)
