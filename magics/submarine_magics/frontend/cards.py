@@ -3,7 +3,8 @@
 In a kernel each card has a display id, and its updates belong to the cell that shows the card. In a
 terminal a card is text that is printed once. ``submarine_jobs.display`` renders the content. A live
 card costs a connection to the job's agent and a share of the server's output rate, so the number of
-live cards is bounded.
+live cards is bounded. The connection is not open while a page with the front-end extension shows
+the job (``submarine_jobs.tracking.page_views``).
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class LiveCards:
             if card.final:
                 self._on_final(card)
 
-        card.unsubscribe = card.job.session.watcher.subscribe(card.job, update)
+        card.unsubscribe = card.job.session.watcher.subscribe(card.job, update, display=True)
 
     def _on_final(self, card: JobCard) -> None:
         with self._lock:
