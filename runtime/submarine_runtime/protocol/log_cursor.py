@@ -7,6 +7,7 @@ order.
 
 from __future__ import annotations
 
+import functools
 from typing import Any, Iterable, Mapping, NamedTuple
 
 from submarine_runtime.protocol import layout
@@ -14,6 +15,8 @@ from submarine_runtime.protocol import layout
 #: Maximum number of entries in one request. The sender sends the logs of omitted entries again,
 #: and the reader drops them.
 MAX_AT = 400
+#: Maximum length of a valid key.
+_MAX_KEY = 64
 
 
 class LogKey(NamedTuple):
@@ -34,6 +37,11 @@ class LogKey(NamedTuple):
 
 def parse_log_key(text: str) -> LogKey | None:
     """Parse a key; return None for any other text."""
+    return _parse(text) if len(text) <= _MAX_KEY else None
+
+
+@functools.lru_cache(1024)  # each line of a stream has a key
+def _parse(text: str) -> LogKey | None:
     parts = text.split("/")
     if len(parts) != 3 or parts[2] not in layout.STREAMS or not layout.parse_attempt(parts[1]):
         return None
