@@ -23,7 +23,8 @@ from typing import Any
 from submarine_jobs.access import create_secret
 from submarine_runtime.coordinator.coordinator import Coordinator
 from submarine_runtime.coordinator.placement import Placer
-from submarine_runtime.port import TlsChannel, client_context
+from submarine_runtime.network import client_context
+from submarine_runtime.port import TlsChannel
 from submarine_runtime.protocol import (
     LINK_PROTOCOL,
     CoordinatorConfig,
@@ -134,7 +135,7 @@ class Agent:
 
 def simulate(count: int, address: tuple[str, int], secret: dict[str, str]) -> None:
     """Run ``count`` agents until the process ends; report when all have started."""
-    context = client_context(secret)
+    context = client_context(secret["certificate"])
     selector = selectors.DefaultSelector()
     agents: list[Agent] = []
     began, told = time.monotonic(), False

@@ -1,15 +1,11 @@
 from .agent_client import (
-    FIRST_ATTEMPT as FIRST_ATTEMPT,
     AgentAddress as AgentAddress,
     AgentClient as AgentClient,
     LogChunk as LogChunk,
     NotListeningError as NotListeningError,
-    attempt_of as attempt_of,
-    check_complete as check_complete,
-    chunk_of as chunk_of,
+    StreamBrokenError as StreamBrokenError,
     tls_context as tls_context,
 )
-from .agent_stream import StreamBrokenError as StreamBrokenError, open_stream as open_stream
 from .credentials import JobSecret as JobSecret, create_secret as create_secret
 from .job_directory import MAX_BUNDLE as MAX_BUNDLE, JobDirectory as JobDirectory
 from .job_handle import JobHandle as JobHandle

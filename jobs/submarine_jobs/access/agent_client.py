@@ -1,26 +1,35 @@
 """Send requests to the port of a running job: HTTPS with its pinned certificate and its token.
 
 The port belongs to the agent of a single-task job, else to the coordinator; both accept the same
-requests. A client handles one request or one stream at a time.
+requests. Requests block; the live stream is read with asyncio, so that one thread reads the streams
+of many jobs.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import http.client
 import json
 import ssl
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from http.client import HTTPResponse, IncompleteRead
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from submarine_jobs import model
 from submarine_jobs.access.credentials import JobSecret
 from submarine_jobs.errors import ClusterError, RefusedError, SubmarineError
-from submarine_runtime.protocol import JobRecord, layout, wire
+from submarine_runtime.network import (
+    HEAD_END,
+    PortResponse,
+    client_context,
+    port_request,
+    request_head,
+    response_status,
+)
+from submarine_runtime.protocol import JobRecord, LogCursor, LogKey, LogLine, layout, wire
 from submarine_runtime.translation import _
 
 #: Timeout of a connection or a response, in seconds.
@@ -28,12 +37,18 @@ ANSWER_SECONDS = 5.0
 #: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
-#: Attempt of a single-task job; its agent does not name it.
-FIRST_ATTEMPT = layout.attempt_name(1, 1)
+#: Timeout of a line of the stream; an agent sends one at least every ``PING_SECONDS``.
+SILENCE = wire.PING_SECONDS * 3
+#: More events than a job has.
+NO_EVENTS = 1 << 30
 
 
 class NotListeningError(ClusterError):
     """The node refuses connections to the port of the job: its agent or coordinator has ended."""
+
+
+class StreamBrokenError(Exception):
+    """The connection to the agent failed or ended before the job."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +75,7 @@ class LogChunk:
     offset: int
     data: bytes
     task: str = "worker:0"
-    attempt: str = FIRST_ATTEMPT
+    attempt: str = layout.FIRST_ATTEMPT
     note: str = ""
 
     @property
@@ -68,15 +83,34 @@ class LogChunk:
         """Offset of the first byte after this chunk."""
         return self.offset + len(self.data)
 
+    @property
+    def key(self) -> LogKey:
+        """The log of this chunk."""
+        return LogKey(self.task, self.attempt, self.stream)
 
+    @classmethod
+    def of(cls, line: LogLine) -> LogChunk:
+        """Return the chunk of a ``log`` line of the stream; raise ValueError if it is invalid."""
+        data = base64.b64decode(line.data or "", validate=True)
+        return cls(line.key.stream, line.begin, data, line.key.task, line.key.attempt)
+
+    def fresh(self, cursor: LogCursor) -> LogChunk | None:
+        """Return the part that ``cursor`` has not read, or None; move the cursor behind it.
+
+        A chunk that begins behind the cursor is returned unchanged: callers check for gaps.
+        """
+        begin = cursor.take(self.key, self.offset, self.end)
+        if begin >= self.end:
+            return None
+        if begin == self.offset:
+            return self
+        return replace(self, offset=begin, data=self.data[begin - self.offset :])
+
+
+@functools.lru_cache(64)
 def tls_context(secret: JobSecret) -> ssl.SSLContext:
     """Return a context that accepts only the certificate of the job."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The certificate is pinned, so the host name is not checked.
-    context.check_hostname = False
-    context.load_verify_locations(cadata=secret.certificate)
-    return context
+    return client_context(secret.certificate)
 
 
 class AgentClient:
@@ -88,7 +122,7 @@ class AgentClient:
 
     def status(self) -> JobRecord:
         """Return the current job record; raise ``InvalidRecordError`` if it is invalid."""
-        return model.read_record(self._request("GET", wire.STATUS)[1])
+        return model.read_record(self._request("GET", wire.STATUS).body)
 
     def log(
         self,
@@ -104,15 +138,15 @@ class AgentClient:
         """
         values = {"task": task, "stream": stream, "offset": offset, "limit": limit}
         query = urlencode({**values, "attempt": attempt} if attempt else values)
-        headers, body = self._request("GET", f"{wire.LOG}?{query}")
+        _status, headers, body = self._request("GET", f"{wire.LOG}?{query}")
         start = int(headers.get(wire.OFFSET_HEADER) or max(offset, 0))
         length = int(headers.get(wire.LENGTH_HEADER) or start + len(body))
-        return LogChunk(stream, start, body, task, attempt or FIRST_ATTEMPT), length
+        return LogChunk(stream, start, body, task, attempt or layout.FIRST_ATTEMPT), length
 
     def times(self, task: str, stream: str, attempt: str) -> bytes:
         """Return lines ``offset seconds``: the time at which the log had that length."""
         query = urlencode({"task": task, "stream": stream, "attempt": attempt})
-        return self._request("GET", f"{wire.TIMES}?{query}")[1]
+        return self._request("GET", f"{wire.TIMES}?{query}").body
 
     def cancel(self, by: str, why: str) -> None:
         """Make the agent stop the program, save its outputs and record the job as cancelled."""
@@ -129,61 +163,74 @@ class AgentClient:
     def save(self, name: str, timeout: float = SAVE_SECONDS) -> dict[str, Any]:
         """Upload the current model directory as a new version; return its JSON."""
         order = json.dumps({"name": name}).encode()
-        _status, body = self._request("POST", wire.SAVE, order, timeout)
+        body = self._request("POST", wire.SAVE, order, timeout).body
         try:
             found = json.loads(body)
         except (ValueError, RecursionError) as exc:
             raise ClusterError(_("The agent of the job did not send valid JSON.")) from exc
         return found if isinstance(found, dict) else {}
 
-    def stream(
-        self, events: int, stdout: int = 0, stderr: int = 0, **position: str | int
-    ) -> Iterator[dict[str, Any]]:
-        """Yield the lines of the live stream as JSON until the job ends or the connection breaks.
+    async def stream(
+        self, position: Mapping[str, str | int], events: int = NO_EVENTS
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """Yield the lines of the live stream until ``end``.
 
-        ``position`` is for a coordinator: ``tasks``, ``at``, ``tail`` of ``protocol.wire``.
+        Parameters
+        ----------
+        position
+            Query: offsets and tasks; see ``LogCursor.query`` and ``protocol.wire``.
+        events
+            Number of events to skip; by default all.
+
+        Raises
+        ------
+        StreamBrokenError
+            If the agent cannot be reached, rejects the request, or sends nothing in time.
         """
-        place: Mapping[str, str | int] = {"stdout": stdout, "stderr": stderr, **position}
-        query = urlencode({"events": events, **place})
-        connection = self._connect(wire.PING_SECONDS * 3)
+        # cost: asyncio, which only streams need.
+        import asyncio
+
+        address, writer = self._address, None
         try:
-            connection.request("GET", f"{wire.STREAM}?{query}", headers=self._headers())
-            with connection.getresponse() as response:
-                if response.status != http.client.OK:
-                    raise ClusterError(
-                        _("The agent answered {status} to a request to follow.").format(
-                            status=response.status
-                        )
-                    )
-                while line := response.readline(MAX_LINE):
-                    yield json.loads(line)
-        except (OSError, http.client.HTTPException, ValueError, RecursionError) as exc:
-            raise ClusterError(
-                _("The connection to the agent broke: {error}.").format(error=exc)
-            ) from exc
+            opening = asyncio.open_connection(
+                address.host, address.port, ssl=tls_context(address.secret), limit=MAX_LINE
+            )
+            reader, writer = await asyncio.wait_for(opening, self._timeout)
+            query = urlencode({"events": events, **position})
+            writer.write(request_head(f"{wire.STREAM}?{query}", address.secret.token))
+            head = await asyncio.wait_for(reader.readuntil(HEAD_END), self._timeout)
+            if response_status(head) != http.client.OK:
+                raise StreamBrokenError(
+                    _("the agent answered {status}").format(status=response_status(head))
+                )
+            while line := await asyncio.wait_for(reader.readline(), SILENCE):
+                message = json.loads(line)
+                if isinstance(message, dict):
+                    yield message
+                    if message.get("type") == "end":
+                        return
+        except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
+            raise StreamBrokenError(str(exc)) from exc
+        except asyncio.LimitOverrunError as exc:
+            raise StreamBrokenError(_("the agent sent a line that is too long")) from exc
         finally:
-            connection.close()
+            if writer is not None:
+                writer.close()
 
     def _request(
         self, method: str, path: str, body: bytes | None = None, timeout: float | None = None
-    ) -> tuple[http.client.HTTPMessage, bytes]:
+    ) -> PortResponse:
         connection = self._connect(timeout or self._timeout)
         try:
-            connection.request(method, path, body=body, headers=self._headers())
-            # A response after which the server closes keeps the socket open besides the connection.
-            with connection.getresponse() as response:
-                data = response.read(wire.MAX_LOG_BYTES * 4)
-                check_complete(response, data)
+            response = port_request(connection, self._address.secret.token, method, path, body)
         except (OSError, http.client.HTTPException) as exc:
             kind = NotListeningError if isinstance(exc, ConnectionRefusedError) else ClusterError
             raise kind(
                 _("The agent of the job cannot be reached: {error}.").format(error=exc)
             ) from exc
-        finally:
-            connection.close()
         if response.status >= http.client.BAD_REQUEST:
-            raise _refused(response.status, data)
-        return response.headers, data
+            raise _refused(response.status, response.body)
+        return response
 
     def _connect(self, timeout: float) -> http.client.HTTPSConnection:
         address = self._address
@@ -191,9 +238,6 @@ class AgentClient:
         return http.client.HTTPSConnection(
             address.host, address.port, timeout=timeout, context=context
         )
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._address.secret.token}"}
 
 
 def _refused(status: int, data: bytes) -> SubmarineError:
@@ -203,26 +247,3 @@ def _refused(status: int, data: bytes) -> SubmarineError:
         if status == http.client.CONFLICT and sentence:
             return RefusedError(sentence[:1000])
     return ClusterError(_("The agent of the job answered {status}.").format(status=status))
-
-
-def chunk_of(line: Mapping[str, Any]) -> LogChunk:
-    """Return the log chunk of a ``log`` line of the stream."""
-    data = base64.b64decode(line["data"])
-    return LogChunk(line["stream"], int(line["offset"]), data, line["task"], attempt_of(line))
-
-
-def attempt_of(line: Mapping[str, Any]) -> str:
-    """Return the attempt of a ``log`` or ``skip`` line; an agent does not name it."""
-    attempt = line.get("attempt")
-    if isinstance(attempt, str) and layout.parse_attempt(attempt):
-        return attempt
-    return FIRST_ATTEMPT
-
-
-def check_complete(reply: HTTPResponse, data: bytes = b"") -> None:
-    """Raise ``IncompleteRead`` if the response is incomplete; ``data`` is the received part.
-
-    ``http.client`` does not detect this when a body is read with a limit.
-    """
-    if reply.length:
-        raise IncompleteRead(data, reply.length)

@@ -10,6 +10,18 @@ from submarine_jobs.access.job_directory import JobDirectory
 from submarine_runtime.protocol import JobRecord
 
 
+class KnownJob(Protocol):
+    """Interface of ``tracking.IndexEntry``."""
+
+    @property
+    def record(self) -> JobRecord | None:
+        """The last known record."""
+
+    @property
+    def final(self) -> bool:
+        """Whether the record is final."""
+
+
 class JobHandle(Protocol):
     """Interface of ``client.Job`` for logs, outputs, leases and the list of started jobs."""
 
@@ -18,8 +30,19 @@ class JobHandle(Protocol):
     directory: JobDirectory
 
     @property
+    def chief(self) -> str:
+        """The task whose log is the default."""
+
+    @property
+    def distributed(self) -> bool:
+        """Whether the job may have more than one task or attempt."""
+
+    @property
     def final(self) -> bool:
         """Whether the index of this machine has the final record."""
+
+    def index_entry(self) -> KnownJob | None:
+        """Return the entry of the job in the index of this machine."""
 
     @property
     def result(self) -> Mapping[str, Any]:

@@ -7,12 +7,12 @@ local ports for them.
 from __future__ import annotations
 
 import asyncio
-import functools
 import ssl
 from collections.abc import Callable
 from urllib.parse import urlencode
 
 from submarine_jobs.access.agent_client import AgentAddress, tls_context
+from submarine_runtime.network import HEAD_END, request_head, response_status
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
 from submarine_runtime.translation import _
@@ -20,7 +20,6 @@ from submarine_runtime.translation import _
 #: Timeout of opening a tunnel, in seconds.
 OPEN_SECONDS = 15.0
 _MAX_HEAD = 1 << 16
-_context = functools.lru_cache(64)(tls_context)
 
 
 class TunnelError(Exception):
@@ -59,11 +58,10 @@ class Tunnel(asyncio.Protocol):
             self._take(data)
             return
         self._head += data
-        head, end, rest = bytes(self._head).partition(b"\r\n\r\n")
+        head, end, rest = bytes(self._head).partition(HEAD_END)
         if not end and len(head) < _MAX_HEAD:
             return
-        words = head.split(None, 2)
-        status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+        status = response_status(head)
         if status != 101:
             self.opened.set_exception(
                 TunnelError(_("the job answered {status}").format(status=status), status)
@@ -119,10 +117,11 @@ async def open_tunnel(
     try:
         async with asyncio.timeout(timeout):
             await loop.create_connection(
-                lambda: tunnel, address.host, address.port, ssl=_context(address.secret)
+                lambda: tunnel, address.host, address.port, ssl=tls_context(address.secret)
             )
             assert tunnel.transport is not None
-            tunnel.transport.write(_request(address, name))
+            target = f"{wire.TUNNEL}?{urlencode({'name': name})}"
+            tunnel.transport.write(request_head(target, address.secret.token, PROTOCOL))
             await tunnel.opened
     except (OSError, ssl.SSLError, TimeoutError, TunnelError) as exc:
         if tunnel.transport is not None:
@@ -133,11 +132,3 @@ async def open_tunnel(
             _("the port of the job cannot be reached: {error}").format(error=exc)
         ) from exc
     return tunnel
-
-
-def _request(address: AgentAddress, name: str) -> bytes:
-    return (
-        f"GET {wire.TUNNEL}?{urlencode({'name': name})} HTTP/1.1\r\nHost: {address.host}\r\n"
-        f"Authorization: Bearer {address.secret.token}\r\n"
-        f"Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n"
-    ).encode()

@@ -11,12 +11,12 @@ import contextlib
 import functools
 import os
 import socket
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
 from submarine_jobs.access.agent_client import AgentAddress
 from submarine_jobs.access.tunnel import Tunnel, TunnelError, open_tunnel
+from submarine_jobs.concurrency import background_loop
 from submarine_runtime.network import is_own
 
 TUNNEL_HOST = "127.0.0.1"
@@ -25,15 +25,12 @@ FIRST_PAUSE, LAST_PAUSE = 0.03, 1.0
 BACKLOG = 100
 
 
-@functools.cache
 def tunnel_loop() -> asyncio.AbstractEventLoop:
     """Return the event loop of all tunnels of this process, in a daemon thread.
 
     A busy server does not delay the tunnels, nor do they delay the server.
     """
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True, name="submarine-tunnels").start()
-    return loop
+    return background_loop("submarine-tunnels")
 
 
 class Tap(Protocol):

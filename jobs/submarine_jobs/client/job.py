@@ -18,7 +18,7 @@ from submarine_jobs.client.cancelling import cancel
 from submarine_jobs.client.views import view_job
 from submarine_jobs.client.waiting import wait_for_end, wait_for_success
 from submarine_jobs.errors import NoAccessError, StorageError
-from submarine_jobs.logs import list_attempts, read_attempts, read_log
+from submarine_jobs.logs import LogReader, list_attempts, log_key
 from submarine_jobs.model import ONLY_TASK, JobView, chief_of, task_names
 from submarine_jobs.outputs import download_files, list_outputs
 from submarine_runtime.protocol import JobRecord, State, TaskRecord, layout
@@ -173,13 +173,14 @@ class Job:
         attempt
             For example ``e1-a1``; None: the newest one.
         """
-        return read_log(self, stream, offset, limit, task or self.chief, attempt)
+        key = log_key(task or self.chief, attempt or "", stream)
+        return LogReader(self).read(key, offset, limit)[0]
 
     def read_log(
         self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
     ) -> Iterator[LogChunk]:
         """Iterate over the current log from its beginning."""
-        return read_attempts(self, stream, task or self.chief, attempt)
+        return LogReader(self).chunks(log_key(task or self.chief, attempt or "", stream))
 
     def follow(
         self, *, stdout: int = 0, stderr: int = 0, tasks: Sequence[str] | str | None = None

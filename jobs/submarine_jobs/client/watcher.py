@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from submarine_jobs import model
-from submarine_jobs.access import LogChunk, StreamBrokenError, attempt_of, chunk_of, open_stream
+from submarine_jobs.access import AgentClient, LogChunk, StreamBrokenError
 from submarine_jobs.backends import Observation, Stage
 from submarine_jobs.client.job_ownership import noted_owner
 from submarine_jobs.client.views import (
@@ -30,10 +30,11 @@ from submarine_jobs.client.views import (
 )
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.errors import ClusterError, StorageError, SubmarineError
-from submarine_jobs.logs import TAIL_BYTES, LogKey, LogPosition, Tail, key_of, order
+from submarine_jobs.logs import TAIL_BYTES, Tail
 from submarine_jobs.model import JobView, chief_of_record, most_relevant_task
 from submarine_jobs.tracking import (
     Owner,
+    PageView,
     Target,
     observe_all,
     record_without_directory,
@@ -41,7 +42,15 @@ from submarine_jobs.tracking import (
     save_record,
     with_owner,
 )
-from submarine_runtime.protocol import Event, JobRecord, State
+from submarine_runtime.protocol import (
+    Event,
+    JobRecord,
+    LogCursor,
+    State,
+    attempt_order,
+    parse_log_key,
+    read_log_line,
+)
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -54,6 +63,8 @@ log = logging.getLogger(__name__)
 FIRST_POLL, LAST_POLL = 0.5, 10.0
 #: Minimum number of seconds between two calls of a subscriber.
 MIN_INTERVAL = 0.3
+#: Seconds between checks whether a page of the Jupyter server shows a displayed job.
+PAGE_INTERVAL = 1.0
 #: States in which a job may have an agent.
 _WITH_AGENT = (State.RUNNING, State.RESTARTING, State.FINISHING)
 
@@ -91,13 +102,22 @@ class Watcher:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._wake: asyncio.Event | None = None
         self._watched: dict[str, WatchedJob] = {}
+        self._page_loop_task: asyncio.Task[None] | None = None
         self._numbers = iter(range(1 << 62))
 
-    def subscribe(self, job: Job | str, callback: Callback) -> Callable[[], None]:
+    def subscribe(
+        self, job: Job | str, callback: Callback, *, display: bool = False
+    ) -> Callable[[], None]:
         """Call ``callback`` with each new view, from the thread of the watcher.
 
         It is called at most a few times per second; the last call has the final view. Return a
         function that ends the subscription.
+
+        Parameters
+        ----------
+        display
+            The views are only displayed. While a page of the Jupyter server shows the job, they
+            come from the server and have no end of the log.
         """
         handle = self._session.job(job) if isinstance(job, str) else job
         first = first_record(handle)
@@ -109,8 +129,12 @@ class Watcher:
             if watched is None:
                 watched = self._watched[handle.id] = WatchedJob(handle, first, tails=self._tails)
             watched.callbacks[number] = callback
+            if not display:
+                watched.waiters.add(number)
+                watched.on_page = False
+            self._start_page_loop()
             self._publish(watched, at_once=True)
-            if watched.record.state in _WITH_AGENT:
+            if watched.record.state in _WITH_AGENT and not watched.on_page:
                 self._attach(watched)  # do not wait for the poll: the local record may be old
             if self._wake is not None:
                 self._wake.set()
@@ -119,8 +143,10 @@ class Watcher:
             watched = self._watched.get(handle.id)
             if watched is not None:
                 watched.callbacks.pop(number, None)
+                watched.waiters.discard(number)
                 if not watched.callbacks:
                     del self._watched[handle.id]
+                self._start_page_loop()
 
         loop.call_soon_threadsafe(add)
 
@@ -147,10 +173,10 @@ class Watcher:
         self._wake = asyncio.Event()
         pause = FIRST_POLL
         while True:
-            waiting = [item for item in self._watched.values() if not item.attached]
+            waiting = self._waiting()
             if not waiting:
                 self._wake.clear()
-                if not [item for item in self._watched.values() if not item.attached]:
+                if not self._waiting():
                     await self._wake.wait()
                 pause = FIRST_POLL
                 continue
@@ -160,6 +186,45 @@ class Watcher:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), pause)
                 pause = FIRST_POLL
+
+    def _waiting(self) -> list[WatchedJob]:
+        """Return the jobs that must be polled."""
+        return [item for item in self._watched.values() if not item.attached and not item.on_page]
+
+    def _only_displayed(self) -> list[WatchedJob]:
+        return [item for item in self._watched.values() if not item.waiters]
+
+    def _start_page_loop(self) -> None:
+        if self._page_loop_task is None and self._only_displayed():
+            self._page_loop_task = asyncio.get_running_loop().create_task(self._page_loop())
+
+    async def _page_loop(self) -> None:
+        """Check which displayed jobs a page of the server shows; reads local files only."""
+        while shown := self._only_displayed():
+            try:
+                await in_thread(lambda: check_pages(shown))
+            except Exception:
+                log.exception("the views of the server cannot be read")
+            for item in shown:
+                if self._watched.get(item.job.id) is item and not item.waiters:
+                    self._apply_page(item)
+            await asyncio.sleep(PAGE_INTERVAL)
+        self._page_loop_task = None
+
+    def _apply_page(self, item: WatchedJob) -> None:
+        """Stop reading a job that a page shows, or read it again."""
+        view, item.page_view = item.page_view, None
+        if item.page_valid and not item.on_page:
+            item.show_shipped("")
+            if item.stream is not None:
+                item.stream.cancel()
+            item.attached = False
+        elif item.on_page and not item.page_valid and self._wake is not None:
+            self._wake.set()
+        item.on_page = item.page_valid
+        if view is not None:
+            item.record, item.pending, item.source = view.record, view.pending, view.source
+            self._publish(item, at_once=view.record.state.ended)
 
     async def _poll(self, waiting: list[WatchedJob]) -> bool:
         """Poll the jobs without a connection to an agent; return whether a state changed."""
@@ -175,7 +240,7 @@ class Watcher:
             return False
         changed = False
         for item in waiting:
-            if (view := views.get(item.job.id)) is None or item.attached:
+            if (view := views.get(item.job.id)) is None or item.attached or item.on_page:
                 continue
             changed |= view.record.state is not item.record.state
             if not (item.reported and view.source == "backend"):
@@ -205,7 +270,7 @@ class Watcher:
                     await in_thread(lambda: self._start_at_tail(item))
                 words, known = item.stream_request()
                 # Close it here when it is not read to its end: later the loop may be stopped.
-                async with contextlib.aclosing(open_stream(address, words, known)) as lines:
+                async with contextlib.aclosing(AgentClient(address).stream(words, known)) as lines:
                     async for line in lines:
                         # Attach after the first line: a silent agent must not stop polling.
                         item.attached, item.failures = True, 0
@@ -316,10 +381,15 @@ class WatchedJob:
         self.tails = tails
         self.record = record
         self.callbacks: dict[int, Callback] = {}
+        #: The callbacks that are not only for display.
+        self.waiters: set[int] = set()
+        #: Whether the views come from the server; the last check found a valid view, and a new one.
+        self.on_page = self.page_valid = False
+        self.page_view: JobView | None = None
         self.tail = Tail()
         #: The tail was read from the job directory. The agent's stream replaces it.
         self.shipped = False
-        self.position = LogPosition()
+        self.cursor = LogCursor()
         #: The task whose log is shown, when it is known. Only one task is read.
         self.task = ""
         self.many = False
@@ -337,45 +407,58 @@ class WatchedJob:
         self.published: float = 0.0
         self.dirty = False
 
+    def check_page(self) -> None:
+        """Check whether a page of the server shows the job, and read its view; blocks."""
+        self.page_valid, self.page_view = self._page.valid, None
+        if self.page_valid:
+            self.page_view = self._page.read()
+        entry = self.job.index_entry() if self.on_page else None
+        if entry is not None and entry.final and entry.record is not None:
+            self.page_view = JobView(entry.record, source="final")
+            with contextlib.suppress(ClusterError, FileNotFoundError):
+                self.tail.set_text(self.final_tail(entry.record))
+
     def start_at_tail(self, record: JobRecord) -> None:
         """Choose the task whose log is shown, and move to the end of its log."""
         self.task = chief_of_record(record) if record.tasks else self.job.chief
         self.many = len(record.tasks) > 1 or len(self.job.task_names) > 1
         for text, length in record.logs.items():
-            key = key_of(text)
+            key = parse_log_key(text)
             if key is not None and key.task == self.task:
-                self.position.move(key, max(0, length - TAIL_BYTES))
+                self.cursor.move(key, max(0, length - TAIL_BYTES))
 
     def show_shipped(self, tail: str) -> None:
         """Show the shipped end of the log. The stream then starts again at the end of the log."""
         self.tail = Tail()
         self.tail.set_text(tail)
-        self.position = LogPosition()
+        self.cursor = LogCursor()
         self.positioned, self.shipped = False, True
 
     def stream_request(self) -> tuple[dict[str, str | int], int]:
         """Return the query of the stream, and the number of events to skip."""
         if not self.tails:
             return {"stdout": NO_LOG, "stderr": NO_LOG, "tasks": ""}, 0
-        tasks = [self.task] if self.task else []
-        words = {**self.position.query(tasks), "tail": TAIL_BYTES}
+        words = self.cursor.query([self.task] if self.task else [], TAIL_BYTES)
         return words, 0 if self.many else NO_EVENTS
 
     def handle_line(self, line: Mapping[str, Any]) -> bool:
         """Handle a line of type log, skip or event; return whether the view has changed."""
         if line["type"] == "event":
             return self.events.add(model.read_part(Event, line["event"]))
-        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
-        if line["type"] == "skip":
-            self.position.move(key, max(int(line["to"]), self.position.of(key)))
+        found = read_log_line(line)
+        if found is None:
             return False
-        last = self.position.newest(key.task)
-        chunk = self.position.fresh(chunk_of(line))
+        key = found.key
+        if found.data is None:
+            self.cursor.take(key, found.begin, found.end)
+            return False
+        last = self.cursor.newest(key.task)
+        chunk = LogChunk.of(found).fresh(self.cursor)
         if chunk is None or (self.many and chunk.task != self.task):
             return False
         if self.shipped:
             self.tail, self.shipped = Tail(), False
-        if last is not None and order(key.attempt) > order(last):
+        if last is not None and key.order > attempt_order(last):
             words = _("--- {task} was restarted: attempt {attempt} ---").format(
                 task=key.task, attempt=key.attempt
             )
@@ -396,6 +479,10 @@ class WatchedJob:
         return record
 
     @functools.cached_property
+    def _page(self) -> PageView:
+        return PageView(self.job.session.profile.state_dir, self.job.id)
+
+    @functools.cached_property
     def _owner(self) -> Owner | None:
         return noted_owner(self.job)
 
@@ -412,13 +499,13 @@ class WatchedJob:
         if not self.tails:
             return ""
         task = self.task = most_relevant_task(record)
-        newest = self.position.newest(task)
+        newest = self.cursor.newest(task)
         ends = {
             key: length
             for text, length in record.logs.items()
-            if (key := key_of(text)) and (key.task, key.attempt) == (task, newest)
+            if (key := parse_log_key(text)) and (key.task, key.attempt) == (task, newest)
         }
-        complete = all(self.position.of(key) == length for key, length in ends.items())
+        complete = all(self.cursor.of(key) == length for key, length in ends.items())
         return self.tail.text() if ends and complete else shipped_tail(self.job, record)
 
 
@@ -428,6 +515,12 @@ log = logging.getLogger(__name__)
 Observe = Callable[[Iterable[Target]], Mapping[str, Observation]]
 #: Failed connections to an agent after which the shipped log is shown.
 MAX_FAILURES = 2
+
+
+def check_pages(displayed: Iterable[WatchedJob]) -> None:
+    """Check which jobs pages of the server show; blocks."""
+    for item in displayed:
+        item.check_page()
 
 
 def poll_jobs(

@@ -30,8 +30,9 @@ from submarine_jobs.commands.log_output import (
 )
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
-from submarine_jobs.logs import LogKey, merged, read_from
+from submarine_jobs.logs import merged, read_from
 from submarine_jobs.model import parse_count
+from submarine_runtime.protocol import LogKey
 from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.translation import _
 

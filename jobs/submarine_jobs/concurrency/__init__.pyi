@@ -1,4 +1,4 @@
-from .daemon_thread import in_thread as in_thread
+from .daemon_thread import background_loop as background_loop, in_thread as in_thread
 from .locks import file_lock as file_lock
 from .subprocess_calls import (
     SubprocessCallError as SubprocessCallError,

@@ -8,11 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+@functools.cache
+def background_loop(name: str) -> asyncio.AbstractEventLoop:
+    """Return the event loop of this process with this name, in a daemon thread."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name=name).start()
+    return loop
 
 
 async def in_thread(work: Callable[[], T]) -> T:

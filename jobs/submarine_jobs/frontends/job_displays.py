@@ -3,7 +3,9 @@
 A card is a MIME bundle with a display id. A ``Publisher`` shows and updates bundles: as display
 data of a kernel or as the output of a Zeppelin paragraph. In a terminal a card is text that is
 printed once. ``submarine_jobs.display`` renders the content. A live card costs a connection to the
-job's agent and a share of the server's output rate, so the number of live cards is bounded.
+job's agent and a share of the server's output rate, so the number of live cards is bounded. The
+connection is not open while a page with the front-end extension shows the job
+(``submarine_jobs.tracking.page_views``).
 """
 
 from __future__ import annotations
@@ -192,7 +194,7 @@ class LiveCards:
             if card.final:
                 self._on_final(card)
 
-        card.unsubscribe = card.job.session.watcher.subscribe(card.job, update)
+        card.unsubscribe = card.job.session.watcher.subscribe(card.job, update, display=True)
 
     def _on_final(self, card: JobCard) -> None:
         with self._lock:

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from submarine_jobs.access import JobDirectory, check_complete
+from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import StorageError, UsageError
 from submarine_jobs.model import JobSpec, Localization
 from submarine_jobs.storage import Storage
+from submarine_runtime.network import check_complete
 from submarine_runtime.protocol import CHECKSUMMED, layout
 from submarine_runtime.translation import _
 

@@ -1,15 +1,28 @@
-from .following import follow as follow, follow_newest as follow_newest
-from .log_tail import TAIL_BYTES as TAIL_BYTES, Tail as Tail
-from .merging import merged as merged, read_from as read_from
-from .position import LogKey as LogKey, LogPosition as LogPosition, key_of as key_of, order as order
-from .reading import (
-    check_log_names as check_log_names,
+from .attempts import (
     list_attempts as list_attempts,
-    read_attempts as read_attempts,
-    read_log as read_log,
     saved_attempts as saved_attempts,
     started_attempts as started_attempts,
     unsaved_attempts as unsaved_attempts,
+)
+from .delivery import LIVE_PIECE as LIVE_PIECE, LogDelivery as LogDelivery
+from .following import follow as follow, follow_newest as follow_newest
+from .growing_log import GrowingLog as GrowingLog
+from .lengths import (
+    ALL as ALL,
+    ALL_TASKS as ALL_TASKS,
+    final_lengths as final_lengths,
+    list_shipped as list_shipped,
+)
+from .log_tail import TAIL_BYTES as TAIL_BYTES, Tail as Tail
+from .merging import merged as merged, read_from as read_from
+from .reader import (
+    MAX_READ as MAX_READ,
+    NO_INDEX as NO_INDEX,
+    LogReader as LogReader,
+    TimeIndex as TimeIndex,
+    check_log_names as check_log_names,
+    log_key as log_key,
+    parsed_lengths as parsed_lengths,
 )
 from .shipped_log import (
     ShippedLog as ShippedLog,
@@ -17,6 +30,7 @@ from .shipped_log import (
     shipped_lengths as shipped_lengths,
     shipped_tasks as shipped_tasks,
 )
+from .source import LogSource as LogSource
 from .times import (
     Mark as Mark,
     parse_index as parse_index,

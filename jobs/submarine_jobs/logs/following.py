@@ -1,35 +1,38 @@
-"""Follow the logs of a job in the calling thread: live from the agent, or as they are shipped.
+"""Follow the logs of a job in the calling thread: each byte once and in order until the job ends.
 
-No byte is lost or repeated after a broken connection: repeated bytes are dropped, missing bytes are
-fetched by offset. If the file system or the cluster does not answer, reading is retried, and a note
-in the log states the period. After the restart of a task, a note precedes the new attempt.
+The bytes come from a ``LogSource`` in a background thread. If the file system or the cluster does
+not answer, reading is retried, and a note in the log states the period. After the restart of a
+task, a note precedes the new attempt.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from submarine_jobs.access import AgentClient, LogChunk, attempt_of, chunk_of
+from submarine_jobs.access import LogChunk
+from submarine_jobs.concurrency import background_loop, in_thread
 from submarine_jobs.errors import ClusterError, NoAccessError
-from submarine_jobs.logs.merging import merged_shipped
-from submarine_jobs.logs.position import LogKey, LogPosition, order, start_at
-from submarine_jobs.logs.shipped_log import ShippedLog, shipped_attempts, shipped_tasks
-from submarine_runtime.protocol.layout import STREAMS
+from submarine_jobs.logs.delivery import LIVE_PIECE, LogDelivery
+from submarine_jobs.logs.merging import merged_parts
+from submarine_jobs.logs.reader import LogReader
+from submarine_jobs.logs.source import LogSource
+from submarine_runtime.protocol import LogCursor, LogKey, attempt_order
+from submarine_runtime.protocol.layout import FIRST_ATTEMPT, STREAMS
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobHandle
 
-#: Seconds between polls without an agent: first and last, growing by half.
-FIRST_PAUSE, LAST_PAUSE = 0.5, 10.0
-LIMIT = 1 << 20
+T = TypeVar("T")
+
 #: Seconds without a response after which a note is added before the log continues.
 GAP_NOTE_AFTER = 60.0
-#: Selects all tasks.
-EVERY = "*"
+#: More bytes than a log has: a log is delivered from its beginning.
+WHOLE = 1 << 60
 
 
 class Gap:
@@ -76,86 +79,174 @@ def _note(words: str) -> LogChunk:
     return LogChunk("stderr", 0, b"", note=words)
 
 
+class _Piece(NamedTuple):
+    """The next bytes of a log, from the buffer; without data they are read up to ``end``."""
+
+    key: LogKey
+    data: bytes
+    end: int
+
+
 class LogFollower:
     """Follows the logs of one job.
 
     Parameters
     ----------
     tasks
-        Names of tasks, or ``(EVERY,)``.
-    position
-        Start position; updated while reading.
+        Names of tasks, or ``(ALL_TASKS,)``.
+    cursor
+        Start position.
     """
 
-    def __init__(self, job: JobHandle, tasks: Sequence[str], position: LogPosition) -> None:
-        self._job = job
+    def __init__(self, job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> None:
         self._tasks = tuple(tasks)
-        self._position = position
-        self._shipped: dict[tuple[str, str], ShippedLog] = {}
+        self._at = {key: cursor.of(key) for key in cursor.keys}
+        self._reader = LogReader(job)
+        self._loop = background_loop("submarine-logs")
+        self._delivery: LogDelivery
+        self._cursor: LogCursor
+        self._gap = Gap()
+        #: Why the last read failed.
+        self._trouble: ClusterError | None = None
+        #: Logs of which a piece was read since the last call of ``_next``.
+        self._done: list[LogKey] = []
         #: The last read attempt of each task.
         self._attempts: dict[str, str] = {}
-        for key in position.keys:
-            if order(key.attempt) >= order(self._attempts.get(key.task, "")):
+        for key in self._at:
+            if key.order >= attempt_order(self._attempts.get(key.task, "")):
                 self._attempts[key.task] = key.attempt
 
     def chunks(self) -> Iterator[LogChunk]:
         """Yield chunks and notes until the job has ended."""
-        pause, gap, ended = FIRST_PAUSE, Gap(), False
-        while True:
-            moved, trouble = False, None
-            try:
-                ended = ended or self._job.record().state.ended
-                if not ended:
-                    for chunk in self._live():
-                        moved = True
-                        yield from gap.closed()
-                        yield chunk
-                for chunk in self._all_shipped(ended=ended):
-                    moved = True
-                    yield from gap.closed()
-                    yield chunk
-            except NoAccessError:
-                raise
-            except ClusterError as error:
-                trouble = error
-            if trouble is not None:
-                yield from gap.failed(trouble)
-            else:
-                yield from gap.closed()
-                if ended:
-                    return
-            pause = FIRST_PAUSE if moved else min(pause * 1.5, LAST_PAUSE)
-            time.sleep(pause)
-
-    def _live(self) -> Iterator[LogChunk]:
-        """Yield the chunks of the agent until its stream ends; nothing without an agent."""
         try:
-            client = self._job.agent()
-            if client is None:
-                return
-            for line in client.stream(1 << 30, **self._position.query(self._tasks)):  # type: ignore[arg-type]
-                if line.get("type") == "end":
+            self._run(self._open())
+            while True:
+                piece = self._run(self._next())
+                trouble = self._trouble or self._delivery.source.trouble
+                if isinstance(trouble, ClusterError):
+                    yield from self._gap.failed(trouble)
+                else:
+                    yield from self._gap.closed()
+                if piece is not None and self._delivery.source.ended:
+                    yield from self._read_rest(piece.key)
+                elif piece is not None:
+                    yield from self._read(piece)
+                elif trouble is None and self._delivery.complete:
                     return
-                if line.get("type") in ("log", "skip") and self._is_selected(str(line["task"])):
-                    yield from self._read_line(client, line)
-        except (ClusterError, FileNotFoundError, KeyError, ValueError):
-            return
+        finally:
+            # Without waiting: a generator may be closed in any thread.
+            asyncio.run_coroutine_threadsafe(self._close(), self._loop)
 
-    def _is_selected(self, task: str) -> bool:
-        return task in self._tasks or EVERY in self._tasks
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the background thread, which waits for nothing meanwhile."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    def _read_line(self, client: AgentClient, line: dict[str, Any]) -> Iterator[LogChunk]:
-        key = LogKey(str(line["task"]), attempt_of(line), str(line["stream"]))
-        if key.stream not in STREAMS:
-            return
+    async def _open(self) -> None:
+        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+            return in_thread(lambda: function(*args, **kwargs))
+
+        source = LogSource(lambda: self._reader, call, thorough=True)
+        self._delivery = LogDelivery(source, self._tasks, self._at, WHOLE, streamed=True)
+        self._cursor = self._delivery.cursor
+        for key, offset in self._at.items():
+            self._cursor.move(key, offset)
+        source.add(self._delivery)
+
+    async def _close(self) -> None:
+        with suppress(AttributeError):  # it was not opened
+            self._delivery.close()
+            self._delivery.source.remove(self._delivery)
+
+    async def _next(self) -> _Piece | None:
+        """Wait for the next piece; None if the state has changed instead."""
+        delivery, source = self._delivery, self._delivery.source
+        for read in self._done:
+            delivery.delivered(read)
+        self._done = []
+        key = delivery.next_log()
+        if key is None and source.failure is None and (self._trouble or not delivery.complete):
+            await delivery.wait()
+            key = delivery.next_log()
+        if source.failure is not None:
+            raise source.failure
+        if key is None:
+            return None
+        known, begin = source.logs[key], self._cursor.of(key)
+        data = known.kept(begin, LIVE_PIECE)
+        return _Piece(key, data, begin + len(data) if data else known.kept_from)
+
+    def _read(self, piece: _Piece) -> Iterator[LogChunk]:
+        key, end = piece.key, piece.end
         yield from self._switch(key.task, key.attempt)
-        begin = int(line["to"] if line["type"] == "skip" else line["offset"])
-        if begin > self._position.of(key):
-            yield from self._missing(client, key, begin)
-        if line["type"] == "log":
-            fresh = self._position.fresh(chunk_of(line))
-            if fresh is not None:
-                yield fresh
+        if piece.data:
+            chunk = LogChunk(key.stream, end - len(piece.data), piece.data, key.task, key.attempt)
+            yield from self._fresh(chunk)
+            self._done.append(key)
+            return
+        try:
+            for chunk in self._reader.chunks(key, self._cursor.of(key), end):
+                self._trouble = None
+                yield from self._gap.closed()
+                yield from self._fresh(chunk)
+            self._trouble = None
+        except NoAccessError:
+            raise
+        except ClusterError as error:
+            self._trouble = error
+        yield from self._finish(key, end)
+
+    def _read_rest(self, first: LogKey) -> Iterator[LogChunk]:
+        """Yield the unread bytes of all logs of an ended job, in order of time."""
+        keys, logs = self._run(self._unread(first)), self._delivery.source.logs
+        ends = {key: logs[key].end for key in keys}
+        try:
+            parts = {key: (self._cursor.of(key), end) for key, end in ends.items()}
+            for chunk in merged_parts(self._reader, parts):
+                self._trouble = None
+                yield from self._gap.closed()
+                if not self._cursor.gap(LogKey(chunk.task, chunk.attempt, chunk.stream), chunk.end):
+                    continue  # Read already, as the rest of an attempt before the next one.
+                yield from self._switch(chunk.task, chunk.attempt)
+                yield from self._fresh(chunk)
+            self._trouble = None
+        except NoAccessError:
+            raise
+        except ClusterError as error:
+            self._trouble = error
+        for key, end in ends.items():
+            yield from self._finish(key, end)
+
+    async def _unread(self, first: LogKey) -> list[LogKey]:
+        """Return the log and all other logs with unread bytes."""
+        keys = [first]
+        while (key := self._delivery.next_log()) is not None:
+            keys.append(key)
+        return sorted(keys)
+
+    def _finish(self, key: LogKey, end: int) -> Iterator[LogChunk]:
+        """Go on after the bytes of a log up to ``end`` were read, as far as they were there."""
+        if not self._cursor.gap(key, end):
+            self._done.append(key)
+            return
+        to = self._run(self._missing(key))
+        if to is not None:
+            words = _("{lost} bytes of {stream} of {task} are not available now").format(
+                lost=self._cursor.gap(key, to), stream=key.stream, task=key.task
+            )
+            self._cursor.move(key, to)
+            yield LogChunk(key.stream, to, b"", key.task, key.attempt, note=words)
+
+    async def _missing(self, key: LogKey) -> int | None:
+        """Request missing bytes again later, or return the offset to skip to."""
+        if self._trouble is None:
+            return self._delivery.give_up(key)
+        self._delivery.retry_later(key)
+        return None
+
+    def _fresh(self, chunk: LogChunk) -> Iterator[LogChunk]:
+        fresh = chunk.fresh(self._cursor)
+        if fresh is not None:
+            yield fresh
 
     def _switch(self, task: str, attempt: str) -> Iterator[LogChunk]:
         """Switch to another attempt of a task: yield the rest of the last one, then a note."""
@@ -163,9 +254,12 @@ class LogFollower:
         if last == attempt:
             return
         if last is not None:
-            if order(attempt) > order(last):
-                with suppress(ClusterError):  # it is read later with the shipped logs
-                    yield from self._rest(task, last)
+            if attempt_order(attempt) > attempt_order(last):
+                with suppress(ClusterError):  # it is read later, when it is listed
+                    for stream in STREAMS:
+                        key = LogKey(task, last, stream)
+                        for chunk in self._reader.chunks(key, self._cursor.of(key)):
+                            yield from self._fresh(chunk)
                 words = _(
                     "{task} was started again; its log goes on with attempt {attempt}"
                 ).format(task=task, attempt=attempt)
@@ -174,90 +268,16 @@ class LogFollower:
             yield LogChunk("stderr", 0, b"", task, attempt, note=words)
         self._attempts[task] = attempt
 
-    def _missing(self, client: AgentClient, key: LogKey, end: int) -> Iterator[LogChunk]:
-        """Fetch the bytes that the agent skipped because this reader was slow."""
-        position = self._position
-        while position.of(key) < end:
-            begin = position.of(key)
-            limit = min(LIMIT, end - begin)
-            try:
-                chunk, _size = client.log(key.task, key.stream, begin, limit, key.attempt)
-            except ClusterError:
-                break
-            fresh = position.fresh(LogChunk(key.stream, chunk.offset, chunk.data, *key[:2]))
-            if fresh is None or chunk.offset > begin:
-                break
-            yield fresh
-        if position.of(key) < end:
-            yield from self._read(key)
-        if position.of(key) < end:
-            lost = end - position.of(key)
-            position.move(key, end)
-            words = _("{lost} bytes of {stream} of {task} are not available now").format(
-                lost=lost, stream=key.stream, task=key.task
-            )
-            yield LogChunk(key.stream, end, b"", key.task, key.attempt, note=words)
 
-    def _all_shipped(self, *, ended: bool) -> Iterator[LogChunk]:
-        """Yield the chunks in the job directory that were not read yet, in order of time."""
-        directory = self._job.directory
-        unread: dict[LogKey, int] = {}
-        names = shipped_tasks(directory) if EVERY in self._tasks else self._tasks
-        for task in names:
-            attempts = shipped_attempts(directory, task)
-            current = self._attempts.get(task)
-            first = current if current is not None else next(reversed(attempts), "")
-            known = [key.attempt for key in self._position.keys if key.task == task]
-            for attempt in attempts:
-                if order(attempt) >= order(first) or attempt in known:
-                    unread |= {key: self._position.of(key) for key in self._unread(task, attempt)}
-        logs = [self._shipped[key[:2]] for key in unread]
-        for chunk in merged_shipped(directory, unread, logs, ended=ended):
-            if chunk.end <= self._position.of(LogKey(chunk.task, chunk.attempt, chunk.stream)):
-                continue  # Read already, as the rest of an attempt before the next one.
-            yield from self._switch(chunk.task, chunk.attempt)
-            fresh = self._position.fresh(chunk)
-            if fresh is not None:
-                yield fresh
-
-    def _unread(self, task: str, attempt: str) -> list[LogKey]:
-        """List the segments of one attempt; return the streams with unread bytes."""
-        log = self._shipped.setdefault(
-            (task, attempt), ShippedLog(self._job.directory, task, attempt)
-        )
-        try:
-            log.refresh()
-        except FileNotFoundError:
-            return []
-        keys = [LogKey(task, attempt, stream) for stream in STREAMS]
-        return [key for key in keys if log.length(key.stream) > self._position.of(key)]
-
-    def _rest(self, task: str, attempt: str) -> Iterator[LogChunk]:
-        """Yield the unread shipped bytes of one attempt."""
-        for key in self._unread(task, attempt):
-            yield from self._read(key)
-
-    def _read(self, key: LogKey) -> Iterator[LogChunk]:
-        log = self._shipped.get(key[:2])
-        if log is None:
-            log = self._shipped[key[:2]] = ShippedLog(self._job.directory, *key[:2])
-            log.refresh()
-        try:
-            for chunk in log.read_through(key.stream, self._position.of(key)):
-                fresh = self._position.fresh(chunk)
-                if fresh is not None:
-                    yield fresh
-        except FileNotFoundError:
-            return
-
-
-def follow(job: JobHandle, tasks: Sequence[str], position: LogPosition) -> Iterator[LogChunk]:
-    """Yield chunks of both streams of ``tasks`` from ``position`` until the job has ended."""
-    return LogFollower(job, tasks, position).chunks()
+def follow(job: JobHandle, tasks: Sequence[str], cursor: LogCursor) -> Iterator[LogChunk]:
+    """Yield chunks of both streams of ``tasks`` from ``cursor`` until the job has ended."""
+    return LogFollower(job, tasks, cursor).chunks()
 
 
 def follow_newest(
     job: JobHandle, tasks: Sequence[str], offsets: Mapping[str, int]
 ) -> Iterator[LogChunk]:
     """Follow from ``offsets`` (stream -> bytes) of the newest attempt of the first task."""
-    return follow(job, tasks, start_at(job, tasks[0], offsets))
+    attempt = next(reversed(job.attempts(tasks[0])), FIRST_ATTEMPT) if any(offsets.values()) else ""
+    at = {LogKey(tasks[0], attempt, name): place for name, place in offsets.items()}
+    return follow(job, tasks, LogCursor(at if attempt else None))

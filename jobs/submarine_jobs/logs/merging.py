@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 from submarine_jobs.access import LogChunk
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.logs.position import LogKey
-from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.logs.times import Mark, index_or_nothing, parse_index, part_of
+from submarine_jobs.logs.reader import LogReader
+from submarine_jobs.logs.times import Mark, part_of
+from submarine_runtime.protocol import LogKey
 
 if TYPE_CHECKING:
-    from submarine_jobs.access import JobDirectory, JobHandle
+    from submarine_jobs.access import JobHandle
 
 #: Number of logs that are read ahead, in large pieces; of more, each read is small.
 MAX_READ_AHEAD = 32
@@ -33,70 +33,24 @@ MAX_LINE = 64 << 10
 
 def merged(job: JobHandle, keys: Sequence[LogKey], starts: dict[LogKey, int]) -> Iterator[LogChunk]:
     """Yield the chunks of these logs, each from its offset in ``starts``."""
-    piece = _piece(len(keys)) if len(keys) > MAX_READ_AHEAD else None
-    logs = [read_from(job, key, starts.get(key, 0), piece=piece) for key in keys]
-    return in_order(logs, lambda key: _marks(job, key))
+    return merged_parts(LogReader(job), {key: (starts.get(key, 0), None) for key in keys})
 
 
-def merged_shipped(
-    directory: JobDirectory,
-    starts: Mapping[LogKey, int],
-    logs: Sequence[ShippedLog],
-    *,
-    ended: bool,
+def merged_parts(
+    reader: LogReader, parts: Mapping[LogKey, tuple[int, int | None]]
 ) -> Iterator[LogChunk]:
-    """Yield the chunks of shipped logs, each from its offset in ``starts``.
-
-    Parameters
-    ----------
-    logs
-        The listed log of each key.
-    ended
-        Whether the job has ended, so that the logs have their indexes.
-    """
-    listed = dict(zip(starts, logs, strict=True))
-    size = _piece(len(logs)) if len(logs) > MAX_READ_AHEAD else None
-
-    def marks(key: LogKey) -> list[Mark]:
-        found = index_or_nothing(directory, key) if ended else []
-        return found or listed[key].marks(key.stream)
-
-    return in_order([_shipped(listed[key], key, starts[key], size) for key in starts], marks)
-
-
-def _shipped(log: ShippedLog, key: LogKey, start: int, size: int | None) -> Iterator[LogChunk]:
-    """Yield one log; it ends without an error if its segments are gone."""
-    with suppress(FileNotFoundError):
-        if size is None:
-            yield from log.read_through(key.stream, start)
-            return
-        while (chunk := log.read(key.stream, start, size)).data:
-            yield chunk
-            start = chunk.end
+    """Yield the chunks of these parts of logs: first offset and end; None: the end of the log."""
+    many = len(parts) > MAX_READ_AHEAD
+    piece = max(LEAST_BYTES, MAX_BYTES // len(parts)) if many else None
+    logs = [reader.chunks(key, begin, end, piece=piece) for key, (begin, end) in parts.items()]
+    return in_order(logs, lambda key: _marks(reader, key))
 
 
 def read_from(
-    job: JobHandle, key: LogKey, start: int, limit: int | None = None, *, piece: int | None = None
+    job: JobHandle, key: LogKey, start: int, limit: int | None = None
 ) -> Iterator[LogChunk]:
-    """Yield one log from ``start`` to its current end, or ``limit`` bytes of it.
-
-    Parameters
-    ----------
-    piece
-        Bytes of each read; None: large reads, with read-ahead where the log is read from its start.
-    """
-    if start == 0 and limit is None and piece is None:
-        yield from job.read_log(key.stream, task=key.task, attempt=key.attempt or None)
-        return
-    left = (1 << 50) if limit is None else limit
-    while left > 0:
-        size = min(left, piece or 1 << 20)
-        chunk = job.log(key.stream, start, size, task=key.task, attempt=key.attempt or None)
-        if not chunk.data:
-            return
-        yield chunk
-        start = chunk.end
-        left -= len(chunk.data)
+    """Yield one log from ``start`` to its current end, or ``limit`` bytes of it."""
+    return LogReader(job).chunks(key, start, None if limit is None else start + limit)
 
 
 def in_order(
@@ -108,10 +62,6 @@ def in_order(
     most = max(64, MAX_MARKS // max(1, len(logs)))
     sources = [_timed(chunks, number, marks, most) for number, chunks in enumerate(logs)]
     return (chunk for _, _, chunk in heapq.merge(*sources, key=lambda item: item[:2]))
-
-
-def _piece(logs: int) -> int:
-    return max(LEAST_BYTES, MAX_BYTES // logs)
 
 
 def _timed(
@@ -146,16 +96,8 @@ def _timed(
         yield mark.time, number, rest
 
 
-def _marks(job: JobHandle, key: LogKey) -> list[Mark]:
-    """Return the index of a log, of a running task from the job's port, or its segments' times."""
-    marks = index_or_nothing(job.directory, key)
-    if not marks and not job.final:
-        with suppress(ClusterError):
-            if (client := job.agent()) is not None:
-                marks = parse_index(client.times(key.task, key.stream, key.attempt))
-    if not marks:
-        with suppress(ClusterError, FileNotFoundError):
-            log = ShippedLog(job.directory, key.task, key.attempt)
-            log.refresh()
-            marks = log.marks(key.stream)
-    return marks
+def _marks(reader: LogReader, key: LogKey) -> list[Mark]:
+    """Return the index of a log or the times of its segments; empty if they cannot be read."""
+    with suppress(ClusterError, FileNotFoundError):
+        return reader.times(key).marks
+    return []

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from submarine_jobs.access import FIRST_ATTEMPT, JobDirectory, LogChunk
+from submarine_jobs.access import JobDirectory, LogChunk
 from submarine_jobs.logs.times import Mark
 from submarine_runtime.protocol import layout
 
@@ -140,9 +140,12 @@ class ShippedLog:
         )
         return self._chunk(stream, offset, data)
 
-    def read_through(self, stream: str, offset: int = 0) -> Iterator[LogChunk]:
-        """Yield the log from ``offset`` in order, with read-ahead."""
-        pieces = self._pieces(stream, offset, self.length(stream))
+    def read_through(
+        self, stream: str, offset: int = 0, end: int | None = None
+    ) -> Iterator[LogChunk]:
+        """Yield the log from ``offset`` to ``end`` (default: its end) in order, with read-ahead."""
+        length = self.length(stream)
+        pieces = self._pieces(stream, offset, length if end is None else min(end, length))
         waiting: deque[Future[bytes]] = deque()
         with ThreadPoolExecutor(AHEAD, "submarine-log") as pool:
             for path, start, size in pieces:
@@ -156,6 +159,26 @@ class ShippedLog:
                 chunk = self._chunk(stream, offset, waiting.popleft().result())
                 offset = chunk.end
                 yield chunk
+
+    def chunks(
+        self, stream: str, offset: int = 0, end: int | None = None, piece: int | None = None
+    ) -> Iterator[LogChunk]:
+        """Yield the log from ``offset`` to ``end`` in order.
+
+        Parameters
+        ----------
+        piece
+            Bytes of each read; None: large reads, with read-ahead.
+        """
+        if piece is None:
+            yield from self.read_through(stream, offset, end)
+            return
+        last = self.length(stream) if end is None else min(end, self.length(stream))
+        while (
+            offset < last and (chunk := self.read(stream, offset, min(piece, last - offset))).data
+        ):
+            yield chunk
+            offset = chunk.end
 
     def _read(self, path: str, start: int, size: int) -> bytes:
         """Read bytes of a segment, which may still have the name of an unfinished segment."""
@@ -183,8 +206,8 @@ class ShippedLog:
                 low += piece
 
     def _chunk(self, stream: str, offset: int, data: bytes) -> LogChunk:
-        return LogChunk(stream, offset, data, self._task, self.attempt or FIRST_ATTEMPT)
+        return LogChunk(stream, offset, data, self._task, self.attempt or layout.FIRST_ATTEMPT)
 
     def _place(self) -> str:
-        epoch, number = layout.parse_attempt(self.attempt or FIRST_ATTEMPT) or (1, 1)
+        epoch, number = layout.parse_attempt(self.attempt or layout.FIRST_ATTEMPT) or (1, 1)
         return self._directory.file(layout.log_directory(self._task, epoch, number))

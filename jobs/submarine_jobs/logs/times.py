@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.logs.position import LogKey
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import LogKey, layout
 
 #: Maximum bytes of an index that are read, and the largest valid offset.
 MAX_INDEX, FARTHEST = 4 << 20, (1 << 53) - 1

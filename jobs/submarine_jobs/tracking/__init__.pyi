@@ -24,3 +24,4 @@ from .observation import (
     resolve_record as resolve_record,
     save_record as save_record,
 )
+from .page_views import RENEW_SECONDS as RENEW_SECONDS, PageView as PageView

@@ -13,6 +13,15 @@ from .peers import (
     peer_uid as peer_uid,
     remote_address as remote_address,
 )
+from .port_client import (
+    HEAD_END as HEAD_END,
+    PortResponse as PortResponse,
+    check_complete as check_complete,
+    client_context as client_context,
+    port_request as port_request,
+    request_head as request_head,
+    response_status as response_status,
+)
 from .ports import PortUse as PortUse, Reservation as Reservation
 from .tls import server_context as server_context
 from .tunnel import (

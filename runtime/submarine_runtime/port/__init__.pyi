@@ -5,4 +5,4 @@ from .http_messages import (
 )
 from .requests import LogPiece as LogPiece, PortRequests as PortRequests, Write as Write
 from .server import Connection as Connection, PortServer as PortServer, bind_port as bind_port
-from .tls_channel import TlsChannel as TlsChannel, client_context as client_context
+from .tls_channel import TlsChannel as TlsChannel

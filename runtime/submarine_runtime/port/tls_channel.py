@@ -132,12 +132,3 @@ def port_context(secret: Mapping[str, str]) -> ssl.SSLContext:
     # Agents and clients do not reuse session tickets; tickets would only cost memory.
     context.num_tickets = 0
     return context
-
-
-def client_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a client context that accepts the job's certificate only."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = False  # The certificate itself is pinned.
-    context.load_verify_locations(cadata=secret["certificate"])
-    return context

@@ -29,6 +29,14 @@ from .link_validation import (
     json_safe as json_safe,
     read_link_line as read_link_line,
 )
+from .log_cursor import (
+    LogCursor as LogCursor,
+    LogKey as LogKey,
+    LogLine as LogLine,
+    attempt_order as attempt_order,
+    parse_log_key as parse_log_key,
+    read_log_line as read_log_line,
+)
 from .quicklinks import fixed_links as fixed_links, resolve_links as resolve_links
 from .reasons import EndReason as EndReason
 from .record import (

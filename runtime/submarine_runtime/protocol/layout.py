@@ -77,6 +77,8 @@ RUNTIME_CACHE = "cache"
 RUNS = "runs"
 GROWING_SUFFIX = ".growing"
 STREAMS = ("stdout", "stderr")
+#: The attempt of a job of one task; its agent does not name it.
+FIRST_ATTEMPT = "e1-a1"
 
 _JOB_ID = re.compile(r"^[a-z0-9](?:[a-z0-9-]{0,62})-(\d{4})(\d{2})\d{2}-[0-9a-f]{4,12}\Z")
 _SEGMENT = re.compile(r"^(stdout|stderr|samples)\.(\d{12})\Z")

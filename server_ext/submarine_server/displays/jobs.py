@@ -9,13 +9,14 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING
 
 from submarine_jobs.client import Watcher, final_record
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.model import JobView
+from submarine_jobs.tracking import RENEW_SECONDS, PageView
 from submarine_runtime.protocol import State
 from submarine_server.displays.shared import SharedPool
 from submarine_server.views import JobDetails, view_json
@@ -162,18 +163,34 @@ class JobDisplays:
             watcher = Watcher(job.session, self._monitor.observer, tails=False)
             self._watchers[job.session] = watcher
         loader = _DetailsLoader(self._service, job, changed)
+        page_view = PageView(job.session.profile.state_dir, job.id)
+        renewal: asyncio.Task[None] | None = None
         stop = await self._service.call_local(watcher.subscribe, job, on_view)
         try:
             while True:
                 await changed.wait()
                 changed.clear()
                 view = latest[0]
+                if renewal is None:
+                    renewal = loop.create_task(self._renew(page_view, latest))
                 if view.record.state.ended and view.record.state is not State.LOST:
                     await self._end(display, job)
                     return
                 display.show(_message(view, await loader.load(view)))
         finally:
             stop()
+            if renewal is not None:
+                renewal.cancel()
+            page_view.remove()
+
+    async def _renew(self, page_view: PageView, latest: Sequence[JobView]) -> None:
+        """Publish the newest view for kernels, so that they do not poll the job."""
+        while True:
+            view = latest[0]
+            with contextlib.suppress(SubmarineError, TimeoutError):
+                await self._service.call_local(page_view.publish, view)
+            # The record of a thousand tasks is large.
+            await asyncio.sleep(max(RENEW_SECONDS, len(view.record.tasks) / 100))
 
     async def _end(self, display: Display, job: Job) -> None:
         """Show the final record."""

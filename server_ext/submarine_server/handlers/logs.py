@@ -16,24 +16,20 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 
 from submarine_jobs.errors import SubmarineError, UsageError
-from submarine_jobs.logs import LogKey, check_log_names, part_of
-from submarine_runtime.protocol import wire
+from submarine_jobs.logs import MAX_READ, LogReader, TimeIndex, check_log_names, log_key, part_of
+from submarine_runtime.protocol import LogKey, wire
 from submarine_runtime.translation import _
 from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
 from submarine_server.logs import (
     ERROR_PATTERN,
     MAX_PATTERN,
-    MAX_READ,
     TIME_LIMIT,
     Hit,
-    LogReader,
     PageRequest,
     SearchRequest,
     SearchResult,
-    TimeIndex,
     compile_pattern,
     list_logs,
-    log_key,
     log_reader,
     newest_attempt,
     read_page,

@@ -1,4 +1,4 @@
-"""List the logs of a job with their lengths; cache of log readers.
+"""List the logs of a job with their lengths.
 
 The logs of an ended job are in its record. Of a running job, uploaded logs and logs of running
 tasks are listed. The exact length is requested only for some tasks.
@@ -6,51 +6,25 @@ tasks are listed. The exact length is requested only for some tasks.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from submarine_jobs.access import AgentClient
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs import LogKey, order, shipped_attempts
+from submarine_jobs.logs import (
+    ALL,
+    LogReader,
+    final_lengths,
+    list_shipped,
+    shipped_attempts,
+)
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import JobRecord, layout
+from submarine_runtime.protocol import JobRecord, LogKey, attempt_order, layout
 from submarine_runtime.translation import _
-from submarine_server.logs.lengths import ALL, final_lengths, list_shipped
-from submarine_server.logs.reader import LogReader
-from submarine_server.service import JobService
 
-#: Maximum number of cached readers.
-MAX_READERS = 64
 #: Maximum number of logs for which the exact length is requested, and number of threads.
 MAX_EXACT, THREADS = 16, 4
 #: Maximum number of listed logs.
 MAX_LISTED = 4096
-
-_readers: WeakKeyDictionary[JobService, OrderedDict[str, LogReader]] = WeakKeyDictionary()
-_lock = Lock()
-
-
-def log_reader(service: JobService, job_id: str) -> LogReader:
-    """Return the cached reader of a job's logs; blocks.
-
-    Raises
-    ------
-    JobNotFoundError
-        If the job does not exist.
-    """
-    with _lock:
-        kept = _readers.setdefault(service, OrderedDict())
-        found = kept.get(job_id)
-    if found is None:
-        found = LogReader(service.find(job_id))
-        with _lock:
-            found = kept.setdefault(job_id, found)
-            while len(kept) > MAX_READERS:
-                kept.popitem(last=False)
-    return found
 
 
 def list_logs(reader: LogReader) -> list[dict[str, Any]]:
@@ -65,7 +39,7 @@ def list_logs(reader: LogReader) -> list[dict[str, Any]]:
 
 def _sort_key(key: LogKey) -> tuple[str, int, tuple[int, int], str]:
     role, index = layout.split_task(key.task)
-    return role, index, order(key.attempt), key.stream
+    return role, index, key.order, key.stream
 
 
 def _running_lengths(reader: LogReader) -> dict[LogKey, int]:
@@ -88,11 +62,11 @@ def _running_lengths(reader: LogReader) -> dict[LogKey, int]:
 
 
 def _live_record(reader: LogReader) -> JobRecord | None:
-    address = reader.address()
-    if address is None:
+    client = reader.client()
+    if client is None:
         return None
     try:
-        return AgentClient(address).status()
+        return client.status()
     except (ClusterError, ValueError, KeyError, TypeError):
         return None
 
@@ -118,4 +92,4 @@ def newest_attempt(reader: LogReader, task: str) -> str:
         raise UsageError(
             _("Task {task} of {id} has no log yet.").format(task=task[:40], id=reader.job.id)
         )
-    return max(found, key=order)
+    return max(found, key=attempt_order)

@@ -15,12 +15,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.logs import LogKey, key_of
+from submarine_jobs.logs import LogReader, TimeIndex, final_lengths
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import LogKey, layout, parse_log_key
 from submarine_runtime.translation import _
-from submarine_server.logs.lengths import final_lengths
-from submarine_server.logs.reader import LogReader, TimeIndex
 
 #: Maximum number of logs of a page, of its bytes, and of its blocks.
 MAX_LOGS = MAX_MERGED_TASKS * len(layout.STREAMS)
@@ -79,7 +77,7 @@ class PageRequest:
 
 
 def _key(text: Any) -> LogKey:
-    key = key_of(text) if isinstance(text, str) and text.isprintable() else None
+    key = parse_log_key(text) if isinstance(text, str) and text.isprintable() else None
     if key is None:
         raise UsageError(
             _("{text!r} is not a log.").format(text=str(text)[:60]),

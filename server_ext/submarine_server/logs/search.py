@@ -27,9 +27,9 @@ from weakref import WeakKeyDictionary
 import re2
 
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs import LogKey
+from submarine_jobs.logs import LogReader
+from submarine_runtime.protocol import LogKey
 from submarine_runtime.translation import _
-from submarine_server.logs.reader import LogReader
 from submarine_server.service import CallLimiter, JobService
 
 #: Concurrent searches, and searches that may wait.

@@ -403,7 +403,7 @@ def test_the_agents_own_port_has_the_logs_of_all_attempts(
 
     def fetch(attempt: str) -> bytes:
         query = f"?task=worker:0&stream=stdout&offset=0&attempt={attempt}"
-        return client._request("GET", wire.LOG + query)[1]
+        return client._request("GET", wire.LOG + query).body
 
     until(lambda: fetch("e1-a2").startswith(b"attempt 2\n"))
     assert fetch("").startswith(b"attempt 2\n")

@@ -23,6 +23,7 @@ from tests.configurations import make_role
 from tests.local.agent.agent_processes import AgentProcesses
 from tests.local.agent.test_live import WAITER, release
 from tests.local.coordinator.gang_processes import GangProcesses
+from tests.streams import read_stream
 from tests.waiting import until
 
 IDLE = 40
@@ -81,7 +82,7 @@ def test_the_owner_reaches_the_agent(agents: AgentProcesses) -> None:
     agents.wait_for_log(b"up\n")
     client = agents.client()
     port = json.loads((agents.job_dir / "live.json").read_text())["port"]
-    stream = client.stream(0)
+    stream = read_stream(client)
     assert next(iter(stream))["type"] == "status"
     for source in ("127.0.0.2", OWNER):
         for stage in STAGES:

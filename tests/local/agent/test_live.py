@@ -9,15 +9,14 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Generator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from submarine_jobs.access import tls_context
-from submarine_jobs.errors import ClusterError
+from submarine_jobs.access import StreamBrokenError, tls_context
 from submarine_runtime.protocol import State
 from tests.local.agent.agent_processes import AgentProcesses
+from tests.streams import read_stream
 from tests.waiting import until
 
 WAITER = (
@@ -60,7 +59,7 @@ def test_status_log_and_stream(agents: AgentProcesses) -> None:
     assert client.log("worker:0", "stdout", -2)[0].data == b"p\n"
     assert client.log("worker:0", "stdout", 99)[0].data == b""
     lines: list[dict[str, Any]] = []
-    follower = threading.Thread(target=lambda: lines.extend(client.stream(0, 0, 0)))
+    follower = threading.Thread(target=lambda: lines.extend(read_stream(client)))
     follower.start()
     until(lambda: any(line["type"] == "log" for line in lines))
     release(agents)
@@ -84,7 +83,7 @@ def test_new_output_is_there_at_once(agents: AgentProcesses) -> None:
     )
     agent = agents.start(source)
     delays = []
-    for line in agents.client().stream(0, 0, 0):
+    for line in read_stream(agents.client()):
         if line["type"] == "log":
             text = base64.b64decode(line["data"]).split()
             delays.append(time.time() - float(text[-1]))
@@ -97,7 +96,7 @@ def test_new_output_is_there_at_once(agents: AgentProcesses) -> None:
 def test_a_follower_can_come_in_the_middle(agents: AgentProcesses) -> None:
     agent = agents.start(WAITER)
     agents.wait_for_log(b"up\n")
-    stream = agents.client().stream(99, 2, 0)
+    stream = read_stream(agents.client(), 99, stdout=2)
     first = next(line for line in stream if line["type"] == "log")
     assert (first["offset"], base64.b64decode(first["data"])) == (2, b"\n")
     release(agents)
@@ -108,7 +107,7 @@ def test_a_follower_can_come_in_the_middle(agents: AgentProcesses) -> None:
 def test_a_follower_can_begin_near_the_end(agents: AgentProcesses) -> None:
     agent = agents.start("print('a' * 5000, flush=True)\n" + WAITER)
     agents.wait_for_log(b"up\n")
-    stream = agents.client().stream(99, -5, -5)
+    stream = read_stream(agents.client(), 99, stdout=-5, stderr=-5)
     first = next(line for line in stream if line["type"] == "log")
     assert (first["offset"], base64.b64decode(first["data"])) == (4999, b"a\nup\n")
     release(agents)
@@ -220,7 +219,7 @@ def test_a_slow_reader_is_sent_on_and_costs_no_memory(agents: AgentProcesses) ->
     source = WAITER + "for _ in range(400): print('x' * 250000)\nwhile True: time.sleep(0.1)"
     agent = agents.start(source)
     agents.wait_for_log(b"up\n")
-    stream = agents.client().stream(0, 0, 0)
+    stream = read_stream(agents.client())
     assert next(stream)["type"] == "status"
     release(agents)
     log = agents.scratch() / "worker-0.stdout.log"
@@ -251,11 +250,11 @@ def test_followers_are_bounded(agents: AgentProcesses, followers: int) -> None:
     agent = agents.start(WAITER)
     agents.wait_for_log(b"up\n")
     client = agents.client()
-    streams = [cast("Generator[dict[str, Any]]", client.stream(0, 0, 0)) for _ in range(followers)]
+    streams = [read_stream(client) for _ in range(followers)]
     for stream in streams[:16]:
         assert next(stream)["type"] == "status"
     for stream in streams[16:]:
-        with pytest.raises(ClusterError, match="503"):
+        with pytest.raises(StreamBrokenError, match="503"):
             next(stream)
     release(agents)
     agents.finish(agent)

@@ -45,8 +45,8 @@ class Page:
         self._credit = Credit()
         self.task: asyncio.Task[None] | None = None
 
-    async def send(self, message: Mapping[str, Any]) -> None:
-        json.dumps(message)
+    async def send(self, sent: Mapping[str, Any] | str) -> None:
+        message = json.loads(sent if isinstance(sent, str) else json.dumps(sent))
         self.messages.append(message)
         if message["type"] not in ("log", "skip"):
             return

@@ -10,7 +10,7 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -19,8 +19,11 @@ from typing import Any
 import pytest
 import websocket
 
+from submarine_jobs.access import AgentClient
+from submarine_jobs.backends import Observation
 from submarine_jobs.client import Session, Watcher
 from submarine_jobs.model import JobView, Profile
+from submarine_jobs.tracking import PageView, Target, observe_all
 from submarine_runtime.protocol import State
 from tests.local.server.channel_page import Page, connect
 from tests.local.server.jupyter_server import API, TOKEN, Server
@@ -122,6 +125,52 @@ def test_a_job_that_runs_is_heard_without_waiting_for_a_poll(submit: Submit) -> 
         polled.set()
         stop()
         job.cancel()
+
+
+def test_a_kernel_leaves_a_job_to_the_page_that_shows_it(
+    channel: Page, submit: Submit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the page it sends no request for its card; without, it polls and reads the stream."""
+    requests: list[str] = []
+    open_stream = AgentClient.stream
+
+    def stream(*words: Any) -> Any:
+        requests.append("stream")
+        return open_stream(*words)
+
+    def observe(targets: Iterable[Target]) -> Mapping[str, Observation]:
+        requests.append("poll")
+        return observe_all(targets)
+
+    monkeypatch.setattr(AgentClient, "stream", stream)
+    job = submit("print('begun', flush=True)\n" + WAITER.format(flag=str(tmp_path / "enough")))
+    channel.subscribe(2, "job", job=job.id)
+    channel.until(lambda m: m.get("id") == 2 and m["view"]["source"] == "live")
+    until(lambda: PageView(job.session.profile.state_dir, job.id).valid)
+    views: list[JobView] = []
+    stop = Watcher(job.session, observe).subscribe(job, views.append, display=True)
+    try:
+        until(lambda: views and views[-1].source == "live" and views[-1].record.events)
+        until(lambda: quiet(requests))
+        assert views[-1].tail == ""
+        channel.send(op="unsubscribe", id=2)
+        until(lambda: views[-1].tail == "begun\n")
+        assert requests[-1] == "stream"
+        channel.subscribe(3, "job", job=job.id)
+        until(lambda: views[-1].tail == "")
+        before = list(requests)
+        (tmp_path / "enough").touch()
+        until(lambda: views[-1].record.state is State.SUCCEEDED)
+        assert views[-1].tail == "begun\n"
+        assert requests == before
+    finally:
+        stop()
+
+
+def quiet(requests: list[str]) -> bool:
+    before = len(requests)
+    time.sleep(3)
+    return len(requests) == before
 
 
 def test_a_job_that_has_ended_is_sent_once(channel: Page, submit: Submit) -> None:

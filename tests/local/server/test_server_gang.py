@@ -12,8 +12,9 @@ import pytest
 
 from submarine_jobs.access import AgentAddress, AgentClient, JobDirectory
 from submarine_jobs.errors import ClusterError
-from submarine_jobs.logs import LogKey, ShippedLog, parse_index, shipped_index
+from submarine_jobs.logs import ShippedLog, parse_index, shipped_index
 from submarine_jobs.storage import LocalStorage
+from submarine_runtime.protocol import LogKey
 from tests.configurations import make_role
 from tests.local.coordinator.gang_processes import GangProcesses
 from tests.reading import content, files_below

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from submarine_runtime.coordinator.server.job_stream import parse_offsets
 from submarine_runtime.port.http_messages import has_token, parse_request_head
+from submarine_runtime.protocol import LogCursor
 
 
 def test_request_heads_and_tokens() -> None:
@@ -21,6 +21,8 @@ def test_request_heads_and_tokens() -> None:
 
 def test_offsets_of_a_stream_are_parsed() -> None:
     text = "worker:0/e1-a1/stdout=17,ps:0/e2-a1/stderr=-3"
-    assert parse_offsets(text) == {"worker:0/e1-a1/stdout": 17, "ps:0/e2-a1/stderr": 0}
+    cursor = LogCursor.parse(text)
+    assert str(cursor) == "worker:0/e1-a1/stdout=17,ps:0/e2-a1/stderr=0"
+    assert [cursor.of(key) for key in cursor.keys] == [17, 0]
     with pytest.raises(ValueError, match="invalid literal"):
-        parse_offsets("worker:0/e1-a1/stdout=many")
+        LogCursor.parse("worker:0/e1-a1/stdout=many")

@@ -233,7 +233,9 @@ class _Watcher:
     def __init__(self) -> None:
         self.callbacks: dict[str, Callable[[JobView], None]] = {}
 
-    def subscribe(self, job: Any, callback: Callable[[JobView], None]) -> Callable[[], None]:
+    def subscribe(
+        self, job: Any, callback: Callable[[JobView], None], *, display: bool
+    ) -> Callable[[], None]:
         self.callbacks[job.id] = callback
         return lambda: self.callbacks.pop(job.id, None) and None
 

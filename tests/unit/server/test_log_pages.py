@@ -13,10 +13,10 @@ import pytest
 from submarine_jobs.access import JobDirectory
 from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
-from submarine_jobs.logs import LogKey
+from submarine_jobs.logs import LogReader
 from submarine_jobs.storage import LocalStorage
-from submarine_runtime.protocol import JobRecord, State, layout
-from submarine_server.logs import LogReader, Page, PageRequest, pages, read_page
+from submarine_runtime.protocol import JobRecord, LogKey, State, layout
+from submarine_server.logs import Page, PageRequest, pages, read_page
 
 Line = tuple[float, str]
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from submarine_jobs.access import JobDirectory, create_secret
+from submarine_jobs.access import AgentClient, JobDirectory, create_secret
 from submarine_jobs.client import Job
-from submarine_jobs.logs import LogKey, Mark, parse_index, part_of
+from submarine_jobs.logs import LogReader, Mark, parse_index, part_of
 from submarine_jobs.storage import LocalStorage
-from submarine_server.logs import LogReader
+from submarine_runtime.protocol import LogKey
 
 
 def test_an_index_is_untrusted_text() -> None:
@@ -63,7 +63,9 @@ def test_without_an_index_the_times_of_segments_count(tmp_path: Path) -> None:
         path.write_bytes(b"x" * size)
         os.utime(path, (moment, moment))
     directory = JobDirectory(LocalStorage(), str(tmp_path))
-    job = cast(Job, SimpleNamespace(directory=directory, index_entry=lambda: None))
+    job = cast(
+        Job, SimpleNamespace(directory=directory, index_entry=lambda: None, agent=lambda: None)
+    )
     key = LogKey("worker:0", "e1-a1", "stdout")
     reader = LogReader(job)
     assert reader.times(key) == ([Mark(10, 1000.0), Mark(15, 1010.0)], False)
@@ -91,7 +93,10 @@ def test_a_record_that_names_an_address_inside_learns_and_gets_nothing(tmp_path:
         thread = threading.Thread(target=listen, daemon=True)
         thread.start()
         directory = JobDirectory(LocalStorage(), str(tmp_path))
-        job = cast(Job, SimpleNamespace(directory=directory, index_entry=lambda: None))
+        address = directory.address()
+        assert address is not None
+        known = {"index_entry": lambda: None, "agent": lambda: AgentClient(address)}
+        job = cast(Job, SimpleNamespace(directory=directory, **known))
         told = LogReader(job).live(LogKey("worker:0", "e1-a1", "stdout"), 0, 100)
         thread.join(60)
     assert told is None

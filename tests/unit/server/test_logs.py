@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_server.logs import ERROR_PATTERN, Hit, compile_pattern, log_key, search
-from submarine_server.logs.reader import parsed_lengths
+from submarine_jobs.logs import log_key, parsed_lengths
+from submarine_server.logs import ERROR_PATTERN, Hit, compile_pattern, search
 from submarine_server.logs.search import ReadAhead, SearchStep, backward, forward
 
 

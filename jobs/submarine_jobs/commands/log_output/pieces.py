@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 from submarine_jobs import logs
 from submarine_jobs.commands.log_output.lines import PrefixedLines
 from submarine_jobs.frontends import INTERRUPTED, Outcome
-from submarine_jobs.logs import LogKey, LogPosition, read_from
+from submarine_jobs.logs import read_from
 from submarine_jobs.text import TerminalFilter
+from submarine_runtime.protocol import LogCursor, LogKey
+from submarine_runtime.protocol.layout import FIRST_ATTEMPT
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
@@ -91,8 +93,10 @@ def follow_log(
 ) -> Outcome:
     """Stream the logs until the job has ended or an interrupt."""
     tasks = list(dict.fromkeys(key.task for key in keys))
-    begun = {key._replace(attempt=key.attempt or "e1-a1"): n for key, n in starts.items() if n}
-    pieces = logs.follow(job, tasks, LogPosition(begun))
+    begun = {
+        key._replace(attempt=key.attempt or FIRST_ATTEMPT): n for key, n in starts.items() if n
+    }
+    pieces = logs.follow(job, tasks, LogCursor(begun))
     try:
         stream_log(frontend, pieces, keys, together=together)
     except KeyboardInterrupt:

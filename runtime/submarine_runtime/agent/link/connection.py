@@ -10,6 +10,7 @@ import ssl
 import time
 from typing import Any, Mapping
 
+from submarine_runtime.network import HEAD_END, client_context, request_head, response_status
 from submarine_runtime.protocol import (
     LINK_PROTOCOL,
     MAX_LINK_LINE,
@@ -115,43 +116,28 @@ def connect(address: tuple[str, int], secret: Mapping[str, str], timeout: float)
     try:
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         plain.settimeout(max(0.05, deadline - time.monotonic()))
-        secure = tls_context(secret).wrap_socket(plain)
+        secure = client_context(secret["certificate"]).wrap_socket(plain)
     except BaseException:
         plain.close()
         raise
     try:
-        request = (
-            f"GET {wire.LINK} HTTP/1.1\r\nHost: submarine-job\r\nConnection: Upgrade\r\n"
-            f"Upgrade: {LINK_PROTOCOL}\r\nAuthorization: Bearer {secret['token']}\r\n\r\n"
-        )
-        secure.sendall(request.encode())
+        secure.sendall(request_head(wire.LINK, secret["token"], LINK_PROTOCOL))
         return LinkConnection(secure, _upgraded(secure, deadline))
     except BaseException:
         secure.close()
         raise
 
 
-def tls_context(secret: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context that accepts only the job's own certificate."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    # The certificate itself is pinned, so the host name is not checked.
-    context.check_hostname = False
-    context.load_verify_locations(cadata=secret["certificate"])
-    return context
-
-
 def _upgraded(secure: ssl.SSLSocket, deadline: float) -> bytes:
     """Read the head of the response; return the bytes after it."""
     head = b""
-    while b"\r\n\r\n" not in head:
+    while HEAD_END not in head:
         secure.settimeout(max(0.05, deadline - time.monotonic()))
         data = secure.recv(4096)
         if not data or len(head) > _MAX_HEAD:
             raise ConnectionError("the coordinator did not answer as expected")
         head += data
-    head, _, rest = head.partition(b"\r\n\r\n")
-    status = head.split(b"\r\n", 1)[0].split(b" ")
-    if len(status) < 2 or status[1] != b"101":
+    head, _, rest = head.partition(HEAD_END)
+    if response_status(head) != 101:
         raise RefusedError("the coordinator answered {!r}".format(head[:80].decode("latin-1")))
     return rest

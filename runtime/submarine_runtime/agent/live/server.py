@@ -6,7 +6,7 @@ import os
 import ssl
 from typing import Any, Callable, Mapping
 
-from submarine_runtime.agent.live.stream import FollowerStream, Positions
+from submarine_runtime.agent.live.stream import FollowerStream
 from submarine_runtime.agent.shipping import LogFiles
 from submarine_runtime.network import Tunnels
 from submarine_runtime.port import (
@@ -18,6 +18,7 @@ from submarine_runtime.port import (
     response_head,
 )
 from submarine_runtime.protocol import wire
+from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.protocol.tunnels import PROTOCOL
 from submarine_runtime.record import Status
 
@@ -87,9 +88,10 @@ class LiveRequests(PortRequests):
 
     def stream(self, query: Mapping[str, str]) -> Callable[[Write], None]:
         """See ``PortRequests.stream``."""
-        start = Positions(*(int(query.get(name, 0)) for name in ("events", "stdout", "stderr")))
+        events = int(query.get("events", 0))
+        start = {stream: int(query.get(stream, 0)) for stream in STREAMS}
         return lambda write: FollowerStream(
-            write, self._status, self._task, self._logs, self.ended, start
+            write, self._status, self._task, self._logs, self.ended, events, start
         ).run()
 
     def open_tunnel(

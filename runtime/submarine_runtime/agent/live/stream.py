@@ -12,10 +12,11 @@ import json
 import os
 import threading
 import time
-from typing import Any, Callable, Mapping, NamedTuple
+from typing import Any, Callable, Mapping
 
 from submarine_runtime.agent.shipping import LogFiles
-from submarine_runtime.protocol import wire
+from submarine_runtime.protocol import LogCursor, LogKey, wire
+from submarine_runtime.protocol.layout import STREAMS
 from submarine_runtime.record import Status
 
 POLL = 0.04
@@ -28,14 +29,6 @@ CHECK_INTERVAL = 2.0
 STUCK_SECONDS = 1.0
 
 
-class Positions(NamedTuple):
-    """Start positions: number of events, offsets of the logs (negative: from the end)."""
-
-    events: int
-    stdout: int
-    stderr: int
-
-
 class FollowerStream:
     """One follower.
 
@@ -45,6 +38,10 @@ class FollowerStream:
         Sends bytes; blocks, and raises OSError after the follower has disconnected.
     ended
         Set after the final record has been published.
+    events
+        Number of events that the follower has.
+    start
+        Stream -> offset of the first byte to send; negative: from the end.
     """
 
     def __init__(
@@ -54,7 +51,8 @@ class FollowerStream:
         task: str,
         logs: LogFiles,
         ended: threading.Event,
-        start: Positions,
+        events: int,
+        start: Mapping[str, int],
     ) -> None:
         self._write = write
         self._status = status
@@ -62,12 +60,12 @@ class FollowerStream:
         self._logs = logs
         self._attempt = logs.newest
         self._ended = ended
-        self._events = max(0, start.events)
-        self._offsets = {
-            stream: offset if offset >= 0 else max(0, self._length(stream) + offset)
-            for stream, offset in (("stdout", start.stdout), ("stderr", start.stderr))
-        }
-        self._behind = dict.fromkeys(self._offsets, 0)
+        self._events = max(0, events)
+        self._cursor = LogCursor()
+        for stream, offset in start.items():
+            begin = offset if offset >= 0 else max(0, self._length(stream) + offset)
+            self._cursor.move(self._key(stream), begin)
+        self._behind = dict.fromkeys(STREAMS, 0)
         self._next_check = time.monotonic() + CHECK_INTERVAL
         self._stuck = False
         self._version = -1
@@ -111,7 +109,7 @@ class FollowerStream:
         return True
 
     def _send_logs(self, ended: bool) -> bool:
-        lengths = {stream: self._length(stream) for stream in self._offsets}
+        lengths = {stream: self._length(stream) for stream in STREAMS}
         self._catch_up(lengths, ended)
         sent = [self._send_log(stream, length) for stream, length in lengths.items()]
         return any(sent) or self._follow_next()
@@ -121,9 +119,11 @@ class FollowerStream:
         if self._attempt == self._logs.newest:
             return False
         self._attempt = self._logs.newest
-        self._offsets = dict.fromkeys(self._offsets, 0)
-        self._behind = dict.fromkeys(self._offsets, 0)
+        self._behind = dict.fromkeys(STREAMS, 0)
         return True
+
+    def _key(self, stream: str) -> LogKey:
+        return LogKey(self._task, self._attempt, stream)
 
     def _path(self, stream: str) -> str:
         return (self._logs.paths(self._attempt) or {})[stream]
@@ -135,19 +135,18 @@ class FollowerStream:
             return 0
 
     def _send_log(self, stream: str, length: int) -> bool:
-        offset = self._offsets[stream]
+        key = self._key(stream)
+        offset = self._cursor.of(key)
         if length <= offset:
             return False
         with open(self._path(stream), "rb") as file:
             file.seek(offset)
             data = file.read(min(wire.MAX_LINE_LOG_BYTES, length - offset))
-        self._offsets[stream] = offset + len(data)
+        self._cursor.move(key, offset + len(data))
         self._line(
             {
                 "type": "log",
-                "task": self._task,
-                "attempt": self._attempt,
-                "stream": stream,
+                **key._asdict(),
                 "offset": offset,
                 "data": base64.b64encode(data).decode(),
             }
@@ -162,10 +161,11 @@ class FollowerStream:
             return
         self._next_check, self._stuck = now + CHECK_INTERVAL, False
         for stream, length in lengths.items():
-            behind, before = length - self._offsets[stream], self._behind[stream]
+            key = self._key(stream)
+            offset, to = self._cursor.of(key), length - KEPT_BEHIND
+            behind, before = length - offset, self._behind[stream]
             self._behind[stream] = behind
             if behind <= MAX_BEHIND or (not hurry and (not before or behind < before)):
                 continue
-            offset, self._offsets[stream] = self._offsets[stream], length - KEPT_BEHIND
-            skip = {"type": "skip", "task": self._task, "attempt": self._attempt}
-            self._line({**skip, "stream": stream, "offset": offset, "to": length - KEPT_BEHIND})
+            self._cursor.move(key, to)
+            self._line({"type": "skip", **key._asdict(), "offset": offset, "to": to})

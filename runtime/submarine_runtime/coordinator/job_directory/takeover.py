@@ -17,7 +17,7 @@ from typing import Any, Callable, Mapping
 
 from submarine_runtime.coordinator.job_directory.publisher import CHECK_SECONDS
 from submarine_runtime.files import replace_file
-from submarine_runtime.port import client_context
+from submarine_runtime.network import client_context, port_request
 from submarine_runtime.protocol import CoordinatorConfig, Event, from_json, layout, to_json, wire
 from submarine_runtime.storage import (
     Store,
@@ -170,20 +170,16 @@ def stop_earlier_coordinator(store: Store, secret: Mapping[str, str]) -> bool:
         host, port = str(live["host"]), int(live["port"])
     except (StoreError, ValueError, KeyError, TypeError, RecursionError):
         return False
-    connection = http.client.HTTPSConnection(
-        host, port, timeout=ANSWER_SECONDS, context=client_context(secret)
-    )
+    context = client_context(secret["certificate"])
+    connection = http.client.HTTPSConnection(host, port, timeout=ANSWER_SECONDS, context=context)
     try:
-        headers = {"Authorization": "Bearer " + secret["token"]}
-        connection.request("POST", wire.STAND_DOWN, body=b"{}", headers=headers)
-        with connection.getresponse() as answer:
-            return answer.status < 300
+        return (
+            port_request(connection, secret["token"], "POST", wire.STAND_DOWN, b"{}").status < 300
+        )
     except ConnectionRefusedError:
         return True  # Its host answers and its port is closed: it has ended.
     except (OSError, http.client.HTTPException):
         return False
-    finally:
-        connection.close()
 
 
 def earlier_fences(

@@ -7,7 +7,8 @@ import socket
 import ssl
 from typing import Iterator, NamedTuple
 
-from submarine_runtime.coordinator.server.tls_channel import TlsChannel
+from submarine_runtime.network import HEAD_END, request_head, response_status
+from submarine_runtime.port import TlsChannel
 from submarine_runtime.protocol import wire
 
 #: Longest line of an agent.
@@ -58,9 +59,7 @@ class AgentStream:
             connection.close()
             raise AgentStreamError from exc
         self.channel = TlsChannel(connection, context, server_side=False)
-        self.channel.send(
-            f"GET {wire.STREAM}?{query} HTTP/1.0\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
-        )
+        self.channel.send(request_head(f"{wire.STREAM}?{query}", token))
         self.mask = selectors.EVENT_READ | selectors.EVENT_WRITE
         self._buffer = bytearray()
         self._head_read = False
@@ -90,10 +89,10 @@ class AgentStream:
         return before != self.mask
 
     def _read_head(self) -> bool:
-        head, gap, rest = bytes(self._buffer).partition(b"\r\n\r\n")
+        head, gap, rest = bytes(self._buffer).partition(HEAD_END)
         if not gap:
             return False
-        if b" 200 " not in head.split(b"\r\n", 1)[0]:
+        if response_status(head) != 200:
             raise AgentStreamError
         self._head_read, self._buffer = True, bytearray(rest)
         return True

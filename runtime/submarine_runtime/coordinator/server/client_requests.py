@@ -8,23 +8,17 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from http.client import HTTPException, HTTPSConnection
+from http.client import HTTPException, HTTPMessage, HTTPSConnection
 from typing import Any, Callable, Mapping
 from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.record import JobStatus
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
-from submarine_runtime.coordinator.server.job_stream import JobStream, parse_offsets
+from submarine_runtime.coordinator.server.job_stream import JobStream
 from submarine_runtime.coordinator.server.tunnel_relay import TunnelRelay
-from submarine_runtime.port import (
-    LogPiece,
-    PortRequests,
-    RefusedError,
-    Request,
-    Write,
-    client_context,
-)
-from submarine_runtime.protocol import wire
+from submarine_runtime.network import PortResponse, client_context, port_request
+from submarine_runtime.port import LogPiece, PortRequests, RefusedError, Request, Write
+from submarine_runtime.protocol import LogCursor, wire
 from submarine_runtime.protocol.layout import attempt_name
 from submarine_runtime.translation import _
 
@@ -72,7 +66,7 @@ class ClientRequests(PortRequests):
         )
         self._job_status = status
         self._secret, self._endpoints, self._post = secret, endpoints, post
-        self._context = client_context(secret)
+        self._context = client_context(secret["certificate"])
         self._tunnels = TunnelRelay(secret["token"], self._context, endpoints)
         self._notifying = threading.Lock()
 
@@ -92,14 +86,14 @@ class ClientRequests(PortRequests):
         """See ``PortRequests.stream``."""
         events = max(0, int(query.get("events", 0)))
         tail = int(query["tail"]) if "tail" in query else None
-        tasks, at = query.get("tasks", "*"), parse_offsets(query.get("at", ""))
+        tasks, cursor = query.get("tasks", "*"), LogCursor.parse(query.get("at", ""))
 
         status = self._job_status
 
         def send(write: Write) -> None:
             token = self._secret["token"]
             stream = JobStream(write, status, self._endpoints, token, self._context, self.ended)
-            stream.run(events, tasks, at, tail)
+            stream.run(events, tasks, cursor, tail)
 
         return send
 
@@ -122,7 +116,7 @@ class ClientRequests(PortRequests):
             return version
         raise RefusedError(409, str(result.get("error") or _("the agent could not save"))[:500])
 
-    def _fetch(self, path: str, query: Mapping[str, str]) -> tuple[Mapping[str, str], bytes]:
+    def _fetch(self, path: str, query: Mapping[str, str]) -> tuple[HTTPMessage, bytes]:
         """Return headers and body of an agent's answer to a request for its log."""
         endpoint = self._endpoints().get(query.get("task", ""))
         if endpoint is None:
@@ -130,11 +124,11 @@ class ClientRequests(PortRequests):
         passed = {key: query[key] for key in ("task", "stream", "offset", "limit") if key in query}
         passed["attempt"] = query.get("attempt") or attempt_name(endpoint.epoch, endpoint.attempt)
         try:
-            code, headers, data = self._request(endpoint, "GET", f"{path}?{urlencode(passed)}")
+            status, headers, data = self._request(endpoint, "GET", f"{path}?{urlencode(passed)}")
         except (OSError, HTTPException) as exc:
             raise RefusedError(502) from exc
-        if code != 200:
-            raise RefusedError(404 if code == 404 else 502)
+        if status != 200:
+            raise RefusedError(404 if status == 404 else 502)
         return headers, data
 
     def _notify_agents(self) -> None:
@@ -152,14 +146,8 @@ class ClientRequests(PortRequests):
         if self._notifying.acquire(blocking=False):
             threading.Thread(target=notify, daemon=True).start()
 
-    def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> tuple[int, Any, bytes]:
+    def _request(self, endpoint: AgentEndpoint, method: str, target: str) -> PortResponse:
         connection = HTTPSConnection(
             endpoint.host, endpoint.port, timeout=FETCH_SECONDS, context=self._context
         )
-        try:
-            headers = {"Authorization": "Bearer " + self._secret["token"]}
-            connection.request(method, target, headers=headers)
-            with connection.getresponse() as answer:
-                return answer.status, answer.headers, answer.read(wire.MAX_LOG_BYTES + 1)
-        finally:
-            connection.close()
+        return port_request(connection, self._secret["token"], method, target)

@@ -21,8 +21,8 @@ from submarine_runtime.coordinator.server.agent_stream import (
     AgentStream,
     AgentStreamError,
 )
-from submarine_runtime.protocol import read_link_line, wire
-from submarine_runtime.protocol.layout import attempt_name
+from submarine_runtime.protocol import LogCursor, LogKey, read_link_line, read_log_line, wire
+from submarine_runtime.protocol.layout import STREAMS, attempt_name
 
 POLL = 0.1
 STATUS_INTERVAL = 0.5
@@ -57,24 +57,23 @@ class JobStream:
         self._token, self._context, self._ended = token, context, ended
         self._selector = selectors.DefaultSelector()
         self._streams: dict[str, AgentStream] = {}
-        self._offsets: dict[str, int] = {}
         self._retry: dict[str, float] = {}
         self._version, self._next_status, self._next_open = -1, 0.0, 0.0
         self._last_sent = time.monotonic()
 
-    def run(self, events: int, tasks: str, at: Mapping[str, int], tail: int | None) -> None:
+    def run(self, events: int, tasks: str, cursor: LogCursor, tail: int | None) -> None:
         """Send until the end of the job.
 
         Parameters
         ----------
         tasks
             Comma-separated names, or ``*`` for all.
-        at
-            ``worker:0/e1-a1/stdout`` -> offset at which the log begins.
+        cursor
+            Position of the client.
         tail
-            Logs that are not in ``at`` begin this many bytes before their end; None: at the start.
+            Logs without an offset begin this many bytes before their end; None: at the start.
         """
-        self._events, self._tail, self._offsets = events, tail, dict(at)
+        self._events, self._tail, self._cursor = events, tail, cursor
         self._tasks = None if tasks == "*" else frozenset(tasks.split(","))
         try:
             until: float | None = None
@@ -94,7 +93,10 @@ class JobStream:
             self._selector.close()
 
     def _send_line(self, content: Mapping[str, Any]) -> None:
-        self._write(json.dumps(content).encode() + b"\n")
+        self._send(json.dumps(content).encode())
+
+    def _send(self, line: bytes) -> None:
+        self._write(line + b"\n")
         self._last_sent = time.monotonic()
 
     def _send_status(self) -> None:
@@ -136,11 +138,9 @@ class JobStream:
     def _open(self, task: str, endpoint: AgentEndpoint) -> None:
         attempt = attempt_name(endpoint.epoch, endpoint.attempt)
         query: dict[str, Any] = {"events": 1 << 30, "attempt": attempt}
-        for name in ("stdout", "stderr"):
-            offset = self._offsets.get(f"{task}/{attempt}/{name}")
-            if offset is None and self._tail is not None:
-                offset = -self._tail  # Counted from the end.
-            query[name] = offset or 0
+        for name in STREAMS:
+            # A negative offset is counted from the end.
+            query[name] = self._cursor.of(LogKey(task, attempt, name), -(self._tail or 0))
         try:
             stream = AgentStream(task, endpoint, self._context, self._token, urlencode(query))
         except AgentStreamError:
@@ -174,32 +174,22 @@ class JobStream:
     def _forward_line(self, stream: AgentStream, data: bytes) -> None:
         try:
             line = read_link_line(data)
-            kind = line["type"]
-            if kind not in ("log", "skip"):
-                return
             own = attempt_name(stream.endpoint.epoch, stream.endpoint.attempt)
-            attempt = str(line.setdefault("attempt", own))
-            line["task"] = stream.task
-            size = (
-                len(line["data"]) * 3 // 4 - line["data"][-2:].count("=") if "data" in line else 0
-            )
-            end = int(line["to"]) if kind == "skip" else int(line["offset"]) + size
-            self._offsets[f"{stream.task}/{attempt}/{line['stream']}"] = end
-        except (ValueError, KeyError, TypeError, AttributeError) as exc:
+            found = read_log_line({**line, "task": stream.task}, own)
+        except ValueError as exc:
             raise AgentStreamError from exc
-        self._send_line(line)
+        if found is None:
+            return
+        self._cursor.move(found.key, found.end)
+        names = found.key._asdict()
+        if line.keys() == _FIELDS[line["type"]] and names.items() <= line.items():
+            self._send(data)  # The agent has encoded it.
+        else:
+            self._send_line({**line, **names})
 
 
-def parse_offsets(text: str) -> dict[str, int]:
-    """Parse ``worker:0/e1-a1/stdout=17,...``.
-
-    Raises
-    ------
-    ValueError
-        If the text has another form.
-    """
-    offsets = {}
-    for part in filter(None, text.split(",")):
-        key, _, offset = part.rpartition("=")
-        offsets[key] = max(0, int(offset))
-    return offsets
+#: Fields of the lines that are forwarded.
+_FIELDS = {
+    "log": {"type", "task", "attempt", "stream", "offset", "data"},
+    "skip": {"type", "task", "attempt", "stream", "offset", "to"},
+}

@@ -14,7 +14,14 @@ from typing import Callable, Mapping
 from urllib.parse import urlencode
 
 from submarine_runtime.coordinator.server.agent_stream import AgentEndpoint
-from submarine_runtime.network import MAX_TUNNELS, TunnelForwarder, keep_alive
+from submarine_runtime.network import (
+    HEAD_END,
+    MAX_TUNNELS,
+    TunnelForwarder,
+    keep_alive,
+    request_head,
+    response_status,
+)
 from submarine_runtime.port import RefusedError
 from submarine_runtime.protocol import wire
 from submarine_runtime.protocol.tunnels import PROTOCOL
@@ -22,6 +29,8 @@ from submarine_runtime.protocol.tunnels import PROTOCOL
 #: Seconds for an agent's answer.
 OPEN_SECONDS = 10.0
 _MAX_HEAD = 1 << 14
+#: Rejections of an agent that the client receives.
+_PASSED_ON = (404, 409, 426, 503)
 
 
 class TunnelRelay:
@@ -54,10 +63,10 @@ class TunnelRelay:
         agent = None
         try:
             agent, head, rest = self._connect(endpoint, query.get("name", ""))
-            code = _status(head)
-            if code != 101:
-                raise RefusedError(code)
-            client.sendall(head + b"\r\n\r\n")
+            status = response_status(head)
+            if status != 101:
+                raise RefusedError(status if status in _PASSED_ON else 502)
+            client.sendall(head + HEAD_END)
         except RefusedError:
             self._end(agent)
             raise
@@ -81,13 +90,10 @@ class TunnelRelay:
             plain.close()
             raise
         try:
-            agent.sendall(
-                f"GET {wire.TUNNEL}?{urlencode({'name': name})} HTTP/1.1\r\n"
-                f"Authorization: Bearer {self._token}\r\n"
-                f"Connection: Upgrade\r\nUpgrade: {PROTOCOL}\r\n\r\n".encode()
-            )
+            target = f"{wire.TUNNEL}?{urlencode({'name': name})}"
+            agent.sendall(request_head(target, self._token, PROTOCOL))
             answer = bytearray()
-            while b"\r\n\r\n" not in answer:
+            while HEAD_END not in answer:
                 data = agent.recv(4096)
                 if not data or len(answer) > _MAX_HEAD:
                     raise ConnectionResetError("the agent gave no answer")
@@ -95,7 +101,7 @@ class TunnelRelay:
         except BaseException:
             agent.close()
             raise
-        head, _, rest = bytes(answer).partition(b"\r\n\r\n")
+        head, _, rest = bytes(answer).partition(HEAD_END)
         return agent, head, rest
 
     def _relay(self, client: ssl.SSLSocket, agent: ssl.SSLSocket, rest: bytes) -> None:
@@ -112,9 +118,3 @@ class TunnelRelay:
             with suppress(OSError):
                 agent.close()
         self._slots.release()
-
-
-def _status(head: bytes) -> int:
-    words = head.split(None, 2)
-    status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 502
-    return status if status in (101, 404, 409, 426, 503) else 502

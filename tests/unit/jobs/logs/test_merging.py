@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from submarine_jobs.access import LogChunk
-from submarine_jobs.logs import LogKey, merged, merging
+from submarine_jobs.logs import merged, merging
 from submarine_jobs.model import Role
-from submarine_runtime.protocol import layout
+from submarine_runtime.protocol import LogKey, layout
 from tests.unit.jobs.access.fake_port import FollowedJob, Port
 
 

@@ -1,43 +1,37 @@
 """Read the logs of one job by offset: from the running job, otherwise from the job directory.
 
-Addresses and listings are cached for seconds, final records without a limit, so that a page costs
-one or two calls. Blocks; thread-safe.
+A reader caches its client and its listings for seconds and the final record without a limit, so
+that a page of the server costs one or two calls. Blocks; thread-safe.
 """
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import time
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from submarine_jobs.access import AgentAddress, AgentClient, LogChunk
+from submarine_jobs.access import AgentClient, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
-from submarine_jobs.logs import (
-    LogKey,
-    Mark,
-    ShippedLog,
-    check_log_names,
-    key_of,
-    parse_index,
-    shipped_index,
-)
-from submarine_runtime.protocol import JobRecord, layout, wire
+from submarine_jobs.logs.shipped_log import ShippedLog
+from submarine_jobs.logs.times import Mark, parse_index, shipped_index
+from submarine_runtime.protocol import JobRecord, LogKey, layout, parse_log_key, wire
 from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
-    from submarine_jobs.client import Job
+    from submarine_jobs.access import JobHandle
 
 T = TypeVar("T")
 
 #: Maximum number of bytes per read.
 MAX_READ = wire.MAX_LOG_BYTES
-#: Seconds for which the address, a missing final record and a listing are cached.
-ADDRESS_SECONDS, END_SECONDS, LISTING_SECONDS = 5.0, 2.0, 1.0
+#: Seconds for which the client, a missing final record and a listing are cached.
+CLIENT_SECONDS, END_SECONDS, LISTING_SECONDS = 5.0, 2.0, 1.0
 #: Maximum number of cached listings and of cached indexes (64 KiB each) per job.
 MAX_LISTINGS, MAX_INDEXES = 256, 512
 
@@ -75,15 +69,28 @@ class TimeIndex(NamedTuple):
 NO_INDEX = TimeIndex.of([], exact=False)
 
 
+def check_log_names(task: str, attempt: str | None) -> None:
+    """Raise UsageError for an invalid task or attempt, because both become parts of a path."""
+    try:
+        layout.split_task(task)
+    except ValueError as error:
+        raise UsageError(f"{error}.") from None
+    if attempt is not None and layout.parse_attempt(attempt) is None:
+        raise UsageError(
+            _("{attempt!r} is not an attempt.").format(attempt=attempt[:40]),
+            _("One looks like e1-a1."),
+        )
+
+
 def log_key(task: str, attempt: str, stream: str) -> LogKey:
-    """Validate the name of a log: its parts become parts of a path.
+    """Validate the name of a log: its parts become parts of a path. No attempt: the newest one.
 
     Raises
     ------
     UsageError
         If a part is invalid.
     """
-    check_log_names(task, attempt)
+    check_log_names(task, attempt or None)
     if stream not in layout.STREAMS:
         raise UsageError(
             _("There is no log stream {stream!r}.").format(stream=stream[:40]),
@@ -98,12 +105,12 @@ def log_key(task: str, attempt: str, stream: str) -> LogKey:
 class LogReader:
     """Reads the logs of one job."""
 
-    def __init__(self, job: Job) -> None:
+    def __init__(self, job: JobHandle) -> None:
         self.job = job
         self._lock = Lock()
         self._listings: OrderedDict[tuple[str, str], tuple[ShippedLog, float]] = OrderedDict()
         self._indexes: OrderedDict[LogKey, tuple[TimeIndex, float]] = OrderedDict()
-        self._address: tuple[AgentAddress | None, float] = (None, 0.0)
+        self._client: tuple[AgentClient | None, float] = (None, 0.0)
         self._end: tuple[JobRecord | None, float] = (None, 0.0)
 
     def final_record(self, *, check_directory: bool = False) -> JobRecord | None:
@@ -132,15 +139,15 @@ class LogReader:
         except (ValueError, KeyError, TypeError):
             return None
 
-    def address(self) -> AgentAddress | None:
-        """Return the address of the running job; None if there is none."""
+    def client(self) -> AgentClient | None:
+        """Return a client of the running job; None if nothing listens."""
         if self.final_record() is not None:
             return None
-        return self._cached("_address", ADDRESS_SECONDS, self._read_address)
+        return self._cached("_client", CLIENT_SECONDS, self._open_client)
 
-    def _read_address(self) -> AgentAddress | None:
+    def _open_client(self) -> AgentClient | None:
         try:
-            return self.job.directory.address()
+            return self.job.agent()
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
@@ -151,26 +158,27 @@ class LogReader:
             setattr(self, name, (value, time.monotonic() + seconds))
         return value  # type: ignore[no-any-return]
 
-    def forget_address(self) -> None:
-        """Read the address again next time: connecting failed."""
-        self._address = (None, 0.0)
-
     def invalidate(self) -> None:
         """Read the address and the end of the job again next time."""
-        self.forget_address()
+        self._client = (None, 0.0)
         if self._end[0] is None:
             self._end = (None, 0.0)
 
     def live(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int] | None:
         """Read bytes and the length of a log from the running job; None if it does not respond."""
-        address = self.address()
-        if address is None:
+        return self._request(
+            lambda client: client.log(key.task, key.stream, offset, limit, key.attempt)
+        )
+
+    def _request(self, send: Callable[[AgentClient], T]) -> T | None:
+        client = self.client()
+        if client is None:
             return None
         try:
-            return AgentClient(address).log(key.task, key.stream, offset, limit, key.attempt)
+            return send(client)
         except ClusterError as error:
             if isinstance(error.__cause__, OSError | http.client.HTTPException):
-                self.forget_address()
+                self._client = (None, 0.0)  # read the address again: connecting failed
             return None
 
     def shipped(self, key: LogKey, *, fresh: bool = False) -> ShippedLog:
@@ -184,7 +192,7 @@ class LogReader:
         task_attempt = key[:2]
         with self._lock:
             log, until = self._listings.get(task_attempt) or (
-                ShippedLog(self.job.directory, *task_attempt),
+                ShippedLog(self.job.directory, key.task, key.attempt or None),
                 0.0,
             )
         ended = self._end[0] is not None
@@ -247,15 +255,8 @@ class LogReader:
         return index
 
     def _live_index(self, key: LogKey) -> list[Mark] | None:
-        address = self.address()
-        if address is None:
-            return None
-        try:
-            return parse_index(AgentClient(address).times(key.task, key.stream, key.attempt))
-        except ClusterError as error:
-            if isinstance(error.__cause__, OSError | http.client.HTTPException):
-                self.forget_address()
-            return None
+        index = self._request(lambda client: client.times(key.task, key.stream, key.attempt))
+        return None if index is None else parse_index(index)
 
     def read_through(self, key: LogKey, offset: int, limit: int) -> bytes:
         """Read bytes for large reads: from the running job only what is not uploaded yet."""
@@ -270,11 +271,43 @@ class LogReader:
         chunk, _ = live
         return chunk.data if chunk.offset == offset else b""
 
+    def chunks(
+        self, key: LogKey, begin: int = 0, end: int | None = None, *, piece: int | None = None
+    ) -> Iterator[LogChunk]:
+        """Yield a log in order: first the uploaded bytes, then the rest from the running job.
+
+        Parameters
+        ----------
+        end
+            Offset to stop at; None: the end of the log, also if it grows meanwhile.
+        piece
+            Bytes of each read; None: large reads, with read-ahead.
+        """
+        for _unused in range(2):
+            ended = self.final_record() is not None
+            with contextlib.suppress(FileNotFoundError):
+                for chunk in self.shipped(key, fresh=True).chunks(key.stream, begin, end, piece):
+                    begin = chunk.end
+                    yield chunk
+            while end is None or begin < end:
+                limit = min(MAX_READ, piece or MAX_READ, MAX_READ if end is None else end - begin)
+                live = self.live(key, begin, limit)
+                if live is None:
+                    break
+                if not live[0].data or live[0].offset != begin:
+                    return
+                begin = live[0].end
+                yield live[0]
+            else:
+                return
+            if ended:
+                return  # Otherwise the job may just have ended, and the rest is uploaded now.
+
 
 def parsed_lengths(lengths: Mapping[str, int]) -> dict[LogKey, int]:
     """Return the valid log names of a record with their lengths."""
     return {
         key: length
         for text, length in lengths.items()
-        if (key := key_of(text)) is not None and length >= 0
+        if (key := parse_log_key(text)) is not None and length >= 0
     }

@@ -1,36 +1,36 @@
-"""Follow the logs of jobs: one connection to each job, shared by all followers.
+"""Follow the logs of a job: from its live stream, and from the uploaded segments without one.
 
-While the job's live stream is down, uploaded logs are listed and the connection is retried.
-Followers are notified of grown logs and read the bytes at their own speed. Following ends with the
-last follower.
+A source has one connection to the job, shared by all followers. While the live stream is down,
+uploaded logs are listed and the connection is retried. Followers are notified of grown logs and
+read the bytes at their own speed (``delivery``). Following ends with the last follower. Command
+line, magics and Zeppelin use a source through ``following``, the server for its pages.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Protocol
-from weakref import WeakKeyDictionary
 
-from submarine_jobs.access import StreamBrokenError, attempt_of, open_stream
-from submarine_jobs.errors import SubmarineError
-from submarine_jobs.logs import LogKey, key_of, order
+from submarine_jobs.access import StreamBrokenError
+from submarine_jobs.errors import NoAccessError, SubmarineError
+from submarine_jobs.logs.growing_log import GrowingLog
+from submarine_jobs.logs.lengths import ALL, ALL_TASKS, LogStatus, list_shipped, log_status
+from submarine_jobs.logs.reader import LogReader
+from submarine_runtime.protocol import LogCursor, LogKey, read_log_line
 from submarine_runtime.translation import _
-from submarine_server.logs.growing_log import GrowingLog
-from submarine_server.logs.lengths import ALL, ALL_TASKS, LogStatus, list_shipped, log_status
-from submarine_server.logs.listing import log_reader
-from submarine_server.logs.reader import LogReader
-from submarine_server.service import JobService
 
 log = logging.getLogger(__name__)
 
-#: Seconds between attempts without a live stream: minimum and maximum, growing by half.
-MIN_PAUSE, MAX_PAUSE = 0.5, 3.0
+#: Seconds between attempts without a live stream: minimum and maximum, growing by half. The second
+#: maximum is for a source that also asks the cluster each time.
+MIN_PAUSE, MAX_PAUSE, MAX_THOROUGH_PAUSE = 0.5, 3.0, 10.0
+#: Seconds between calls to the cluster: while data arrives, and without.
+CLUSTER_PAUSE, CLUSTER_PAUSE_BEHIND = 30.0, 10.0
 #: Bytes requested of each log when a stream starts: for one task, for several.
 TAIL_ONE, TAIL_MANY = 256 << 10, 32 << 10
 #: Buffered bytes: of all logs of a job; minimum and maximum per log.
@@ -44,23 +44,41 @@ END_CHECKS = (2.0, 5.0, 15.0, 40.0)
 FAILURES = (SubmarineError, StreamBrokenError, OSError, ValueError, KeyError, TypeError)
 
 
-class LiveLogs:
-    """The followed logs of one job."""
+#: Runs a blocking function, the first argument, in a thread.
+Call = Callable[..., Awaitable[Any]]
 
-    def __init__(self, service: JobService, job_id: str) -> None:
-        self._service, self._job_id = service, job_id
+
+class LogSource:
+    """The followed logs of one job; used in one event loop.
+
+    Parameters
+    ----------
+    open_reader
+        Returns the reader of the job's logs; blocks.
+    thorough
+        Ask the cluster for the end of the job after each interruption, and then list all attempts.
+        A server has many sources and polls the cluster anyway.
+    """
+
+    def __init__(
+        self, open_reader: Callable[[], LogReader], call: Call, *, thorough: bool = False
+    ) -> None:
+        self._open_reader, self._call, self._thorough = open_reader, call, thorough
         self._followers = Followers()
         self._streamed_tasks: frozenset[str] = frozenset()
         self._main_task: asyncio.Task[None] | None = None
         self._stream_task: asyncio.Task[bool] | None = None
         self._helper_tasks: set[asyncio.Task[None]] = set()
         self.logs: dict[LogKey, GrowingLog] = {}
+        self._ends = LogCursor()
         self.reader: LogReader | None = None
         #: Time at which the first log became known; logs that appear later are new.
         self.ready: float | None = None
         #: Whether all lengths are final.
         self.ended = False
         self.failure: SubmarineError | None = None
+        #: Why the last check of the uploaded logs or of the cluster failed.
+        self.trouble: SubmarineError | None = None
         #: Seconds by which uploaded logs are behind while there is no live stream.
         self.behind: float | None = None
         self._last_data = time.monotonic()
@@ -93,19 +111,19 @@ class LiveLogs:
 
     async def _run(self) -> None:
         try:
-            self.reader = await self._service.call(log_reader, self._service, self._job_id)
+            self.reader = await self._call(self._open_reader)
             await self._follow(self.reader)
         except SubmarineError as error:
             self.failure = error
         except Exception:  # unexpected: report it, so that no client waits forever
-            log.exception("following the log of %s failed", self._job_id)
-            self.failure = SubmarineError(_("The server failed. See its log."))
+            log.exception("following a log failed")
+            self.failure = SubmarineError(_("The log cannot be followed: an internal error."))
         self._followers.state_changed()
 
     async def _follow(self, reader: LogReader) -> None:
         """Read the live stream, or list uploaded logs, until the job has ended."""
-        pause, began = MIN_PAUSE, time.monotonic()
-        last_check = began
+        pause, last_check = MIN_PAUSE, time.monotonic()
+        longest = MAX_THOROUGH_PAUSE if self._thorough else MAX_PAUSE
         while not self.ended:
             self._stream_task = asyncio.get_running_loop().create_task(self._stream(reader))
             try:
@@ -116,30 +134,34 @@ class LiveLogs:
                 continue  # restart with more tasks
             finally:
                 self._stream_task = None
-            check_cluster = time.monotonic() - last_check > (30.0 if self.behind is None else 10.0)
+            silence = CLUSTER_PAUSE if self.behind is None else CLUSTER_PAUSE_BEHIND
+            check_cluster = self._thorough or time.monotonic() - last_check > silence
             last_check = time.monotonic() if check_cluster else last_check
             try:
-                found = await self._service.call(
+                found = await self._call(
                     log_status,
                     reader,
                     self._followers.tasks,
                     list(self.logs),
-                    history=self._followers.history,
+                    history=self._thorough or self._followers.history,
                     check_cluster=check_cluster,
                 )
                 self._apply_status(found, received=received)
+            except NoAccessError:
+                raise
             except (SubmarineError, TimeoutError, FileNotFoundError) as error:
-                log.debug("checking the log of %s: %s", self._job_id, error)
+                log.debug("checking a log: %s", error)
+                self.trouble = error if isinstance(error, SubmarineError) else None
                 self.behind = time.monotonic() - self._last_data
                 self._followers.state_changed()
-            pause = MIN_PAUSE if received else min(pause * 1.5, MAX_PAUSE)
+            pause = MIN_PAUSE if received else min(pause * 1.5, longest)
             if not self.ended:
                 await asyncio.sleep(pause)
 
     def _apply_status(self, found: LogStatus, *, received: bool) -> None:
         self._add(found.lengths)
         self.ready = self.ready or time.monotonic()
-        self.ended = found.ended
+        self.ended, self.trouble = found.ended, found.trouble
         # Do not report a delay at once: the stream may come back.
         if found.ended or not self._has_address:
             self.behind = None
@@ -152,20 +174,15 @@ class LiveLogs:
         """Read the live stream until it ends or fails; return whether anything was received."""
         received = False
         try:
-            address = await self._service.call(reader.address)
-            self._has_address = address is not None
-            if address is None:
+            client = await self._call(reader.client)
+            self._has_address = client is not None
+            if client is None:
                 return False
             self._streamed_tasks = self._followers.tasks
             many = len(self._streamed_tasks) > 1 or ALL_TASKS in self._streamed_tasks
             tail = TAIL_MANY if many else TAIL_ONE
-            words: dict[str, str | int] = {
-                "tasks": ",".join(sorted(self._streamed_tasks)),
-                "tail": tail,
-            }
-            # A job with one task has offsets instead of a tail; negative ones count from the end.
-            words |= {"stdout": -tail, "stderr": -tail}
-            async with aclosing(open_stream(address, words)) as lines:
+            words = self._ends.query(sorted(self._streamed_tasks), tail)
+            async with aclosing(client.stream(words)) as lines:
                 async for line in lines:
                     self._last_data = time.monotonic()
                     if not received:
@@ -173,43 +190,33 @@ class LiveLogs:
                         self._on_connected()
                     self._handle_line(line)
         except FAILURES as error:
-            log.debug("the live log of %s was interrupted: %s", self._job_id, error)
+            log.debug("a live log was interrupted: %s", error)
         finally:
             reader.invalidate()
         return received
 
     def _on_connected(self) -> None:
         self.ready = self.ready or time.monotonic()
-        self.behind = None
+        self.behind = self.trouble = None
         self._followers.state_changed()
         if self._followers.history:
             self._start_helper(self._list_earlier())
 
     def _handle_line(self, line: Mapping[str, Any]) -> None:
-        kind = line.get("type")
-        if kind not in ("log", "skip"):
+        found = read_log_line(line)
+        known = self._log(found.key) if found is not None else None
+        if found is None or known is None:
             return
-        key = key_of(f"{line['task']}/{attempt_of(line)}/{line['stream']}")
-        known = self._log(key) if key is not None else None
-        if key is None or known is None:
-            return
-        if kind == "skip":
-            grown = known.grow(int(line["to"]))
-        else:
-            data = base64.b64decode(line["data"])
-            keep = max(MIN_KEPT_PER_LOG, min(MAX_KEPT_PER_LOG, MAX_KEPT // len(self.logs)))
-            grown = known.add(max(0, int(line["offset"])), data, keep)
-        if grown:
-            self._followers.log_grown(key)
+        keep = max(MIN_KEPT_PER_LOG, min(MAX_KEPT_PER_LOG, MAX_KEPT // len(self.logs)))
+        if known.add(found, keep):
+            self._followers.log_grown(found.key)
 
     def _log(self, key: LogKey) -> GrowingLog | None:
         known = self.logs.get(key)
         if known is None and len(self.logs) < MAX_LOGS:
-            known = self.logs[key] = GrowingLog()
+            known = self.logs[key] = GrowingLog(key, self._ends)
             older = [
-                other
-                for other in self.logs
-                if other.task == key.task and order(other.attempt) < order(key.attempt)
+                other for other in self.logs if other.task == key.task and other.order < key.order
             ]
             if older and self.ready is not None:
                 self._start_helper(self._check_ends(older))
@@ -224,7 +231,7 @@ class LiveLogs:
         """List the uploaded logs of earlier attempts."""
         if self.reader is not None:
             with contextlib.suppress(*FAILURES):
-                found = await self._service.call(list_shipped, self.reader, self._followers.tasks)
+                found = await self._call(list_shipped, self.reader, self._followers.tasks)
                 self._add(found)
 
     async def _check_ends(self, keys: Sequence[LogKey]) -> None:
@@ -234,7 +241,7 @@ class LiveLogs:
             if self.reader is None:
                 continue
             with contextlib.suppress(*FAILURES):
-                self._add(await self._service.call(self.reader.lengths, keys))
+                self._add(await self._call(self.reader.lengths, keys))
 
     def _add(self, lengths: Mapping[LogKey, int]) -> None:
         for key, length in lengths.items():
@@ -306,23 +313,3 @@ class Followers:
 def needs_history(follower: Follower) -> bool:
     """Return whether a follower may need bytes of ended attempts."""
     return follower.resumes or follower.tail is None
-
-
-_live_logs: WeakKeyDictionary[JobService, dict[str, LiveLogs]] = WeakKeyDictionary()
-
-
-def follow(service: JobService, job_id: str, follower: Follower) -> LiveLogs:
-    """Follow a job's logs together with other followers."""
-    jobs = _live_logs.setdefault(service, {})
-    found = jobs.get(job_id)
-    if found is None or found.ended or found.failure is not None:
-        found = jobs[job_id] = LiveLogs(service, job_id)
-    found.add(follower)
-    return found
-
-
-def unfollow(service: JobService, job_id: str, logs: LiveLogs, follower: Follower) -> None:
-    """Stop following; the last follower ends it."""
-    jobs = _live_logs.get(service, {})
-    if logs.remove(follower) and jobs.get(job_id) is logs:
-        del jobs[job_id]

@@ -7,11 +7,11 @@ import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from submarine_jobs.errors import ClusterError, SubmarineError
-from submarine_jobs.logs import LogKey, shipped_attempts, shipped_lengths, shipped_tasks
+from submarine_jobs.errors import ClusterError, NoAccessError, SubmarineError
+from submarine_jobs.logs.reader import LogReader, parsed_lengths
+from submarine_jobs.logs.shipped_log import shipped_attempts, shipped_lengths, shipped_tasks
 from submarine_jobs.model import MAX_MERGED_TASKS
-from submarine_runtime.protocol import JobRecord, layout
-from submarine_server.logs.reader import LogReader, parsed_lengths
+from submarine_runtime.protocol import JobRecord, LogKey, layout
 
 #: Stands for all tasks.
 ALL_TASKS = "*"
@@ -32,11 +32,14 @@ class LogStatus:
         Whether the job has ended and the lengths are final.
     behind
         Seconds since the last upload; None before the first one.
+    trouble
+        Why the cluster could not be asked.
     """
 
     lengths: dict[LogKey, int]
     ended: bool
     behind: float | None
+    trouble: SubmarineError | None = None
 
 
 def log_status(
@@ -61,11 +64,17 @@ def log_status(
         Also ask the cluster whether the job is running: a lost job has no record.
     """
     final = reader.final_record(check_directory=True)
-    ended = False
+    ended, trouble = False, None
     if final is None and check_cluster:
-        with contextlib.suppress(SubmarineError, FileNotFoundError):
+        try:
             ended = reader.job.record().state.ended
             final = reader.final_record(check_directory=True)
+        except NoAccessError:
+            raise
+        except SubmarineError as error:
+            trouble = error
+        except FileNotFoundError:
+            pass
     if final is not None:
         lengths = final_lengths(reader, final)
         if history and reader.job.distributed:
@@ -77,7 +86,7 @@ def log_status(
     times = [reader.shipped(key).modified for key in list(lengths)[-MAX_CHECKED:]]
     newest = max((moment for moment in times if moment is not None), default=None)
     behind = None if newest is None else max(0.0, time.time() - newest)
-    return LogStatus(lengths, ended, behind)
+    return LogStatus(lengths, ended, behind, trouble)
 
 
 def final_lengths(reader: LogReader, record: JobRecord) -> dict[LogKey, int]:

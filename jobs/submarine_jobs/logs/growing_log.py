@@ -7,52 +7,81 @@ from __future__ import annotations
 
 import time
 
+from submarine_jobs.access import LogChunk
+from submarine_runtime.protocol import LogCursor, LogKey, LogLine
+
 
 class GrowingLog:
     """One stream of one attempt of one task.
 
+    Parameters
+    ----------
+    ends
+        Current lengths of all logs of the job, in bytes.
+
     Attributes
     ----------
-    end
-        Current length in bytes.
     first
         Offset of the first received byte; 0 if the log was listed.
+    live
+        Whether bytes have come from the live stream.
     since
         Time at which it became known, ``time.monotonic``.
     """
 
-    def __init__(self) -> None:
-        self.end = 0
+    def __init__(self, key: LogKey, ends: LogCursor) -> None:
+        self._key, self._ends = key, ends
         self.first: int | None = None
+        self.live = False
         self.since = time.monotonic()
         self._data = bytearray()
+        self._encoded = (0, "")
+
+    @property
+    def end(self) -> int:
+        """Current length in bytes."""
+        return self._ends.of(self._key)
 
     @property
     def kept_from(self) -> int:
         """Offset of the oldest buffered byte."""
         return self.end - len(self._data)
 
-    def add(self, offset: int, data: bytes, keep: int) -> bool:
-        """Add bytes of the live stream; return whether some of them are new.
+    def add(self, line: LogLine, keep: int) -> bool:
+        """Add a line of the live stream; return whether some of its bytes are new.
 
         Parameters
         ----------
         keep
             Number of bytes to buffer.
+
+        Raises
+        ------
+        ValueError
+            If its text is not base64.
         """
+        if line.data is None:
+            return self.grow(line.end)
+        self.live = True
         if self.first is None:
-            self.first = offset
-        if offset + len(data) <= self.end:
+            self.first = line.begin
+        gap = self._ends.gap(self._key, line.begin)
+        chunk = LogChunk.of(line).fresh(self._ends)
+        if chunk is None:
             return False
-        if offset > self.end:
-            self._data.clear()  # a gap, which is read by offset
-        else:
-            data = data[self.end - offset :]
-        self._data += data
-        self.end = max(self.end, offset) + len(data)
+        if gap:
+            self._data.clear()  # missing bytes are read by offset
+        self._data += chunk.data
         if len(self._data) > 2 * keep:
             del self._data[:-keep]
+        whole = chunk.offset == line.begin and len(line.data) <= keep
+        self._encoded = (line.begin, line.data) if whole else (0, "")
         return True
+
+    def encoded(self, offset: int) -> str:
+        """Return the newest piece as base64 text if it begins at ``offset``; else empty."""
+        begin, text = self._encoded
+        return text if begin == offset else ""
 
     def grow(self, end: int) -> bool:
         """Set the length; return whether it has grown."""
@@ -61,7 +90,8 @@ class GrowingLog:
         if end <= self.end:
             return False
         self._data.clear()
-        self.end = end
+        self._encoded = (0, "")
+        self._ends.move(self._key, end)
         return True
 
     def kept(self, offset: int, limit: int) -> bytes:
