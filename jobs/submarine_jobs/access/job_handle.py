@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Protocol
 
-from submarine_jobs.access.agent_client import AgentClient, LogChunk
+from submarine_jobs.access.agent_client import AgentClient
 from submarine_jobs.access.job_directory import JobDirectory
 from submarine_runtime.protocol import JobRecord
 
@@ -37,10 +37,6 @@ class JobHandle(Protocol):
     def distributed(self) -> bool:
         """Whether the job may have more than one task or attempt."""
 
-    @property
-    def final(self) -> bool:
-        """Whether the index of this machine has the final record."""
-
     def index_entry(self) -> KnownJob | None:
         """Return the entry of the job in the index of this machine."""
 
@@ -59,19 +55,3 @@ class JobHandle(Protocol):
 
     def attempts(self, task: str | None = None) -> list[str]:
         """Return the attempts of a task that have a log, oldest first."""
-
-    def log(
-        self,
-        stream: str = "stdout",
-        offset: int = 0,
-        limit: int = 1 << 20,
-        *,
-        task: str | None = None,
-        attempt: str | None = None,
-    ) -> LogChunk:
-        """Return bytes of a log from ``offset``."""
-
-    def read_log(
-        self, stream: str = "stdout", *, task: str | None = None, attempt: str | None = None
-    ) -> Iterator[LogChunk]:
-        """Return the whole log of a task in chunks."""

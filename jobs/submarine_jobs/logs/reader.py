@@ -220,7 +220,7 @@ class LogReader:
 
     def read(self, key: LogKey, offset: int, limit: int) -> tuple[LogChunk, int]:
         """Return at most ``limit`` bytes from ``offset`` (negative: from the end); length."""
-        limit = max(0, min(limit, MAX_READ))
+        limit = max(0, limit)
         live = self.live(key, offset, limit)
         if live is not None:
             return live

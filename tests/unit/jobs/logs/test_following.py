@@ -123,6 +123,20 @@ def test_without_anybody_to_ask_the_shipped_logs_serve(ports: Any) -> None:
     assert job.log(task="worker:0", attempt="e1-a1").data == b"old attempt\n"
 
 
+def test_a_log_is_read_by_offset_live_and_shipped(ports: Any) -> None:
+    """The uploaded bytes are read from the directory, the rest from the port."""
+    job = ports([])
+    job.ship("worker:0", (1, 1), b"shipped ")
+    job.port.logs["worker:0/e1-a1/stdout"] = b"shipped and live"
+    assert b"".join(c.data for c in job.read_log(task="worker:0")) == b"shipped and live"
+    assert job.log(offset=-4, task="worker:0").data == b"live"
+    job.port.close()
+    assert b"".join(c.data for c in job.read_log(task="worker:0")) == b"shipped "
+    large = bytes(3 << 20)
+    job.ship("worker:1", (1, 1), large)
+    assert job.log(limit=len(large), task="worker:1").data == large
+
+
 class Silence:
     """Lets some calls of the file system fail, as a NameNode that does not answer."""
 
