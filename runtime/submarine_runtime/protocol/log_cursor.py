@@ -70,7 +70,7 @@ class LogLine(NamedTuple):
 
 
 def read_log_line(line: Mapping[str, Any], attempt: str = layout.FIRST_ATTEMPT) -> LogLine | None:
-    """Return the content of a line of the live stream; None for lines of other types.
+    """Return the content of a line of the live stream; None for other types and unknown logs.
 
     Parameters
     ----------
@@ -91,6 +91,8 @@ def read_log_line(line: Mapping[str, Any], attempt: str = layout.FIRST_ATTEMPT) 
         key = parse_log_key(
             "{}/{}/{}".format(line["task"], named if valid else attempt, line["stream"])
         )
+        if key is None:
+            return None
         begin = int(line["offset"])
         if kind == "skip":
             data, end = None, int(line["to"])
@@ -99,7 +101,7 @@ def read_log_line(line: Mapping[str, Any], attempt: str = layout.FIRST_ATTEMPT) 
             end = begin + len(data) * 3 // 4 - data[-2:].count("=")
     except (KeyError, TypeError, AttributeError) as exc:
         raise ValueError("not a line of a log") from exc
-    if key is None or begin < 0:
+    if begin < 0:
         raise ValueError("not a position in a log")
     return LogLine(key, begin, end, data)
 
