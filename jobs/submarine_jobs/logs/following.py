@@ -127,7 +127,7 @@ class LogFollower:
                     yield from self._gap.failed(trouble)
                 else:
                     yield from self._gap.closed()
-                if piece is not None and self._delivery.source.ended:
+                if piece is not None and not piece.data and self._delivery.source.ended:
                     yield from self._read_rest(piece.key)
                 elif piece is not None:
                     yield from self._read(piece)
@@ -196,9 +196,8 @@ class LogFollower:
         yield from self._finish(key, end)
 
     def _read_rest(self, first: LogKey) -> Iterator[LogChunk]:
-        """Yield the unread bytes of all logs of an ended job, in order of time."""
-        keys, logs = self._run(self._unread(first)), self._delivery.source.logs
-        ends = {key: logs[key].end for key in keys}
+        """Yield the bytes of an ended job that are not in the buffer, in order of time."""
+        ends = self._run(self._unbuffered(first))
         try:
             parts = {key: (self._cursor.of(key), end) for key, end in ends.items()}
             for chunk in merged_parts(self._reader, parts):
@@ -216,12 +215,15 @@ class LogFollower:
         for key, end in ends.items():
             yield from self._finish(key, end)
 
-    async def _unread(self, first: LogKey) -> list[LogKey]:
-        """Return the log and all other logs with unread bytes."""
-        keys = [first]
+    async def _unbuffered(self, first: LogKey) -> dict[LogKey, int]:
+        """Return the logs whose next bytes are not in the buffer, with the end of these bytes."""
+        logs, keys = self._delivery.source.logs, [first]
         while (key := self._delivery.next_log()) is not None:
-            keys.append(key)
-        return sorted(keys)
+            if logs[key].kept(self._cursor.of(key), 1):
+                self._done.append(key)  # It comes again.
+            else:
+                keys.append(key)
+        return {key: logs[key].kept_from for key in sorted(keys)}
 
     def _finish(self, key: LogKey, end: int) -> Iterator[LogChunk]:
         """Go on after the bytes of a log up to ``end`` were read, as far as they were there."""

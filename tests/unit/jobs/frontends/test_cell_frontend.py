@@ -69,7 +69,7 @@ class FakeJob:
         self.state = State.SUCCEEDED
         return self.view().record
 
-    def _subscribe(self, job: object, send: Any) -> Any:
+    def _subscribe(self, job: object, send: Any, *, display: bool) -> Any:
         self.send = send
         return lambda: setattr(self, "send", None)
 
