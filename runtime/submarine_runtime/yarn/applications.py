@@ -243,7 +243,7 @@ def applications_of(answer: Any) -> list[Application]:
 def application_of(answer: Any) -> Application | None:
     """Return the application of an answer to ``/apps/<id>``; None if there is none."""
     found = as_object(answer).get("app")
-    return Application(found) if isinstance(found, Mapping) else None
+    return Application(found) if isinstance(found, dict) else None
 
 
 def attempt_diagnostics(answer: Any) -> Iterator[str]:

@@ -67,7 +67,7 @@ def total_size(sizes: Iterable[Size]) -> Size:
 
 def parse_size(raw: Any) -> Size:
     """Parse a resource in any form of the REST interface."""
-    if not isinstance(raw, Mapping):
+    if not isinstance(raw, dict):
         return NOTHING
     gpus = 0
     for info in objects_in(raw, "resourceInformations", "resourceInformation"):
@@ -78,21 +78,21 @@ def parse_size(raw: Any) -> Size:
 
 def optional_size(raw: Any) -> Size | None:
     """Parse a resource; None if it is missing or empty."""
-    return parse_size(raw) if raw and isinstance(raw, Mapping) else None
+    return parse_size(raw) if raw and isinstance(raw, dict) else None
 
 
 def as_object(raw: Any) -> Mapping[str, Any]:
     """Return a JSON object; an empty one for anything else."""
-    return raw if isinstance(raw, Mapping) else {}
+    return raw if isinstance(raw, dict) else {}
 
 
 def as_objects(raw: Any) -> Sequence[Mapping[str, Any]]:
     """Return the objects of a list; some versions write a single object without its list."""
-    if isinstance(raw, Mapping):
+    if isinstance(raw, dict):
         return [raw]
     if not isinstance(raw, list):
         return []
-    return [one for one in raw[:MAX_ENTRIES] if isinstance(one, Mapping)]
+    return [one for one in raw[:MAX_ENTRIES] if isinstance(one, dict)]
 
 
 def objects_in(raw: Any, key: str, *keys: str) -> Sequence[Mapping[str, Any]]:
@@ -133,6 +133,8 @@ def as_text(raw: Any) -> str:
 def printable(raw: Any, limit: int = MAX_TEXT) -> str:
     """Return untrusted text, short and printable."""
     text = raw if isinstance(raw, str) else str(raw) if isinstance(raw, (int, float)) else ""
+    if len(text) <= limit and text.isprintable():
+        return text
     return "".join(char for char in text[: 8 * limit] if char.isprintable())[:limit]
 
 
