@@ -137,6 +137,23 @@ def test_stop_interrupts_and_the_session_goes_on(note: Note) -> None:
     assert note.outputs["b"].text == "1\n"
 
 
+def test_stop_interrupts_again_a_program_that_has_lost_an_interrupt(
+    note: Note, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("submarine_zeppelin.local.kernel._INTERRUPT_INTERVAL", 0.5)
+    note.write(
+        "a",
+        "%submarine.python\nimport time\ntry:\n    print('on', flush=True)\n    time.sleep(3600)\n"
+        "except BaseException:\n    print('lost', flush=True)\ntime.sleep(3600)",
+    )
+    running = note.start("a")
+    until(lambda: "a" in note.outputs and "on" in note.outputs["a"].text)
+    note.entry("Python").cancel(note.context("a"))
+    assert running.end().code is Code.ERROR
+    assert "lost" in note.outputs["a"].text
+    assert "KeyboardInterrupt" in note.outputs["a"].text
+
+
 def test_a_session_that_dies_says_so_and_starts_anew(note: Note) -> None:
     note.write("a", "%submarine.python\nimport os\nos._exit(3)")
     assert note.run("a").code is Code.ERROR

@@ -26,6 +26,8 @@ MessageHandler = Callable[[str, Mapping[str, Any]], None]
 _POLL_INTERVAL = 0.1
 #: Seconds without messages after the reply, after which a missing idle status counts as lost.
 _IDLE_TIMEOUT = 2.0
+#: Seconds between two interrupts of a stopped execution, in case the program loses one.
+_INTERRUPT_INTERVAL = 5.0
 
 
 class KernelDiedError(SubmarineError):
@@ -109,12 +111,12 @@ class Kernel:
         message_id = client.execute(
             code, silent=silent, store_history=not silent, allow_stdin=False, stop_on_error=False
         )
-        started, interrupted, idle = silent, False, False
+        started, idle, next_interrupt = silent, False, 0.0
         reply: Mapping[str, Any] | None = None
         last_message_at = time.monotonic()
         while not idle and (reply is None or time.monotonic() - last_message_at < _IDLE_TIMEOUT):
-            if stopped() and started and not interrupted:
-                interrupted = True
+            if reply is None and started and stopped() and time.monotonic() >= next_interrupt:
+                next_interrupt = time.monotonic() + _INTERRUPT_INTERVAL
                 self.interrupt()
             message = self._next(client.get_iopub_msg)
             if message is None:
