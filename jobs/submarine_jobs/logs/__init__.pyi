@@ -33,7 +33,9 @@ from .shipped_log import (
 from .source import LogSource as LogSource
 from .times import (
     Mark as Mark,
+    parse_columns as parse_columns,
     parse_index as parse_index,
     part_of as part_of,
+    read_index as read_index,
     shipped_index as shipped_index,
 )

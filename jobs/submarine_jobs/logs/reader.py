@@ -12,14 +12,14 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from submarine_jobs.access import AgentClient, LogChunk
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs.shipped_log import ShippedLog
-from submarine_jobs.logs.times import Mark, parse_index, shipped_index
+from submarine_jobs.logs.times import Mark, parse_columns, read_index
 from submarine_runtime.protocol import JobRecord, LogKey, layout, parse_log_key, wire
 from submarine_runtime.translation import _
 
@@ -51,10 +51,9 @@ class TimeIndex(NamedTuple):
     exact: bool
 
     @staticmethod
-    def of(marks: Sequence[Mark], *, exact: bool) -> TimeIndex:
+    def of(offsets: Iterable[int], times: Iterable[float], *, exact: bool) -> TimeIndex:
         """Return the index with these marks."""
-        offsets = array("q", (mark.offset for mark in marks))
-        return TimeIndex(offsets, array("d", (mark.time for mark in marks)), exact)
+        return TimeIndex(array("q", offsets), array("d", times), exact)
 
     def block_of(self, offset: int) -> int:
         """Return the number of the mark that has the time of a byte; their count after the last."""
@@ -66,7 +65,7 @@ class TimeIndex(NamedTuple):
         return self.times[number] if number >= 0 else 0.0
 
 
-NO_INDEX = TimeIndex.of([], exact=False)
+NO_INDEX = TimeIndex.of([], [], exact=False)
 
 
 def check_log_names(task: str, attempt: str | None) -> None:
@@ -243,10 +242,15 @@ class LogReader:
         with self._lock:
             index, until = self._indexes.get(key) or (NO_INDEX, 0.0)
         if time.monotonic() >= until:
-            shipped = shipped_index(self.job.directory, key)
+            shipped = read_index(self.job.directory, key)
             found = self._live_index(key) if shipped is None else shipped
-            marks = self.shipped(key).marks(key.stream) if found is None else found
-            index = TimeIndex.of(marks, exact=found is not None)
+            if found is not None:
+                index = TimeIndex.of(*parse_columns(found), exact=True)
+            else:
+                marks = self.shipped(key).marks(key.stream)
+                index = TimeIndex.of(
+                    (mark.offset for mark in marks), (mark.time for mark in marks), exact=False
+                )
             until = float("inf") if shipped is not None else time.monotonic() + LISTING_SECONDS
             with self._lock:
                 self._indexes[key] = (index, until)
@@ -254,9 +258,8 @@ class LogReader:
                     self._indexes.popitem(last=False)
         return index
 
-    def _live_index(self, key: LogKey) -> list[Mark] | None:
-        index = self._request(lambda client: client.times(key.task, key.stream, key.attempt))
-        return None if index is None else parse_index(index)
+    def _live_index(self, key: LogKey) -> bytes | None:
+        return self._request(lambda client: client.times(key.task, key.stream, key.attempt))
 
     def read_through(self, key: LogKey, offset: int, limit: int) -> bytes:
         """Read bytes for large reads: from the running job only what is not uploaded yet."""

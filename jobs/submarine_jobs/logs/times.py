@@ -6,6 +6,7 @@ The index is written in a container, so invalid lines are ignored.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -38,7 +39,28 @@ def parse_index(data: bytes) -> list[Mark]:
     return sorted(found)
 
 
-def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
+def parse_columns(data: bytes) -> tuple[Sequence[int], Sequence[float]]:
+    """Return the offsets and the times of an index, like ``parse_index`` and several times faster.
+
+    An index with invalid lines takes longer.
+    """
+    words = data[:MAX_INDEX].split()
+    try:
+        offsets, times = list(map(int, words[::2])), list(map(float, words[1::2]))
+    except ValueError:
+        offsets, times = [], []
+    if (
+        not 2 * len(offsets) == 2 * len(times) == 2 * data.count(b"\n") == len(words)
+        or any(map(operator.gt, offsets, offsets[1:]))
+        or not all(map(math.isfinite, times))
+        or (offsets and not 0 < offsets[0] <= offsets[-1] <= FARTHEST)
+    ):
+        marks = parse_index(data)
+        return [mark.offset for mark in marks], [mark.time for mark in marks]
+    return offsets, times
+
+
+def read_index(directory: JobDirectory, key: LogKey) -> bytes | None:
     """Return the index that was shipped at the end of an attempt; None if there is none.
 
     Raises
@@ -51,10 +73,15 @@ def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
         return None
     place = directory.file(layout.log_directory(key.task, *attempt))
     try:
-        data = directory.storage.read(f"{place}/{layout.index_name(key.stream)}", 0, MAX_INDEX)
+        return directory.storage.read(f"{place}/{layout.index_name(key.stream)}", 0, MAX_INDEX)
     except FileNotFoundError:
         return None
-    return parse_index(data)
+
+
+def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
+    """Return the marks of ``read_index``."""
+    data = read_index(directory, key)
+    return None if data is None else parse_index(data)
 
 
 def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:

@@ -13,7 +13,7 @@ from typing import cast
 
 from submarine_jobs.access import AgentClient, JobDirectory, create_secret
 from submarine_jobs.client import Job
-from submarine_jobs.logs import LogReader, Mark, parse_index, part_of
+from submarine_jobs.logs import LogReader, Mark, parse_columns, parse_index, part_of
 from submarine_jobs.storage import LocalStorage
 from submarine_runtime.protocol import LogKey
 
@@ -27,6 +27,18 @@ def test_an_index_is_untrusted_text() -> None:
     )
     assert parse_index(nonsense) == good
     assert parse_index(b"") == []
+    for data in (b"20 2.5\n10 1.5\n", nonsense, b"", b"10 1.5\n20 2.5\n", b"10 1.5\n20 2.5"):
+        offsets, times = parse_columns(data)
+        assert list(map(Mark, offsets, times)) == parse_index(data)
+
+
+def test_the_columns_of_an_index_are_its_marks() -> None:
+    chance = random.Random(7)
+    pieces = [b"10 1.5\n", b"20 2.5\n", b"x", b"-1 2\n", b"7 nan\n", b"\n", b"3 4 5\n", b"30 3\n"]
+    for _ in range(300):
+        data = b"".join(chance.choices(pieces, k=chance.randint(0, 6)))
+        offsets, times = parse_columns(data)
+        assert list(map(Mark, offsets, times)) == parse_index(data), data
 
 
 def test_the_part_of_an_index_says_the_same_of_its_bytes() -> None:
