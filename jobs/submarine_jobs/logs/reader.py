@@ -65,6 +65,7 @@ class TimeIndex(NamedTuple):
         return self.times[number] if number >= 0 else 0.0
 
 
+#: The index of a log without times.
 NO_INDEX = TimeIndex.of([], [], exact=False)
 
 

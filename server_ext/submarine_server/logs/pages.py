@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from submarine_jobs.errors import UsageError
-from submarine_jobs.logs import LogReader, TimeIndex, final_lengths
+from submarine_jobs.logs import NO_INDEX, LogReader, TimeIndex, final_lengths
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import LogKey, layout, parse_log_key
 from submarine_runtime.translation import _
@@ -183,6 +183,8 @@ def _logs(
     exact = record is not None or len(known) <= MAX_EXACT
 
     def log(key: LogKey) -> PageLog:
+        if final.get(key) == 0:
+            return PageLog(key, NO_INDEX, 0)
         index = reader.index(key)
         if key in final:
             return PageLog(key, index, final[key])

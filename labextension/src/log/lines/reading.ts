@@ -36,17 +36,16 @@ export interface ILogPage {
   readonly order: readonly { log: number; end: number; time: number | null }[];
 }
 
-/** The first page for a position. */
+/** The first page for a position. The lengths that are known may be outdated, also those of 0. */
 export function pageAt(sources: readonly LogSource[], anchor: Anchor, limit: number): IReadRequest {
-  const filled = sources.filter(source => source.length > 0);
   if (anchor === 'end') {
     // The view must end at the end of the last log.
-    return request(filled.slice(-MAX_LOGS), source => source.length, { end: true, limit });
+    return request(sources.slice(-MAX_LOGS), source => source.length, { end: true, limit });
   }
   if (anchor === 'start') {
-    return request(filled.slice(0, MAX_LOGS), () => 0, { limit });
+    return request(sources.slice(0, MAX_LOGS), () => 0, { limit });
   }
-  const others = filled.filter(source => source !== anchor.source).slice(0, MAX_LOGS - 1);
+  const others = sources.filter(source => source !== anchor.source).slice(0, MAX_LOGS - 1);
   const group = sources.filter(source => source === anchor.source || others.includes(source));
   return request(group, source => (source === anchor.source ? anchor.offset : 0), {
     around: anchor.source.key,
