@@ -145,10 +145,14 @@ class LiveCards:
     ----------
     max_live
         Maximum number of live cards.
+    in_page
+        Whether a page of the Jupyter server may show these cards: while one shows a job, its cards
+        get the view of that page, without the end of the log.
     """
 
-    def __init__(self, max_live: int = MAX_LIVE) -> None:
+    def __init__(self, max_live: int = MAX_LIVE, *, in_page: bool = True) -> None:
         self._max_live = max_live
+        self._in_page = in_page
         self._lock = threading.RLock()
         self._cards: list[JobCard] = []
         self._live: list[JobCard] = []
@@ -194,7 +198,8 @@ class LiveCards:
             if card.final:
                 self._on_final(card)
 
-        card.unsubscribe = card.job.session.watcher.subscribe(card.job, update, display=True)
+        watcher = card.job.session.watcher
+        card.unsubscribe = watcher.subscribe(card.job, update, display=self._in_page)
 
     def _on_final(self, card: JobCard) -> None:
         with self._lock:

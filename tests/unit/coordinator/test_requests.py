@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from submarine_runtime.port import RefusedError
 from submarine_runtime.port.http_messages import (
-    RefusedError,
     has_token,
     head_error,
     parse_request_head,

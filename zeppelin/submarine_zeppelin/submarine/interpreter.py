@@ -59,7 +59,7 @@ class SubmarineInterpreter(Interpreter):
         self._lock = threading.Lock()
         self._outputs: dict[ParagraphKey, ParagraphPublisher] = {}
         self._stops: dict[ParagraphKey, Interruption] = {}
-        self._live = LiveCards(_MAX_LIVE)
+        self._live = LiveCards(_MAX_LIVE, in_page=False)
         self._tensorboards = LocalTensorBoards()
         session_ids = f"{server.group} {session}"
         self._recovery = JobRecovery(properties, session_ids, self._register, self._show_run)

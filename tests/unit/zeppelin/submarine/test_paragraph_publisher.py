@@ -73,7 +73,8 @@ class FakeJob:
         profile = Profile(state_dir=state_dir)
         self.session = SimpleNamespace(watcher=watcher, profile=profile)
 
-    def _subscribe(self, job: object, on_view: Any) -> Callable[[], None]:
+    def _subscribe(self, job: object, on_view: Any, *, display: bool) -> Callable[[], None]:
+        assert not display  # No page of a Jupyter server shows the paragraph.
         self.send = on_view
         return self.unsubscribed.set
 
@@ -106,7 +107,7 @@ def show(
 ) -> tuple[ParagraphPublisher, RecordedOutput, JobDisplays]:
     output = RecordedOutput()
     publisher = ParagraphPublisher(CONTEXT, output, LIMIT)
-    displays = JobDisplays(publisher, live or LiveCards())
+    displays = JobDisplays(publisher, live or LiveCards(in_page=False))
     publisher.on_gone = displays.close
     displays.show(job)  # type: ignore[arg-type]
     return publisher, output, displays
