@@ -221,7 +221,7 @@ def test_pause_is_shown_on_cards_that_may_change(tmp_path: Path, index: Paragrap
 def test_a_step_is_replaced_by_the_card_or_removed(tmp_path: Path) -> None:
     output = RecordedOutput()
     publisher = ParagraphPublisher(CONTEXT, output, LIMIT)
-    displays = JobDisplays(publisher)
+    displays = JobDisplays(publisher, LiveCards(in_page=False))
     displays.place = displays.line("Submitting ...", None)
     displays.line("Packing: 50 %", displays.place)
     assert [(one.kind, one.data) for one in output.messages] == [(Kind.TEXT, "Packing: 50 %\n")]
