@@ -37,6 +37,8 @@ ANSWER_SECONDS = 5.0
 #: Timeout of the upload of a model, in seconds.
 SAVE_SECONDS = 600.0
 MAX_LINE = 4 << 20
+#: Bytes of the stream that are read at a time.
+READ = 256 << 10
 #: Timeout of a line of the stream; an agent sends one at least every ``PING_SECONDS``.
 SILENCE = wire.PING_SECONDS * 3
 #: More events than a job has.
@@ -203,16 +205,26 @@ class AgentClient:
                 raise StreamBrokenError(
                     _("the agent answered {status}").format(status=response_status(head))
                 )
-            while line := await asyncio.wait_for(reader.readline(), SILENCE):
-                message = json.loads(line)
-                if isinstance(message, dict):
-                    yield message
-                    if message.get("type") == "end":
-                        return
+            pending = b""
+            # A timeout is costly, so it belongs to all lines that have arrived.
+            while data := await asyncio.wait_for(reader.read(READ), SILENCE):
+                whole, newline, rest = data.rpartition(b"\n")
+                if len(pending) + len(data) > MAX_LINE:
+                    raise StreamBrokenError(_("the agent sent a line that is too long"))
+                if not newline:
+                    pending += data
+                    continue
+                lines, pending = (pending + whole).split(b"\n"), rest
+                for line in lines:
+                    message = json.loads(line)
+                    if isinstance(message, dict):
+                        yield message
+                        if message.get("type") == "end":
+                            return
         except (OSError, asyncio.IncompleteReadError, ValueError, RecursionError) as exc:
             raise StreamBrokenError(str(exc)) from exc
         except asyncio.LimitOverrunError as exc:
-            raise StreamBrokenError(_("the agent sent a line that is too long")) from exc
+            raise StreamBrokenError(_("the agent sent no valid response")) from exc
         finally:
             if writer is not None:
                 writer.close()
