@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from submarine_runtime.coordinator.machine import (
     JobPhase,
@@ -75,7 +75,20 @@ def disturb(sim: Simulation, fault: str, index: int) -> None:
             sim.finish(agent, reasons[fault])
 
 
+#: A node is cut off while the gang's containers are released after ``gang_timeout``.
+CUT_AT_RELEASE = [
+    (11, "fail", 0),
+    (2, "stubborn", 4),
+    (56, "cut", 1),
+    (49, "squeeze", 1),
+    (10, "preempt", 1),
+    (36, "cut", 4),
+    (51, "abort", 2),
+]
+
+
 @pytest.mark.slow
+@example(CUT_AT_RELEASE, True, "fraction", 40.0, None, None, Progress.SNAPSHOT)
 @settings(max_examples=examples(200))
 @given(
     st.lists(FAULTS, min_size=2, max_size=25),

@@ -288,6 +288,9 @@ def _release_gang(job: JobState, now: float) -> None:
         if task.stage in MONITORED and task.linked:
             dismiss_agent(job, task, now)
         else:
+            if task.stage in ACTIVE:  # Its node may be cut off, so that the program still runs.
+                late = now + job.config.lost_after + job.config.lost_margin
+                job.fences[task.seat] = (late, task.name)
             release_container(job, task)
         task.waiting_since, task.start_requested = None, False
 
