@@ -2,7 +2,7 @@
 
 Parts that are `beside` others run one after another in the background: at low priority, with their
 own scratch directory. Their output is printed when each command has ended. All parts run, even
-after a failure. A part that takes twice its budget is killed.
+after a failure. A part that takes three times its budget is killed.
 Tests that failed in at most three files are repeated once in a new process (a server that is shared
 by the tests of a file fails for all of them), and the table names them. Fix a test that often
 appears there.
@@ -77,7 +77,7 @@ def run_part(part: Part, scratch: Path) -> Outcome:
     failures: list[str] = []
     again: tuple[str, ...] = ()
     for command in part.commands:
-        left = 2 * part.budget - (time.monotonic() - began)
+        left = 3 * part.budget - (time.monotonic() - began)
         if part.real:
             result, again = run_tests(command, part, scratch, left)
         else:

@@ -227,7 +227,8 @@ class AgentClient:
             raise StreamBrokenError(_("the agent sent no valid response")) from exc
         finally:
             if writer is not None:
-                writer.close()
+                # Closing in order waits for the other side and leaves the socket open so long.
+                writer.transport.abort()
 
     def _request(
         self, method: str, path: str, body: bytes | None = None, timeout: float | None = None

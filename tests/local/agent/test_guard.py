@@ -147,11 +147,12 @@ def test_a_guard_that_was_killed_is_replaced(owner: Owner) -> None:
 def test_a_child_that_lives_on_does_not_hold_it_back(owner: Owner) -> None:
     # The child leaves the group, so that it survives, and keeps every pipe that it can.
     owner.do(
-        "import time; child = os.fork() or (os.setsid(), time.sleep(600), os._exit(0)); "
-        "open('child', 'w').write(str(child))"
+        "import time; os.fork() or (os.setsid(), open('child', 'w').write(str(os.getpid())), "
+        "time.sleep(600), os._exit(0))"
     )
-    folder = Path(owner.job.session.profile.state_dir).parent
-    child = psutil.Process(int((folder / "child").read_text()))
+    written = Path(owner.job.session.profile.state_dir).parent / "child"
+    until(lambda: written.exists() and written.read_text(), "the child has left the group")
+    child = psutil.Process(int(written.read_text()))
     try:
         owner.kill()
         assert owner.job.wait(90).state is State.CANCELLED
