@@ -166,9 +166,10 @@ def _capacity(
         used=parse_size(usage.get("used") or whole.get("resourcesUsed")),
         limit=limit if limit is not None and any(limit) else None,
         maximum=optional_size(raw.get("maximumAllocation")),
-        masters=optional_size(usage.get("amLimit") or whole.get("AMResourceLimit")),
+        # The queue's own first: by those of the partition a real 3.5.0 admits no master with GPUs.
+        masters=optional_size(whole.get("AMResourceLimit") or usage.get("amLimit")),
         masters_used=parse_size(usage.get("amUsed") or whole.get("usedAMResource")),
-        user_masters=optional_size(usage.get("userAmLimit") or whole.get("userAMResourceLimit")),
+        user_masters=optional_size(whole.get("userAMResourceLimit") or usage.get("userAmLimit")),
         users=_users(whole),
         submitters=submitters,
         labels=as_names(labels) if labels is not None else None,
