@@ -128,7 +128,7 @@ class LogFollower:
                 else:
                     yield from self._gap.closed()
                 if piece is not None and not piece.data and self._delivery.source.ended:
-                    yield from self._read_rest(piece.key)
+                    yield from self._read_stored(self._run(self._unbuffered(piece.key)))
                 elif piece is not None:
                     yield from self._read(piece)
                 elif trouble is None and self._delivery.complete:
@@ -183,21 +183,10 @@ class LogFollower:
             yield from self._fresh(chunk)
             self._done.append(key)
             return
-        try:
-            for chunk in self._reader.chunks(key, self._cursor.of(key), end):
-                self._trouble = None
-                yield from self._gap.closed()
-                yield from self._fresh(chunk)
-            self._trouble = None
-        except NoAccessError:
-            raise
-        except ClusterError as error:
-            self._trouble = error
-        yield from self._finish(key, end)
+        yield from self._read_stored({key: end})
 
-    def _read_rest(self, first: LogKey) -> Iterator[LogChunk]:
-        """Yield the bytes of an ended job that are not in the buffer, in order of time."""
-        ends = self._run(self._unbuffered(first))
+    def _read_stored(self, ends: Mapping[LogKey, int]) -> Iterator[LogChunk]:
+        """Yield the unread bytes of logs up to these ends, in order of time."""
         try:
             parts = {key: (self._cursor.of(key), end) for key, end in ends.items()}
             for chunk in merged_parts(self._reader, parts):

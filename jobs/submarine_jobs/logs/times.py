@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from submarine_jobs.access import JobDirectory
-from submarine_jobs.errors import ClusterError
 from submarine_runtime.protocol import LogKey, layout
 
 #: Maximum bytes of an index that are read, and the largest valid offset.
@@ -82,14 +81,6 @@ def shipped_index(directory: JobDirectory, key: LogKey) -> list[Mark] | None:
     """Return the marks of ``read_index``."""
     data = read_index(directory, key)
     return None if data is None else parse_index(data)
-
-
-def index_or_nothing(directory: JobDirectory, key: LogKey) -> list[Mark]:
-    """Return the shipped index; empty if there is none or the storage does not answer."""
-    try:
-        return shipped_index(directory, key) or []
-    except ClusterError:
-        return []
 
 
 def part_of(marks: Sequence[Mark], begin: int, end: int, maximum: int) -> list[Mark]:
