@@ -111,7 +111,7 @@ PLANS = {
     ),
     "test": (
         UNIT,
-        Part("local backend", 540, (LOCAL_TESTS,), real=True),
+        Part("local backend", 520, (LOCAL_TESTS,), real=True),
         *STATIC,
         Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
