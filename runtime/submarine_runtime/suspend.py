@@ -13,6 +13,8 @@ import time
 #: A directory with one file for each process, named by its id: seconds for which the process is
 #: treated as suspended. Tests set it, because a real suspend stops the test as well.
 TEST_VARIABLE = "SUBMARINE_TEST_SUSPENDED"
+#: Read once: the coordinator reads the clock several times for each heartbeat.
+_directory = os.environ.get(TEST_VARIABLE)
 #: Minimum growth of the difference, in seconds, that counts as a suspend. The clocks are read one
 #: after the other, so a smaller growth can be a delay between the two reads.
 MIN_SUSPEND = 0.5
@@ -37,11 +39,10 @@ def suspended() -> float:
 
 
 def _injected() -> float:
-    directory = os.environ.get(TEST_VARIABLE)
-    if not directory:
+    if not _directory:
         return 0.0
     try:
-        with open(os.path.join(directory, str(os.getpid())), encoding="ascii") as file:
+        with open(os.path.join(_directory, str(os.getpid())), encoding="ascii") as file:
             return float(file.read() or 0.0)
     except (OSError, ValueError):
         return 0.0

@@ -21,6 +21,9 @@ from submarine_jobs.client import Session
 from submarine_jobs.concurrency import in_thread
 from submarine_jobs.config import load_config
 from submarine_jobs.errors import ClusterError, UsageError
+
+# Loads the reader of records (10 ms) at start: otherwise the first request waits for it.
+from submarine_jobs.model import read_record  # noqa: F401
 from submarine_runtime.translation import _
 from submarine_server.service.job_details import JobDetailsCache
 

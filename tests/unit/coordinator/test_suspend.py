@@ -10,7 +10,7 @@ import pytest
 
 from submarine_runtime.agent.link.silence_watchdog import AFTER_SUSPEND, SilenceWatchdog
 from submarine_runtime.storage import LocalStore, StoreError, WebHdfsStore, WriteGate
-from submarine_runtime.suspend import TEST_VARIABLE, SuspendMeter, monotonic, suspended
+from submarine_runtime.suspend import SuspendMeter, monotonic, suspended
 from tests.unit.coordinator.simulation import Simulation, orders, role, run_to_end
 from tests.waiting import until
 
@@ -22,7 +22,7 @@ def sleep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sleep:
     """Suspend the clocks of this process for some seconds."""
     clocks = tmp_path / "clocks"
     clocks.mkdir()
-    monkeypatch.setenv(TEST_VARIABLE, str(clocks))
+    monkeypatch.setattr("submarine_runtime.suspend._directory", str(clocks))
 
     def suspend(seconds: float) -> None:
         (clocks / str(os.getpid())).write_text(str(seconds))
