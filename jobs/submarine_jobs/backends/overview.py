@@ -1,19 +1,13 @@
 """Overview of a backend: queues, nodes, their use, and the applications that hold GPUs.
 
-``this_machine`` is the overview of the local backend; that of YARN is in ``yarn.cluster.overview``.
+Each backend creates its own: ``local.backend`` and ``yarn.cluster.overview``.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-import psutil
-
-from submarine_runtime.gpus import device_numbers, visible_devices
 
 
 @dataclass(frozen=True)
@@ -87,22 +81,6 @@ class Overview:
     queues: tuple[QueueUse, ...] = ()
     nodes: tuple[NodeUse, ...] = ()
     holders: tuple[GpuHolder, ...] = ()
-
-
-def this_machine() -> Overview:
-    """Return the overview of this machine: one node without queues."""
-    memory, cores = psutil.virtual_memory(), psutil.cpu_count() or 1
-    seen = visible_devices(device_numbers())
-    node = NodeUse(
-        host=socket.gethostname(),
-        memory_total=memory.total >> 20,
-        memory_used=(memory.total - memory.available) >> 20,
-        vcores_total=cores,
-        vcores_used=min(cores, round(os.getloadavg()[0])),
-        gpus_total=len(seen.devices),
-        gpus_used=sum(device in seen.busy for device in seen.devices),
-    )
-    return Overview(nodes=(node,))
 
 
 #: Application -> host -> GPUs, as reported by the applications themselves.

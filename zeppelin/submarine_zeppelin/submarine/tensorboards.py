@@ -8,9 +8,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+from submarine_jobs import tensorboards
 from submarine_jobs.client import Job
 from submarine_jobs.errors import UsageError
-from submarine_jobs.tensorboards import MAX_JOBS, TensorBoardInstance
 from submarine_jobs.text import escape_html, web_link
 from submarine_runtime.translation import _
 from submarine_zeppelin.submarine.frontend import ZeppelinFrontend
@@ -24,7 +24,7 @@ class LocalTensorBoards:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._instances: dict[tuple[str, ...], TensorBoardInstance] = {}
+        self._instances: dict[tuple[str, ...], tensorboards.TensorBoardInstance] = {}
 
     def show(self, words: Sequence[str], frontend: ZeppelinFrontend) -> bool:
         """Show a link for each job with its own TensorBoard, and one link for all other jobs."""
@@ -48,9 +48,11 @@ class LocalTensorBoards:
                         _("in the job's containers"),
                     )
                 )
-        if len(rest) > MAX_JOBS:
+        if len(rest) > tensorboards.MAX_JOBS:
             raise UsageError(
-                _("A TensorBoard shows at most {max_jobs} jobs.").format(max_jobs=MAX_JOBS),
+                _("A TensorBoard shows at most {max_jobs} jobs.").format(
+                    max_jobs=tensorboards.MAX_JOBS
+                ),
                 _("Name fewer jobs."),
             )
         if rest:
@@ -69,12 +71,12 @@ class LocalTensorBoards:
         for instance in instances:
             instance.close()
 
-    def _start_instance(self, jobs: list[Job]) -> TensorBoardInstance:
+    def _start_instance(self, jobs: list[Job]) -> tensorboards.TensorBoardInstance:
         key = tuple(sorted(job.id for job in jobs))
         with self._lock:
             instance = self._instances.get(key)
             if instance is None:
-                instance = TensorBoardInstance(
+                instance = tensorboards.TensorBoardInstance(
                     jobs, jobs[0].session.profile.state_dir, on_socket=False
                 )
                 self._instances[key] = instance

@@ -29,12 +29,13 @@ from submarine_jobs.backends.base import (
 )
 from submarine_jobs.backends.local import process as local_process
 from submarine_jobs.backends.local.files import localize, write_json
-from submarine_jobs.backends.overview import Overview, this_machine
+from submarine_jobs.backends.overview import NodeUse, Overview
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_jobs.inputs import is_on_hdfs, localization_errors, localized_entries
 from submarine_jobs.model import JobSpec, Profile, Role, resolve_roles
 from submarine_jobs.storage import LocalStorage, Storage
+from submarine_runtime.gpus import device_numbers, visible_devices
 from submarine_runtime.protocol import EndReason, layout
 from submarine_runtime.translation import _
 
@@ -141,8 +142,19 @@ class LocalBackend(Backend):
         return {job_id: self._observe(handle) for job_id, handle in handles.items()}
 
     def overview(self) -> Overview:
-        """See ``Backend.overview``: this machine."""
-        return this_machine()
+        """See ``Backend.overview``: this machine is one node without queues."""
+        memory, cores = psutil.virtual_memory(), psutil.cpu_count() or 1
+        seen = visible_devices(device_numbers())
+        node = NodeUse(
+            host=socket.gethostname(),
+            memory_total=memory.total >> 20,
+            memory_used=(memory.total - memory.available) >> 20,
+            vcores_total=cores,
+            vcores_used=min(cores, round(os.getloadavg()[0])),
+            gpus_total=len(seen.devices),
+            gpus_used=sum(device in seen.busy for device in seen.devices),
+        )
+        return Overview(nodes=(node,))
 
     def stop(self, handle: Handle) -> None:
         """See ``Backend.stop``; send SIGTERM first, and SIGKILL after a few seconds."""
