@@ -148,6 +148,9 @@ def run_process(
         "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "NO_MKDOCS_2_WARNING": "1",
     }
+    # Where Python is told to write no bytecode, each of the thousands of processes compiles this
+    # project again. An installed package has its bytecode.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     with subprocess.Popen(
         command,
         cwd=part.folder,
