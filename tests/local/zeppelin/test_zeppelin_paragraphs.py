@@ -65,12 +65,18 @@ def test_errors_have_paragraph_and_line(note: Note) -> None:
 
 def test_modules_of_the_note_are_imported_as_they_are_now(note: Note) -> None:
     note.write("a", "%submarine.python\nWORD = 'old'", "pkg/words.py")
-    note.write("b", "%submarine.python\nfrom pkg.words import WORD\nprint(WORD)")
+    note.write("b", "%submarine.python\nfrom pkg.words import WORD\nimport os, sys\nprint(WORD)")
     note.run("b")
+    # Of the same size and within the same second: byte code of the old text would count as current.
     note.write("a", "%submarine.python(only)\nWORD = 'new'", "pkg/words.py")
     assert "part of pkg/words.py and was not run here" in (note.run("a").messages[0].data)
     note.run("b")
     assert note.outputs["b"].text == "new\n"
+    note.write("a", "%submarine.python(only)\nWORD = 'own'", "pkg/words.py")
+    note.write("c", "%submarine.python\nprint(os.sep, sys.byteorder)")
+    note.run("a")
+    note.run("c")
+    assert note.outputs["c"].text == "/ little\n"  # names of the session are kept
 
 
 def test_tables_pictures_pages_and_colours(note: Note) -> None:

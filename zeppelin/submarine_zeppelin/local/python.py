@@ -155,7 +155,9 @@ class PythonInterpreter(LocalInterpreter):
             (directory / name).write_text(texts[name], "utf-8", "replace")
         session.modules = texts
         modules = [name[:-3].replace("/", ".").removesuffix(".__init__") for name in changed]
-        session.kernel.run(_reload_code(modules), lambda kind, content: None, _never, silent=True)
+        paths = [str(directory / name) for name in changed]
+        code = _reload_code(modules, paths)
+        session.kernel.run(code, lambda kind, content: None, _never, silent=True)
 
 
 def align_lines(text: str) -> str:
@@ -181,12 +183,23 @@ def _name(own: Paragraph | None, context: Context) -> str:
     )
 
 
-def _reload_code(modules: list[str]) -> str:
+def _reload_code(modules: list[str], paths: list[str]) -> str:
+    """Return code that forgets modules, and their byte code, without a trace in the session.
+
+    Python compares a file with its byte code by size and second: after two changes within a second,
+    the byte code of the first one would count as current.
+    """
     return (
-        "import importlib, sys\n"
-        f"for _name in {modules!r}: sys.modules.pop(_name, None)\n"
-        "importlib.invalidate_caches()\n"
-        "del importlib, sys, _name"
+        "def _submarine_reload():\n"
+        "    import contextlib, importlib.util, os, sys\n"
+        f"    for path in {paths!r}:\n"
+        "        with contextlib.suppress(OSError):\n"
+        "            os.unlink(importlib.util.cache_from_source(path))\n"
+        f"    for name in {modules!r}:\n"
+        "        sys.modules.pop(name, None)\n"
+        "    importlib.invalidate_caches()\n"
+        "_submarine_reload()\n"
+        "del _submarine_reload"
     )
 
 
