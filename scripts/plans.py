@@ -18,7 +18,8 @@ class Part:
     """A step: name, time budget in seconds on two cores, commands, and working directory.
 
     ``real``: its only command is pytest, with real programs of varying timing.
-    ``beside``: runs at low priority in the background; its output is printed at its end.
+    ``beside``: runs in the background, one after another; its output is printed at its end.
+    ``niceness``: how much lower than the others' is its priority.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Part:
     folder: Path = ROOT
     real: bool = False
     beside: bool = False
+    niceness: int = 0
 
 
 def tool(name: str, *arguments: str) -> tuple[str, ...]:
@@ -78,6 +80,7 @@ QUICK_FRONT_END = Part(
     90,
     (tool("python", "scripts/check_front_end.py"),),
     beside=True,
+    niceness=5,
 )
 #: Without a cache; the types were checked by the build in set-up.
 FRONT_END = Part("front end", 45, (jlpm("lint"), jlpm("test")), LABEXTENSION)
@@ -99,24 +102,29 @@ WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
 # and wait for them, so a core is often idle. At low priority they may take six times as long.
 STATIC = tuple(
-    replace(part, beside=True, budget=6 * part.budget) for part in (LINT, FRONT_END, WHEEL, DOCS)
+    replace(part, beside=True, niceness=5, budget=6 * part.budget)
+    for part in (LINT, FRONT_END, WHEEL, DOCS)
+)
+# The browser and the cluster wait for programs, each for half of the time on two cores.
+BROWSER = Part(
+    "browser", 1500, (pytest("tests/browser", "-m", "not full"),), real=True, beside=True
 )
 PLANS = {
     # A third worker of the tests would collect everything again: other checks fill the gaps. They
     # come first, because a part in the foreground ends before the next one begins.
     "check": (
-        replace(LINT, beside=True, budget=90),
+        replace(LINT, beside=True, niceness=5, budget=90),
         *([QUICK_FRONT_END] if (LABEXTENSION / "node_modules").is_dir() else []),
         QUICK_UNIT,
     ),
     "test": (
         UNIT,
         Part("local backend", 520, (LOCAL_TESTS,), real=True),
+        BROWSER,
         *STATIC,
-        Part("browser", 475, (pytest("tests/browser", "-m", "not full"),), real=True),
         Part(
             "cluster",
-            1380,
+            1560,
             (pytest(*CLUSTER, "-m", "not full", "-p", "no:playwright"),),
             real=True,
         ),

@@ -1,7 +1,7 @@
 """Run the parts of `make check`, `make test` or `make test-full`, one after another.
 
-Parts that are `beside` others run one after another in the background: at low priority, with their
-own scratch directory. Their output is printed when each command has ended. All parts run, even
+Parts that are `beside` others run one after another in the background, with their own scratch
+directory. Their output is printed when each command has ended. All parts run, even
 after a failure. A part that takes three times its budget is killed.
 Tests that failed in at most three files are repeated once in a new process (a server that is shared
 by the tests of a file fails for all of them), and the table names them. Fix a test that often
@@ -125,7 +125,8 @@ def run_command(command: tuple[str, ...], part: Part, scratch: Path, timeout: fl
     title = f"== {part.name}: {Path(command[0]).name} {' '.join(command[1:])}"
     if part.beside:
         with tempfile.TemporaryFile(dir=scratch) as output:
-            result = run_process(("nice", "-n", "5", *command), part, scratch, timeout, output)
+            command = ("nice", "-n", str(part.niceness), *command)
+            result = run_process(command, part, scratch, timeout, output)
             output.seek(0)
             print(f"{title}\n{output.read().decode(errors='replace')}", flush=True)
         return result

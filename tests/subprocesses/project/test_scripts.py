@@ -64,7 +64,8 @@ def test_parts_beside_others_run_in_order_at_low_priority(parts, tmp_path, capfd
     scratch.mkdir()
     beside.mkdir()
     ended = tmp_path / "ended"
-    first = parts.Part("first", 60, (("sh", "-c", f"nice; sleep 1; touch {ended}"),), beside=True)
+    wait = ("sh", "-c", f"nice; sleep 1; touch {ended}")
+    first = parts.Part("first", 60, (wait,), beside=True, niceness=5)
     second = parts.Part("second", 60, (("test", "-e", str(ended)),), beside=True)
     front = parts.Part("front", 60, (("test", "!", "-e", str(ended)),))
     outcomes = parts.run_plan((first, second, front), scratch, beside)
