@@ -16,7 +16,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-import skein
+from submarine_runtime.yarn import import_skein
 
 PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server", "workflows", "zeppelin")
 #: Optional packages.
@@ -58,6 +58,7 @@ def import_everything() -> int:
 
 def check_skein() -> None:
     """A specification passes through skein's generated protobuf code."""
+    skein = import_skein()
     service = skein.Service(resources=skein.Resources("1 GiB", 1), script="true", env={"A": "b"})
     spec = skein.ApplicationSpec(name="x", services={"s": service})
     assert skein.ApplicationSpec.from_protobuf(spec.to_protobuf()) == spec
