@@ -22,7 +22,7 @@ PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server", "wor
 #: Optional packages.
 OPTIONAL = ("airflow", "jupyter_scheduler", "tensorboard", "tensorflow", "conda_pack", "pytest")
 #: Programs: importing them runs them, some of them only in a kernel.
-PROGRAMS = ("__main__", ".launch", ".launch_many", ".in_kernel", ".in_kernel_values")
+PROGRAMS = ("__main__", ".launch", ".launch_many", ".kernel_setup", ".kernel_values")
 SERVER = (
     "--ServerApp.token=t",
     "--ServerApp.allow_root=True",
