@@ -198,7 +198,7 @@ def check_extras(binaries: Path, work: Path, env: dict[str, str]) -> None:
     completing = {**env, **words, "_SUBMARINE_COMPLETE": "bash_complete"}
     if "plain,check" not in run(submarine, cwd=work, env=completing):
         sys.exit("submarine workflow ch is not completed")
-    check_extra_missing(submarine, "run hello.ipynb", "workflows", work, env)
+    check_extra_missing(submarine, "run hello.ipynb -o out.ipynb", "workflows", work, env)
     (work / "zeppelin" / "interpreter").mkdir(parents=True)
     install = "zeppelin install zeppelin"
     command = check_extra_missing(submarine, install, "zeppelin", work, env)
