@@ -16,13 +16,13 @@ import time
 import urllib.request
 from pathlib import Path
 
-import skein
+from submarine_runtime.yarn import import_skein
 
 PACKAGES = ("runtime", "jobs", "magics", "kernel", "minicluster", "server", "workflows", "zeppelin")
 #: Optional packages.
 OPTIONAL = ("airflow", "jupyter_scheduler", "tensorboard", "tensorflow", "conda_pack", "pytest")
 #: Programs: importing them runs them, some of them only in a kernel.
-PROGRAMS = ("__main__", ".launch", ".launch_many", ".in_kernel", ".in_kernel_values")
+PROGRAMS = ("__main__", ".launch", ".launch_many", ".kernel_setup", ".kernel_values")
 SERVER = (
     "--ServerApp.token=t",
     "--ServerApp.allow_root=True",
@@ -58,6 +58,7 @@ def import_everything() -> int:
 
 def check_skein() -> None:
     """A specification passes through skein's generated protobuf code."""
+    skein = import_skein()
     service = skein.Service(resources=skein.Resources("1 GiB", 1), script="true", env={"A": "b"})
     spec = skein.ApplicationSpec(name="x", services={"s": service})
     assert skein.ApplicationSpec.from_protobuf(spec.to_protobuf()) == spec

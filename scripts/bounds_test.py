@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parent.parent
 SMOKE = ROOT / "scripts" / "bounds_smoke.py"
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 RESOLUTIONS = ("lowest-direct", "highest")
+#: Extras whose versions are resolved with the others. TensorFlow has no wheel for each Python.
+EXTRAS = ("workflows", "zeppelin")
 #: A suite with a newer Python than the oldest that the project supports, and its packages.
 SUITE, PACKAGES = "trixie", ("python3.13", "libsqlite3-0", "libssl3t64")
 #: Starts the unpacked Python with its own loader, which works on any system.
@@ -58,6 +60,7 @@ def compile_versions(
     run(
         *(uv, "pip", "compile", "--quiet", "--python-version", version, "--only-binary", ":all:"),
         *("--resolution", resolution, "--no-header", "--no-annotate", "--output-file", target),
+        *(word for extra in EXTRAS for word in ("--extra", extra)),
         ROOT / "pyproject.toml",
         cwd=work, env=env,
     )  # fmt: skip

@@ -65,12 +65,12 @@ setup_python() {
     echo "set-up: making .venv with $python"
     "$python" -m venv --clear .venv
   fi
-  echo "set-up: installing the project, TensorFlow and the tools into .venv (minutes, the first time)"
+  echo "set-up: installing the project with its extras and the tools into .venv (minutes, the first time)"
   # Dependency groups need pip 25.1.
   .venv/bin/python -m pip install --quiet 'pip>=25.1'
   # pip must not follow the link into the source tree; the part `node` builds and makes it again.
   unlink_front_end
-  SKIP_JUPYTER_BUILDER=1 .venv/bin/python -m pip install --quiet -e '.[tensorflow]' --group dev
+  SKIP_JUPYTER_BUILDER=1 .venv/bin/python -m pip install --quiet -e '.[all]' --group dev
   [ ! -f labextension/dist/package.json ] || link_front_end
   echo "$wanted" >"$stamp"
 }

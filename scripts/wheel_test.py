@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -101,6 +102,7 @@ def main() -> None:
         pip = (binaries / "python", "-m", "pip", "install", "--quiet")
         run(*pip, wheel, cwd=work, env=env)
         check_commands(binaries, work, env)
+        check_extras(binaries, work, env)
         check_notebook(binaries, work, env)
         run(*pip, "jupyterlab>=4.6,<5", cwd=work, env=env)
         check_extensions(binaries, work, env)
@@ -184,6 +186,39 @@ def check_commands(binaries: Path, work: Path, env: dict[str, str]) -> None:
     log = run(submarine, "logs", "last", cwd=work, env=env)
     if "hello from the wheel" not in log:
         sys.exit(f"the job's log is not what it printed: {log!r}")
+
+
+def check_extras(binaries: Path, work: Path, env: dict[str, str]) -> None:
+    """Check help, completion and errors without extras, and the command that an error names."""
+    submarine = binaries / "submarine"
+    for group in ("workflow", "zeppelin"):
+        if "Usage" not in run(submarine, group, "--help", cwd=work, env=env):
+            sys.exit(f"submarine {group} --help prints no usage")
+    words = {"COMP_WORDS": "submarine workflow ch", "COMP_CWORD": "2"}
+    completing = {**env, **words, "_SUBMARINE_COMPLETE": "bash_complete"}
+    if "plain,check" not in run(submarine, cwd=work, env=completing):
+        sys.exit("submarine workflow ch is not completed")
+    check_extra_missing(submarine, "run hello.ipynb -o out.ipynb", "workflows", work, env)
+    (work / "zeppelin" / "interpreter").mkdir(parents=True)
+    install = "zeppelin install zeppelin"
+    command = check_extra_missing(submarine, install, "zeppelin", work, env)
+    run("sh", "-c", command, cwd=work, env=env)
+    run(submarine, *install.split(), cwd=work, env=env)
+
+
+def check_extra_missing(
+    submarine: Path, words: str, extra: str, work: Path, env: dict[str, str]
+) -> str:
+    """Check that a command names the extra that it needs; return the command that installs it."""
+    print("  $", submarine, words, flush=True)
+    done = subprocess.run(
+        [submarine, *words.split()], cwd=work, env=env, capture_output=True, text=True, timeout=60
+    )
+    said = done.stderr.strip()
+    named = re.fullmatch(r"submarine: The extra (\w+) is not installed \(.*\); type (.*)", said)
+    if done.returncode != 1 or named is None or named[1] != extra:
+        sys.exit(f"submarine {words} does not name the extra {extra}: {said or done.stdout}")
+    return named[2]
 
 
 def check_notebook(binaries: Path, work: Path, env: dict[str, str]) -> None:

@@ -28,7 +28,8 @@ from submarine_zeppelin.installation import (
         gettext_noop("Notes"): {
             "export-note": gettext_noop("Export a note as a Jupyter notebook.")
         },
-    }
+    },
+    extra="zeppelin",
 )
 def zeppelin() -> None:
     """Manage the Zeppelin interpreter group `submarine`, and export notes."""

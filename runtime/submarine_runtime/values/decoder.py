@@ -9,10 +9,13 @@ import datetime
 import importlib
 import math
 import re
+import shlex
+import sys
 import zipfile
 from contextlib import suppress
 from typing import IO, Any
 
+from submarine_runtime.translation import _
 from submarine_runtime.values.encoder import EXTENSION_DTYPE, PLAIN_KINDS, SCALAR_KINDS, ValuesError
 
 _CHUNK = 1 << 20
@@ -37,7 +40,12 @@ def _numpy() -> Any:
     try:
         return importlib.import_module("numpy")
     except ImportError:
-        raise ValuesError("This Python has no NumPy, and the values hold arrays.") from None
+        raise ValuesError(
+            _(
+                "The values contain arrays, and this Python has no NumPy; type "
+                "{python} -m pip install numpy"
+            ).format(python=shlex.quote(sys.executable or "python3"))
+        ) from None
 
 
 class Decoder:

@@ -48,3 +48,4 @@ from .rest import (
     container_started as container_started,
     containers_path as containers_path,
 )
+from .skein_import import import_skein as import_skein

@@ -124,10 +124,10 @@ class ApplicationMaster:
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
         # cost: skein with gRPC, which a node may lack.
-        import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        from skein import proto
+        from submarine_runtime.yarn.skein_import import import_skein
 
-        self._proto = proto
+        skein = import_skein()
+        self._proto = skein.proto
         self._client = skein.ApplicationClient.from_current()
         self._progress: float | None = None
         self._progress_at = 0.0

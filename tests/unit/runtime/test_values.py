@@ -284,6 +284,17 @@ def test_numpy_is_not_imported_without_arrays() -> None:
     subprocess.run([sys.executable, "-S", "-c", code], check=True, timeout=30)
 
 
+def test_arrays_without_numpy_name_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    packed = io.BytesIO()
+    pack_values({"a": np.arange(3), "n": [1]}, packed)
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(ValuesError, match=r"no NumPy; type \S+ -m pip install numpy$"):
+        unpack_values(packed)
+    plain = io.BytesIO()
+    pack_values({"n": [1]}, plain)
+    assert unpack_values(plain).values == {"n": [1]}
+
+
 def test_names_of_the_options() -> None:
     assert parse_names("x, y,x", "--with") == ("x", "y")
     for wrong in ("", " , ", "x-y", "a.b", "class", "__name__", "x;y"):

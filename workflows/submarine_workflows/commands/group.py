@@ -42,7 +42,7 @@ SECTIONS = {
 }
 
 
-@verb_group(SECTIONS)
+@verb_group(SECTIONS, extra="workflows")
 def workflow() -> None:
     """Run notebooks in order, as described by a workflow in Azkaban's Flow 2.0 format."""
 

@@ -22,6 +22,7 @@ from papermill.log import logger
 
 from submarine_jobs.display import MIME_TYPE
 from submarine_jobs.errors import SubmarineError
+from submarine_jobs.extras import require_extra
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
 from submarine_workflows.headless.document import assign_stable_ids, mark_injected_parameters
@@ -165,6 +166,7 @@ def execute_for_papermill(
     notebook: NotebookNode, kernel_name: str, keywords: dict[str, Any]
 ) -> NotebookNode:
     """Execute a notebook for papermill; see ``SubmarineEngine``."""
+    require_extra("workflows")
     keywords = dict(keywords)
     settings = Settings.from_keywords(keywords)
     if settings.warning:

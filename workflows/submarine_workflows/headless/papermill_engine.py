@@ -22,6 +22,8 @@ class SubmarineEngine:
 
         Raises
         ------
+        MissingExtraError
+            If the extra ``workflows`` is not installed.
         SystemExit
             If a signal or the time limit stopped the run; with the exit code for papermill's
             command.

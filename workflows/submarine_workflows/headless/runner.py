@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from submarine_jobs.commands.run import parse_run
 from submarine_jobs.errors import ConfigError, SubmarineError, UsageError
+from submarine_jobs.extras import require_extra
 from submarine_jobs.frontends import Outcome
 from submarine_jobs.model import WorkflowOrigin, format_duration
 from submarine_jobs.text import printable
@@ -58,6 +59,7 @@ def run_notebook(request: NotebookRun, frontend: Frontend) -> Outcome:
         If the notebook cannot be read, the output cannot be written, or an option is invalid;
         nothing has run.
     """
+    require_extra("workflows")
     with SignalRecorder() as signals:
         return _Run(request, frontend, signals).run()
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 from submarine_jobs import storage
 from submarine_jobs.backends.yarn import cluster
 from submarine_jobs.errors import NAME_CLUSTER, NoClusterError, StorageError, UsageError
+from submarine_jobs.extras import require_extra
 from submarine_jobs.text import printable
 from submarine_runtime.translation import _
 from submarine_workflows.locations.location import MAX_BYTES, Location, check_size, without_password
@@ -122,6 +123,7 @@ class FsspecLocation(Location):
     """A file in any other file system. Object stores replace files atomically."""
 
     def __init__(self, url: str) -> None:
+        require_extra("workflows")
         # cost: fsspec, which HDFS and local files do not need.
         import fsspec
         from fsspec.registry import known_implementations, registry

@@ -17,10 +17,10 @@ from submarine_jobs.commands.grammar import CellVerb, option
 from submarine_jobs.errors import UsageError
 from submarine_jobs.frontends import Frontend, Outcome
 from submarine_runtime.translation import _
-from submarine_workflows import headless
+from submarine_workflows import headless, model
 from submarine_workflows.display import Caption, workflow_output
 from submarine_workflows.local import missing_notebooks
-from submarine_workflows.model import Kind, Node, Workflow, next_runs
+from submarine_workflows.model import Kind, Node, Workflow
 from submarine_workflows.notebook import cell_keys as keys
 from submarine_workflows.notebook.cell_text import WorkflowHeader, read_cell
 from submarine_workflows.notebook.workflow_files import check_name, folder_of, keep, notebook_of
@@ -53,6 +53,7 @@ class WorkflowCell(CellVerb):
 @click.command(
     "workflow",
     cls=WorkflowCell,
+    extra="workflows",
     add_help_option=True,
 )
 @click.argument("name", metavar="NAME")
@@ -182,7 +183,7 @@ def _outcome(
         *sentences,
         saved if path is not None else _("Not saved in a file: this notebook runs unattended."),
     ]
-    upcoming = next_runs(found)
+    upcoming = model.next_runs(found)
     if found.schedule and not handed_over:
         lines.append(_("Its schedule is not active yet: use `--to` azkaban, airflow or cron."))
     bundle = workflow_output(found, Caption(upcoming, lines))

@@ -14,8 +14,9 @@ import yaml
 
 from submarine_jobs.commands import CellBody
 from submarine_runtime.translation import _
+from submarine_workflows import model
 from submarine_workflows.formats import read_jobs, read_workflow
-from submarine_workflows.model import Node, Problem, Workflow, WorkflowError, check
+from submarine_workflows.model import Node, Problem, Workflow, WorkflowError
 
 _JOB = re.compile(r"#\s*([\w.-]+)\.job\s*")
 
@@ -58,7 +59,7 @@ def read_cell(body: CellBody, header: WorkflowHeader) -> WrittenWorkflow:
     else:
         workflow = read_workflow(body.in_place, header.name, body.cell)
     merged = _with_line(workflow, body, header)
-    problems = [replace(found, file=body.cell) for found in check(merged)]
+    problems = [replace(found, file=body.cell) for found in model.check(merged)]
     if problems:
         raise WorkflowError(problems)
     return WrittenWorkflow(merged, _text(body.text if not jobs else "", merged, workflow))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from submarine_jobs.errors import UsageError
+from submarine_jobs.extras import require_extra
 from submarine_runtime.translation import _
 from submarine_workflows.notebook.live_display import Source
 from submarine_workflows.notebook.local_run import LocalRun
@@ -49,6 +50,7 @@ def _execution(run: str, url: str, state_dir: Path) -> Source:
 
     The output may be another user's, so it must not cause a login.
     """
+    require_extra("workflows")
     # cost: requests; most outputs are of runs on this machine.
     from submarine_workflows.azkaban import execution_id
     from submarine_workflows.azkaban.api import Azkaban, Connection, SessionFile, load_settings

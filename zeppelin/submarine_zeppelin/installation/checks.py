@@ -197,7 +197,7 @@ def _python(installation: Installation) -> Finding:
             _("{python} cannot import the interpreter: {last}.").format(
                 python=python, last=last[:200]
             ),
-            _("Install the package from its clone: {python} -m pip install CLONE.").format(
+            _("Install it from its clone: {python} -m pip install 'CLONE[zeppelin]'.").format(
                 python=python
             ),
         )

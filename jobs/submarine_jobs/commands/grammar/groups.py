@@ -15,10 +15,17 @@ Sections = Mapping[str, Mapping[str, str]]
 
 
 class VerbGroup(TranslatedHelp, click.Group):
-    """A group whose help lists its verbs by section."""
+    """A group whose help lists its verbs by section.
 
-    def __init__(self, *args: Any, sections: Sections, **attrs: Any) -> None:
+    Parameters
+    ----------
+    extra
+        Extra of the wheel that all verbs of the group need; empty: none. Their help needs none.
+    """
+
+    def __init__(self, *args: Any, sections: Sections, extra: str = "", **attrs: Any) -> None:
         self.sections = sections
+        self.extra = extra
         attrs.setdefault("context_settings", CONTEXT)
         super().__init__(*args, **attrs)
 
@@ -33,10 +40,10 @@ class VerbGroup(TranslatedHelp, click.Group):
                 formatter.write_dl([(verb, _(text)) for verb, text in verbs.items()])
 
 
-def verb_group(sections: Sections) -> Callable[[Callable[..., Any]], VerbGroup]:
+def verb_group(sections: Sections, *, extra: str = "") -> Callable[[Callable[..., Any]], VerbGroup]:
     """Return a decorator like ``click.group`` for a ``VerbGroup``."""
 
     def decorate(function: Callable[..., Any]) -> VerbGroup:
-        return click.group(cls=VerbGroup, sections=sections)(function)
+        return click.group(cls=VerbGroup, sections=sections, extra=extra)(function)
 
     return decorate

@@ -104,10 +104,15 @@ class Verb(TranslatedHelp, click.Command):
     ----------
     example
         Lines shown under ``Examples``, without the leading ``submarine``.
+    extra
+        Extra of the wheel that the verb needs; empty: that of its group, or none.
     """
 
-    def __init__(self, *args: Any, example: Sequence[str] = (), **attrs: Any) -> None:
+    def __init__(
+        self, *args: Any, example: Sequence[str] = (), extra: str = "", **attrs: Any
+    ) -> None:
         self.example = tuple(example)
+        self.extra = extra
         settings = {**CONTEXT, "token_normalize_func": normal}
         attrs.setdefault("context_settings", settings)
         super().__init__(*args, **attrs)
@@ -153,6 +158,11 @@ class Verb(TranslatedHelp, click.Command):
         """Run the callback, and handle ``--json``."""
         as_json = bool(ctx.params.pop("as_json", False))
         ctx.meta[AS_JSON] = as_json
+        if extra := self.extra or getattr(ctx.parent and ctx.parent.command, "extra", ""):
+            # cost: a module that most verbs do not need.
+            from submarine_jobs.extras import require_extra
+
+            require_extra(extra)
         outcome = super().invoke(ctx)
         if not isinstance(outcome, Outcome):
             raise TypeError(f"{self.name} returned {type(outcome).__name__}, not an Outcome")

@@ -48,10 +48,10 @@ class YarnPlacer(Placer):
         for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "grpc_proxy"):
             os.environ.pop(name, None)  # The master is never behind a proxy.
         # cost: skein with gRPC, which a node may lack.
-        import skein  # type: ignore[import-not-found,import-untyped,unused-ignore]
-        from skein import proto
+        from submarine_runtime.yarn import import_skein
 
-        self._config, self._address, self._proto = config, address, proto
+        skein = import_skein()
+        self._config, self._address, self._proto = config, address, skein.proto
         self._client = skein.ApplicationClient.from_current()
         self._seats: dict[str, str] = {}
         self._placed: set[str] = set()

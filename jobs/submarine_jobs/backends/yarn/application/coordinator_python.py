@@ -40,11 +40,7 @@ from submarine_runtime.translation import _
 #: Name of the unpacked archive in a container, and the interpreter in it.
 DIRECTORY = "coordinator-python"
 INTERPRETER = f"{DIRECTORY}/bin/python3"
-_DISTRIBUTIONS = (
-    *("skein", "grpcio", "protobuf", "PyYAML", "typing_extensions"),
-    # skein imports distutils, which later Python versions have only in setuptools.
-    *(("setuptools",) if sys.version_info >= (3, 12) else ()),
-)
+_DISTRIBUTIONS = ("skein", "grpcio", "protobuf", "PyYAML", "typing_extensions")
 #: Omitted files of the distributions: skein's jar has a cached file, the rest is documentation.
 _LEFT_OUT = ("skein/java/", "skein/recipes/", "skein/cli.py", "skein/tornado.py", "yaml/_", "..")
 #: Omitted modules of the standard library that the coordinator does not need.
@@ -54,8 +50,7 @@ _NO_LIBRARY = (
     "curses/",
     "sqlite3/",
     "unittest/",
-    "distutils/command/",
-    "distutils/tests/",
+    "distutils/",
     *(f"lib-dynload/{name}" for name in ("_test", "_codecs_", "_curses", "_tkinter", "_sqlite")),
 )
 #: Omitted files for compilers and for installers of other systems.

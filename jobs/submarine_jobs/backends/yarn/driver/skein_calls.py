@@ -6,23 +6,18 @@ call has a timeout and proxies are disabled. skein and grpc are imported for the
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import importlib.util
-import sys
-import threading
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 from submarine_jobs.backends.yarn.driver.refusals import translate
 from submarine_jobs.errors import ClusterError, RefusedError
 from submarine_runtime.translation import _
+from submarine_runtime.yarn import import_skein
 
 #: The host name in skein's certificates.
 _NAME = "skein-internal"
-_IMPORT = threading.Lock()
 
 
 class DriverUnreachableError(ClusterError):
@@ -33,43 +28,9 @@ class DriverTimeoutError(ClusterError):
     """The driver did not answer in time, because its call to the cluster hangs."""
 
 
-def skein_module() -> Any:
-    """Import skein in one thread at a time, because its modules import each other."""
-    with _IMPORT:
-        if "skein" in sys.modules:
-            return importlib.import_module("skein")
-        with _plain_distutils():
-            return importlib.import_module("skein")
-
-
-@contextlib.contextmanager
-def _plain_distutils() -> Iterator[None]:
-    """Import ``distutils.version``, the only part that skein uses, from the standard library.
-
-    The distutils of setuptools loads all of setuptools: 10 MB and a third of a second. From Python
-    3.12 on it is the only one.
-    """
-    before = set(sys.modules)
-    theirs = [one for one in sys.meta_path if type(one).__module__ == "_distutils_hack"]
-    if "distutils" in before or not theirs or sys.version_info >= (3, 12):
-        yield
-        return
-    try:
-        for one in theirs:
-            sys.meta_path.remove(one)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            yield
-    finally:
-        sys.meta_path[:0] = theirs
-        # Later imports get the distutils of setuptools, as usual.
-        for name in {"distutils", "distutils.version"} & (set(sys.modules) - before):
-            del sys.modules[name]
-
-
 def new_credentials() -> tuple[bytes, bytes]:
     """Return a new certificate and key (PEM) in the form of skein."""
-    security = skein_module().Security.new_credentials()
+    security = import_skein().Security.new_credentials()
     return security._get_bytes("cert"), security._get_bytes("key")
 
 
@@ -115,7 +76,7 @@ class DriverChannel:
     """
 
     def __init__(self, port: int, certificate: bytes, key: bytes) -> None:
-        proto = skein_module().proto
+        proto = import_skein().proto
         # cost: gRPC (10 MB), which only a connection needs.
         import grpc  # type: ignore[import-untyped]
 
@@ -152,7 +113,7 @@ class DriverChannel:
         RefusedError, ClusterError
             The application was not submitted.
         """
-        checked = skein_module().ApplicationSpec.from_dict(dict(spec))
+        checked = import_skein().ApplicationSpec.from_dict(dict(spec))
         return str(self._call("submit", checked.to_protobuf(), timeout).id)
 
     def kill(self, application_id: str, timeout: float) -> None:

@@ -1,0 +1,47 @@
+"""Optional dependencies: the extras of the wheel, and the error where one is not installed.
+
+Every feature that needs an extra calls ``require_extra`` before it does anything else. The check
+imports nothing, so help and completion work without extras.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import sys
+
+from submarine_jobs.errors import SubmarineError
+from submarine_runtime.translation import _
+
+#: The modules that each extra installs and this project imports; pyproject.toml lists the versions.
+EXTRAS = {
+    "zeppelin": ("thriftpy2",),
+    "workflows": ("cronsim", "fsspec", "nbclient", "papermill", "requests"),
+}
+
+
+class MissingExtraError(SubmarineError):
+    """An extra of this package is not installed in this Python; the message has the command."""
+
+
+def require_extra(extra: str) -> None:
+    """Raise MissingExtraError unless all modules of an extra are installed.
+
+    Parameters
+    ----------
+    extra
+        A key of ``EXTRAS``.
+    """
+    missing = [name for name in EXTRAS[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            _("The extra {extra} is not installed (missing: {modules}); type {command}").format(
+                extra=extra, modules=", ".join(missing), command=install_command(extra)
+            )
+        )
+
+
+def install_command(extra: str) -> str:
+    """Return the command that installs an extra into this Python."""
+    python = shlex.quote(sys.executable or "python3")
+    return f"{python} -m pip install 'jupyter-submarine[{extra}]'"
