@@ -31,6 +31,7 @@ from training_runs import (
     Training,
     empty_directory,
     find_torch,
+    machine,
     run_bare,
     torchrun,
 )
@@ -53,7 +54,7 @@ def main() -> int:
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown, too")
     parser.add_argument("--json", type=Path, help="write the numbers there, too")
     options = parser.parse_args()
-    sizes = sorted({1, *options.workers})
+    sizes, before = sorted({1, *options.workers}), machine()
     with tempfile.TemporaryDirectory(prefix="scaling-") as state:
         launchers: dict[str, Launcher] = {OURS: Jobs(Path(state)).run}
         python = find_torch(options.torch_python)
@@ -63,6 +64,7 @@ def main() -> int:
             launchers[TORCHRUN] = torchrun(python)
         launchers[BARE] = run_bare
         found = measure(launchers, sizes, options.rounds, options.steps)
+    print(f"{options.rounds} rounds of {options.steps} steps; {before}, at the end {machine()}")
     print_table(found, sizes, list(launchers))
     if options.markdown:
         print("\n" + "\n".join(markdown(found, sizes, list(launchers))))

@@ -78,6 +78,11 @@ def measurement(directory: Path) -> Measurement:
     return Measurement(result["steps"] / result["seconds"], result["exchange"])
 
 
+def machine() -> str:
+    """Return the cores and the load of this machine: figures of a busy machine are not final."""
+    return f"{os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}"
+
+
 @contextmanager
 def empty_directory() -> Iterator[Path]:
     """Give a directory in which the members of one run find each other."""
