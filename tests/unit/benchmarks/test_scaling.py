@@ -92,6 +92,7 @@ def test_calculated_efficiency_is_that_of_the_busiest_link() -> None:
     assert ring == pytest.approx(0.25 / (0.25 + 0.036))
 
 
+@pytest.mark.slow
 def test_workers_are_measured_by_rank_0(tmp_path: Path) -> None:
     training = Training(workers=2, steps=4, warm_up=1, wait=0.05, size=4000)
     found = training_runs.run_bare(training, tmp_path)
@@ -145,6 +146,7 @@ def test_missing_rights_and_tools_are_named(
     assert reason in limited_links.enter()
 
 
+@pytest.mark.slow
 def test_efficiency_is_skipped_with_a_reason(tmp_path: Path) -> None:
     (tmp_path / "unshare").write_text("#!/bin/sh\necho not permitted >&2\nexit 1\n")
     for name in ("ip", "tc", "nsenter"):
