@@ -29,6 +29,8 @@ BENCHMARKS: dict[str, tuple[str, ...]] = {
     "agent_cpu": ("--seconds", "20"),
     "coordinator_scale": ("--agents", "300", "--seconds", "10"),
     "gang_start": ("--tasks", "16", "--runs", "3"),
+    "scaling": ("--rounds", "1", "--steps", "30"),
+    "efficiency": ("--rounds", "1", "--steps", "20"),
     "server_scale": ("--seconds", "10"),
     "log_latency": ("--lines", "100"),
     "log_open": ("--megabytes", "200"),
