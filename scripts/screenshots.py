@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import io
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -53,22 +54,23 @@ class Scene:
     Parameters
     ----------
     save
-        Writes the picture of the page, of a part of it, or of a rectangle of it in CSS pixels.
+        Writes the picture of the page, of a part of it, or of a rectangle of it in CSS pixels, in
+        each theme.
     """
 
     page: LabPage
     jobs: Jobs
-    theme: Theme
     save: Callable[[Locator | FloatRect | None], None]
 
 
-# Programs of the other pictures. They print as Keras does, which the agent reads.
+# Programs of the other pictures. They print their scalars as Keras does, which the agent reads.
 
 TRAINING = """\
+import os
 import random
 
-random.seed(1)
-epochs, rate = {epochs}, 0.0001
+random.seed(int(os.environ.get("RANK", 0)))
+epochs, rate = {epochs}, 3e-8
 points = [(x := random.gauss(0, 1), 3 * x - 2 + random.gauss(0, 0.3)) for _ in range({points})]
 slope = offset = 0.0
 for epoch in range(1, epochs + 1):
@@ -79,15 +81,6 @@ for epoch in range(1, epochs + 1):
         offset -= rate * error
         loss += error**2 / len(points)
     print(f"Epoch {{epoch}}/{{epochs}}\\nslope: {{slope:.3f}} - loss: {{loss:.4f}}")
-"""
-WORKER = """
-import os, time
-rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-print(f"rank {rank} of {size} is ready", flush=True)
-for epoch in range(1, 31):
-    print(f"Epoch {epoch}/30", flush=True)
-    print(f"accuracy: {1 - 0.6 / epoch:.4f} - loss: {1.9 / epoch:.4f}", flush=True)
-    time.sleep(2)
 """
 MODEL_CELL = """%%submarine --only --file model.py
 def normalize(pixels):
@@ -108,53 +101,60 @@ for step in range(1, 900):
         print(f"\\x1b[1mEpoch {step // 90 + 1}/10\\x1b[0m")
     loss = 2.3 / (1 + step / 60) + random.random() * 0.02
     print(f"step {step:4d}  \\x1b[36mloss {loss:.4f}\\x1b[0m  {random.randint(900, 1100)} images/s")
-    if step == 866:
+    if step == 889:
         print("\\x1b[33mWARNING: shard 5 is empty, skipped\\x1b[0m", flush=True)
 sys.stdout.flush()
 raise ValueError("shard 7: expected 7500 images, found 7112")
 """
 CURVES = """
-import math, os, sys, time, types
+import os, random, sys, time, types
 # TensorBoard's writer without TensorFlow.
 sys.modules["tensorboard.compat.notf"] = types.ModuleType("tensorboard.compat.notf")
 from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 from tensorboard.summary.writer.event_file_writer import EventFileWriter
-for kind, offset in (("train", 0.0), ("validation", 0.12)):
-    writer = EventFileWriter(os.path.join(os.environ["SUBMARINE_TENSORBOARD_DIR"], kind))
-    for step in range(60):
-        values = {{
-            "epoch_loss": 2.2 * math.exp(-step / {decay}) + offset,
-            "epoch_accuracy": 1 - 0.9 * math.exp(-step / {decay}) - offset / 3,
-        }}
-        values = [Summary.Value(tag=tag, simple_value=value) for tag, value in values.items()]
+
+random.seed(5)
+points = [(x := random.gauss(0, 1), 3 * x - 2 + random.gauss(0, 0.6)) for _ in range(60)]
+parts = {{"train": points[:30], "validation": points[30:]}}
+folder = os.environ["SUBMARINE_TENSORBOARD_DIR"]
+writers = {{name: EventFileWriter(os.path.join(folder, name)) for name in parts}}
+slope = offset = 0.0
+for step in range(60):
+    for name, part in parts.items():
+        errors = [slope * x + offset - y for x, y in part]
+        values = [
+            Summary.Value(tag="loss", simple_value=sum(e * e for e in errors) / len(part)),
+            Summary.Value(tag="largest_error", simple_value=max(map(abs, errors))),
+        ]
         event = Event(wall_time=time.time() + step, step=step, summary=Summary(value=values))
-        writer.add_event(event)
+        writers[name].add_event(event)
+    for x, y in parts["train"]:
+        error = slope * x + offset - y
+        slope, offset = slope - {rate} * error * x, offset - {rate} * error
+for writer in writers.values():
     writer.close()
 """
 NIGHTLY = """%%submarine workflow nightly --schedule "0 30 2 ? * *" --timezone Europe/Berlin
 nodes:
   - name: features
-    type: noop
+    notebook: features.ipynb
   - name: train
-    type: noop
+    notebook: train.ipynb
     dependsOn: [features]
-  - name: evaluate
-    type: noop
+  - name: report
+    notebook: report.ipynb
     dependsOn: [train]
   - name: publish
-    type: noop
-    dependsOn: [evaluate]
-  - name: report
-    type: noop
-    dependsOn: [evaluate]"""
+    type: command
+    config: {command: hdfs dfs -put -f model hdfs:///models/digits}
+    dependsOn: [train]"""
 
 
 def open_notebook(scene: Scene, name: str, *cells: str | NotebookNode) -> None:
-    """Open a notebook of these cells in the theme of the scene, without the side bar."""
+    """Open a notebook of these cells, without the side bar."""
     page = scene.page
     page.open(page.lab.write(name, *cells))
-    page.theme(scene.theme)
     page.command("application:toggle-left-area")
 
 
@@ -182,7 +182,7 @@ def wait_for_curves(card: Locator) -> None:
 def card(scene: Scene) -> None:
     """The card of the first job, below its cell."""
     page = scene.page
-    open_notebook(scene, f"first-{scene.theme}.ipynb", *first_job_cells()[1:])
+    open_notebook(scene, "first.ipynb", *first_job_cells()[1:])
     page.run_all()
     run = page.page.locator(".jp-CodeCell", has_text="%submarine run")
     shown = run.locator(".jp-Submarine-card")
@@ -198,10 +198,9 @@ def lab(scene: Scene) -> None:
     jobs.finished(TRAINING.format(epochs=5, points=10_000), "speech")
     jobs.finished("raise ValueError('unknown label 11')", "words")
     jobs.finished(TRAINING.format(epochs=3, points=10_000), "line")
-    program = "%%submarine --only\n" + TRAINING.format(epochs=300, points=400_000).rstrip()
+    program = "%%submarine --only\n" + TRAINING.format(epochs=300, points=600_000).rstrip()
     run = "job = %submarine run line --memory 2G"
-    page.open(page.lab.write(f"line-{scene.theme}.ipynb", program, run))
-    page.theme(scene.theme)
+    page.open(page.lab.write("line.ipynb", program, run))
     page.command("submarine:jobs")
     page.run_all()
     rows = page.page.get_by_role("listbox", name="Jobs").get_by_role("option")
@@ -220,7 +219,7 @@ def failure(scene: Scene) -> None:
     """The card of a failed job: the traceback leads to cells."""
     page = scene.page
     run = "%submarine run pixels --backend local"
-    open_notebook(scene, f"pixels-{scene.theme}.ipynb", MODEL_CELL, FAILING_CELL, run)
+    open_notebook(scene, "pixels.ipynb", MODEL_CELL, FAILING_CELL, run)
     page.run_all()
     shown = page.card()
     wait_for_state(shown, "FAILED")
@@ -234,8 +233,9 @@ def failure(scene: Scene) -> None:
 def tasks(scene: Scene) -> None:
     """The card of a running job with four workers."""
     page, jobs = scene.page, scene.jobs
-    job = jobs.start(WORKER, "digits", instances=4, framework="any")
-    cell = new_code_cell("%submarine run digits --worker 4", outputs=[jobs.output(job)])
+    program = TRAINING.format(epochs=300, points=600_000)
+    job = jobs.start(program, "line", instances=4, framework="any")
+    cell = new_code_cell("%submarine run line --worker 4", outputs=[jobs.output(job)])
     open_notebook(scene, "workers.ipynb", cell)
     shown = page.card()
     wait_for_state(shown, "RUNNING")
@@ -252,7 +252,6 @@ def log(scene: Scene) -> None:
     page, jobs = scene.page, scene.jobs
     job = jobs.finished(LOG, "images")
     page.open_lab()
-    page.theme(scene.theme)
     page.command("application:toggle-left-area")
     view = page.open_log(job)
     expect(view.row("expected 7500 images").first).to_be_visible(timeout=PATIENCE)
@@ -264,16 +263,15 @@ def log(scene: Scene) -> None:
 def tensorboard(scene: Scene) -> None:
     """TensorBoard of two jobs in a tab."""
     page, jobs = scene.page, scene.jobs
-    two = [
-        jobs.finished(CURVES.format(decay=decay), name)
-        for decay, name in ((14, "wide"), (8, "deep"))
-    ]
+    rates = {"fast": 0.004, "slow": 0.001}
+    two = [jobs.finished(CURVES.format(rate=rate), name) for name, rate in rates.items()]
     page.open_lab()
-    page.theme(scene.theme)
     page.command("application:toggle-left-area")
     page.command("submarine:tensorboard", jobs=two)
     frame = page.page.frame_locator("iframe[src*='submarine/tensorboard/']")
-    expect(frame.get_by_text("epoch_loss").first).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_text("loss", exact=True).first).to_be_visible(timeout=PATIENCE)
+    # More space for the charts.
+    frame.get_by_role("button").filter(has_text="Settings").first.click()
     page.page.wait_for_timeout(8000)  # It draws one chart after the other.
     scene.save(None)
 
@@ -281,16 +279,18 @@ def tensorboard(scene: Scene) -> None:
 def workflow(scene: Scene) -> None:
     """The graph of a workflow below its cell."""
     page = scene.page
-    open_notebook(scene, f"nightly-{scene.theme}.ipynb", NIGHTLY)
+    for name in ("features", "train", "report"):
+        page.lab.write(f"{name}.ipynb", "%submarine list")
+    open_notebook(scene, "nightly.ipynb", NIGHTLY)
     page.run_all()
     drawn = page.outputs(0)
-    expect(drawn.locator("svg text", has_text="features")).to_be_visible(timeout=PATIENCE)
+    expect(drawn.locator("svg text", has_text="features").first).to_be_visible(timeout=PATIENCE)
     page.page.wait_for_timeout(500)
     scene.save(page.page.locator(".jp-CodeCell").first)
 
 
 PICTURES: dict[str, Callable[[Scene], None]] = {
-    taken.__name__: taken for taken in (card, lab, failure, tasks, log, tensorboard, workflow)
+    taken.__name__: taken for taken in (lab, card, failure, tasks, log, tensorboard, workflow)
 }
 #: TensorBoard has a theme of its own.
 LIGHT_ONLY = ("tensorboard",)
@@ -298,8 +298,9 @@ LIGHT_ONLY = ("tensorboard",)
 VIEWPORTS = {
     "lab": (1360, 880),
     "tasks": (1040, 1200),
+    "workflow": (1120, 900),
     "log": (1080, 520),
-    "tensorboard": (1200, 680),
+    "tensorboard": (1380, 800),
 }
 VIEWPORT = (840, 1200)
 
@@ -335,8 +336,8 @@ def running_lab() -> Iterator[tuple[Lab, Jobs]]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def take(name: str, theme: Theme, file: Path, browser: Browser, server: Lab, jobs: Jobs) -> None:
-    """Take one picture and write it to `file`."""
+def take(name: str, browser: Browser, server: Lab, jobs: Jobs) -> None:
+    """Take one picture in its themes."""
     width, height = VIEWPORTS.get(name, VIEWPORT)
     context = browser.new_context(
         viewport={"width": width, "height": height}, device_scale_factor=1.5
@@ -345,24 +346,34 @@ def take(name: str, theme: Theme, file: Path, browser: Browser, server: Lab, job
     lab_page = LabPage(context.new_page(), server)
 
     def save(part: Locator | FloatRect | None) -> None:
-        if isinstance(part, Locator):
-            png = part.screenshot(animations="disabled")
-        else:
-            png = lab_page.page.screenshot(animations="disabled", clip=part)
-        file.write_bytes(small(png))
+        for theme, file in files_of(name):
+            lab_page.theme(theme)
+            expect(lab_page.page.locator("#jupyterlab-splash")).to_have_count(0)
+            lab_page.page.wait_for_timeout(1000)
+            if isinstance(part, Locator):
+                png = part.screenshot(animations="disabled")
+            else:
+                png = lab_page.page.screenshot(animations="disabled", clip=part)
+            (ASSETS / file).write_bytes(small(png))
+            size = (ASSETS / file).stat().st_size // 1000
+            print(f"docs/assets/{file}: {size} kB", flush=True)
 
     try:
         lab_page.login()
-        PICTURES[name](Scene(lab_page, jobs, theme, save))
+        PICTURES[name](Scene(lab_page, jobs, save))
     except Exception:
-        lab_page.shot(f"failed-picture-{name}-{theme}")
+        lab_page.shot(f"failed-picture-{name}")
         raise
     finally:
         context.close()
+        for session in server.ask("api/sessions").json:
+            server.ask(f"api/sessions/{session['id']}", "DELETE")
 
 
 def main() -> None:
     """Take the pictures that the command line names."""
+    # The server and its kernels end with this process, also when it is terminated.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(PICTURES))
     names = parser.parse_args().names or list(PICTURES)
@@ -372,10 +383,7 @@ def main() -> None:
     with running_lab() as (server, jobs), sync_playwright() as playwright:
         browser = playwright.chromium.launch(**chromium_arguments())
         for name in names:
-            for theme, file in files_of(name):
-                take(name, theme, ASSETS / file, browser, server, jobs)
-                size = (ASSETS / file).stat().st_size // 1000
-                print(f"docs/assets/{file}: {size} kB", flush=True)
+            take(name, browser, server, jobs)
 
 
 if __name__ == "__main__":
