@@ -124,8 +124,8 @@ for step in range(60):
     for name, part in parts.items():
         errors = [slope * x + offset - y for x, y in part]
         values = [
-            Summary.Value(tag="loss", simple_value=sum(e * e for e in errors) / len(part)),
-            Summary.Value(tag="largest_error", simple_value=max(map(abs, errors))),
+            Summary.Value(tag="epoch/loss", simple_value=sum(e * e for e in errors) / len(part)),
+            Summary.Value(tag="epoch/largest_error", simple_value=max(map(abs, errors))),
         ]
         event = Event(wall_time=time.time() + step, step=step, summary=Summary(value=values))
         writers[name].add_event(event)
@@ -269,9 +269,9 @@ def tensorboard(scene: Scene) -> None:
     page.command("application:toggle-left-area")
     page.command("submarine:tensorboard", jobs=two)
     frame = page.page.frame_locator("iframe[src*='submarine/tensorboard/']")
-    expect(frame.get_by_text("loss", exact=True).first).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_text("largest_error").first).to_be_visible(timeout=PATIENCE)
     # More space for the charts.
-    frame.get_by_role("button").filter(has_text="Settings").first.click()
+    frame.get_by_role("button", name="Settings", exact=True).last.click()
     page.page.wait_for_timeout(8000)  # It draws one chart after the other.
     scene.save(None)
 
@@ -298,7 +298,7 @@ LIGHT_ONLY = ("tensorboard",)
 VIEWPORTS = {
     "lab": (1360, 880),
     "tasks": (1040, 1200),
-    "workflow": (1120, 900),
+    "workflow": (960, 900),
     "log": (1080, 520),
     "tensorboard": (1380, 800),
 }
@@ -357,6 +357,7 @@ def take(name: str, browser: Browser, server: Lab, jobs: Jobs) -> None:
             (ASSETS / file).write_bytes(small(png))
             size = (ASSETS / file).stat().st_size // 1000
             print(f"docs/assets/{file}: {size} kB", flush=True)
+        lab_page.theme("Light")  # It is stored, and TensorBoard takes it over when it opens.
 
     try:
         lab_page.login()
