@@ -269,9 +269,9 @@ def tensorboard(scene: Scene) -> None:
     page.command("application:toggle-left-area")
     page.command("submarine:tensorboard", jobs=two)
     frame = page.page.frame_locator("iframe[src*='submarine/tensorboard/']")
-    expect(frame.get_by_text("largest_error").first).to_be_visible(timeout=PATIENCE)
+    expect(frame.get_by_text("epoch").first).to_be_visible(timeout=PATIENCE)
     # More space for the charts.
-    frame.get_by_role("button", name="Settings", exact=True).last.click()
+    frame.get_by_role("button").filter(has_text="Settings").first.click()
     page.page.wait_for_timeout(8000)  # It draws one chart after the other.
     scene.save(None)
 
