@@ -33,9 +33,10 @@ SECTIONS = {
 INTRODUCTION = """\
 # Messages
 
-All sentences that the project shows to users, by package and file. This page is written by
-`python scripts/messages.py`; edit a sentence in its file. A name in braces, or `%1`, stands for a
-value.
+After reading this page you can find the file of each sentence that the project shows to users.
+
+The sentences are listed by package and file. This page is written by `python scripts/messages.py`;
+edit a sentence in its file. A name in braces, or `%1`, stands for a value.
 """
 _PYTHON = {"_": 1, "gettext_noop": 1, "ngettext": 2}
 _TYPESCRIPT = {"__": 1, "_n": 2}

@@ -25,14 +25,19 @@ VIEWPORT = {"width": 1400, "height": 1000}
 expect.set_options(timeout=60_000)
 
 
-@pytest.fixture(scope="session")
-def browser_type_launch_args() -> dict[str, Any]:
+def chromium_arguments() -> dict[str, Any]:
     """Debian's Chromium; its sandbox does not work for root."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if path := shutil.which(name):
             words = ["--disable-dev-shm-usage", *(["--no-sandbox"] if os.getuid() == 0 else [])]
             return {"executable_path": path, "args": words}
     raise FileNotFoundError("There is no Chromium on this machine: run scripts/setup.sh chromium.")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, Any]:
+    """Arguments of the browser that pytest-playwright starts."""
+    return chromium_arguments()
 
 
 @pytest.fixture(scope="session")

@@ -24,3 +24,13 @@ def blocks(page: Path, *languages: str) -> Iterator[str]:
     for _, language, body in FENCE.findall(page.read_text(encoding="utf-8")):
         if language in languages:
             yield body.replace("\\\n", " ")
+
+
+def first_job_cells() -> list[str]:
+    """Cells of the first job in docs/quickstart.md, in order; the first loads the magics."""
+    page = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
+    section = page.partition("\n## The first job\n")[2].partition("\n### ")[0]
+    cells = [body.rstrip() for _, language, body in FENCE.findall(section) if language == "python"]
+    assert len(cells) >= 5
+    assert cells[0] == "%load_ext submarine_magics"
+    return cells
