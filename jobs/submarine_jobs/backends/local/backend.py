@@ -25,10 +25,9 @@ from submarine_jobs.backends.base import (
     Plan,
     Stage,
     Submission,
-    submit_grace,
 )
+from submarine_jobs.backends.job_files import localize, write_json
 from submarine_jobs.backends.local import process as local_process
-from submarine_jobs.backends.local.files import localize, write_json
 from submarine_jobs.backends.overview import NodeUse, Overview
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
@@ -48,9 +47,8 @@ class LocalBackend(Backend):
     name = "local"
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+        super().__init__(profile)
         self._storage = LocalStorage()
-        self.submit_grace = submit_grace(profile)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``; the default is ``<state dir>/jobs``.

@@ -21,7 +21,6 @@ from submarine_jobs.backends.base import (
     Observation,
     Plan,
     Submission,
-    submit_grace,
 )
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn.application import (
@@ -57,7 +56,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, Profile, hadoop_user, resolve_roles
+from submarine_jobs.model import JobSpec, hadoop_user, resolve_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
@@ -80,10 +79,6 @@ class YarnBackend(Backend):
     """
 
     name = "yarn"
-
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self.submit_grace = submit_grace(profile)
 
     @cached_property
     def conf(self) -> HadoopConf:
