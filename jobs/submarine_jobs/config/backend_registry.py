@@ -14,7 +14,7 @@ from submarine_jobs.errors import UsageError
 from submarine_runtime.translation import _
 
 ENTRY_POINT_GROUP = "submarine.backends"
-#: The entry points of this distribution, as in `pyproject.toml` (a test compares both). A look-up in
+#: The entry points of this distribution, as in `pyproject.toml` (a test compares both). To look up
 #: the metadata of 219 distributions takes 47 to 58 ms of CPU time, half of it for the import of
 #: importlib.metadata; a command that uses one of these does without. No package replaces them.
 _OWN: Mapping[str, str] = {
