@@ -6,19 +6,17 @@ And the suite on that backend without one of its methods: it names the method.
 from __future__ import annotations
 
 import ast
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from submarine_jobs.backends import Backend
+from tests.local.jobs.installed_package import SUBMARINE, install, pytest_in, python
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "toy_backend"
 REQUIRED = sorted(Backend.__abstractmethods__)
-SECONDS = 400
 
 
 @pytest.fixture(scope="module")
@@ -26,45 +24,13 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory in which the package is installed."""
     source = tmp_path_factory.mktemp("source") / "toy"
     shutil.copytree(EXAMPLE, source, ignore=shutil.ignore_patterns("__pycache__", "test_*"))
-    target = tmp_path_factory.mktemp("site")
-    command = [
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"),
-        *("--no-deps", "--no-build-isolation", "--no-index", "--target", str(target), str(source)),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
-    return target
-
-
-def python(site: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with the package of ``site`` in an empty configuration."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("SUBMARINE_", "HADOOP_", "PYTEST_"))
-    }
-    environment = {
-        **kept,
-        "PYTHONPATH": str(site),
-        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
-        "SUBMARINE_STATE_DIR": str(cwd / "state"),
-        "SUBMARINE_CONFIG": "",
-        "TOY_PATIENCE": os.environ.get("TOY_PATIENCE", "120"),
-    }
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-    )
+    return install(source, tmp_path_factory.mktemp("site"))
 
 
 def suite(site: Path, cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the contract test suite as the example does."""
     shutil.copy(EXAMPLE / "test_contract.py", cwd)
-    options = ("-q", "-p", "no:cacheprovider", "--basetemp", str(cwd / "tmp"))
-    return python(site, cwd, "-m", "pytest", *options, "test_contract.py", *words)
+    return pytest_in(site, cwd, "test_contract.py", *words)
 
 
 def test_the_installed_backend_passes_the_suite(site: Path, tmp_path: Path) -> None:
@@ -76,16 +42,14 @@ def test_the_installed_backend_passes_the_suite(site: Path, tmp_path: Path) -> N
 
 def test_the_command_line_runs_jobs_on_it(site: Path, tmp_path: Path) -> None:
     (tmp_path / "hello.py").write_text("print('hello')\n", encoding="utf-8")
-    main = "import sys; from submarine_jobs.cli import main; sys.exit(main())"
-    submarine = ("-c", main)
-    done = python(site, tmp_path, *submarine, "run", "hello.py", "--backend", "toy", "--wait")
+    done = python(site, tmp_path, *SUBMARINE, "run", "hello.py", "--backend", "toy", "--wait")
     assert done.returncode == 0, done.stderr
     assert "hello" in done.stdout
-    done = python(site, tmp_path, *submarine, "list", "--backend", "toi")
+    done = python(site, tmp_path, *SUBMARINE, "list", "--backend", "toi")
     assert done.returncode == 2
     assert done.stderr.endswith("There is no backend 'toi'; installed are yarn, local, toy.\n")
     # Without the package its jobs are still listed, in their last known state.
-    done = python(tmp_path, tmp_path, *submarine, "list")
+    done = python(tmp_path, tmp_path, *SUBMARINE, "list")
     assert "hello-" in done.stdout, done.stderr
 
 
