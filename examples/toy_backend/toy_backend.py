@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -57,8 +58,8 @@ class ToyBackend(Backend):
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``."""
-        root = (self._profile.job_root or "").removeprefix("file://")
-        return LocalStorage(), os.path.abspath(root or self._profile.state_dir / "toy-jobs")
+        root = (self.profile.job_root or "").removeprefix("file://")
+        return LocalStorage(), os.path.abspath(root or str(self.profile.state_dir / "toy-jobs"))
 
     def plan(self, spec: JobSpec) -> Plan:
         """See ``Backend.plan``."""
@@ -116,7 +117,7 @@ class ToyBackend(Backend):
             return None
         return found if isinstance(found, dict) else None
 
-    def observe(self, handles: dict[str, Handle]) -> dict[str, Observation]:
+    def observe(self, handles: Mapping[str, Handle]) -> dict[str, Observation]:
         """See ``Backend.observe``."""
         self._check_system()
         return {job_id: self._observe(handle) for job_id, handle in handles.items()}

@@ -138,6 +138,8 @@ class Backend(ABC):
     settings
         Settings of a profile that only this backend reads, each with one line of help. Those of
         this package's backends are in ``KNOWN_SETTINGS``.
+    profile
+        The cluster and its settings.
     submit_grace
         Seconds since the last publication of a job's intent after which a job that the backend
         does not know counts as never submitted.
@@ -148,7 +150,7 @@ class Backend(ABC):
     submit_grace: float = SUBMIT_GRACE
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+        self.profile = profile
         self.submit_grace = submit_grace(profile)
 
     @abstractmethod
@@ -180,7 +182,11 @@ class Backend(ABC):
 
     @abstractmethod
     def observe(self, handles: Handles) -> dict[str, Observation]:
-        """Observe jobs (id -> handle) with one call to the cluster, independent of their number."""
+        """Observe jobs (id -> handle) with one call to the cluster, independent of their number.
+
+        When the end of a job that has a record is observed, the backend removes the processes and
+        the files that it made for the job outside of the job directory.
+        """
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
         """Observe jobs as ``observe`` does, for periodic polls of all jobs of this user.
