@@ -133,7 +133,7 @@ PLANS = {
         UNIT,
         Part("local backend", 5400, (pytest(*LOCAL),), real=True),
         *STATIC,
-        Part("version bounds", 1200, (tool("python", "scripts/bounds_test.py"),)),
+        Part("version bounds", 1800, (tool("python", "scripts/bounds_test.py"),)),
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),

@@ -1,4 +1,4 @@
-"""Where jobs run: ``yarn`` (skein) and ``local`` (processes on this machine)."""
+"""Where jobs run: ``yarn`` (skein), ``local`` (this machine), or a backend of another package."""
 
 from submarine_runtime.lazy import lazy_exports
 

@@ -5,7 +5,9 @@ from .base import (
     Plan as Plan,
     Stage as Stage,
     Submission as Submission,
+    make_backend as make_backend,
 )
+from .job_files import localize as localize
 from .overview import (
     GpuHolder as GpuHolder,
     NodeUse as NodeUse,

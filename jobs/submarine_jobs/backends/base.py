@@ -10,12 +10,15 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, ClassVar
 
 from submarine_jobs.backends.overview import Overview
+from submarine_jobs.config import load_backend
+from submarine_jobs.errors import UsageError
 from submarine_jobs.model import JobSpec, Profile, parse_duration
 from submarine_jobs.storage import Storage
 from submarine_runtime.protocol import AgentConfig, CoordinatorConfig, EndReason
+from submarine_runtime.translation import _
 
 #: Identifies a job in its backend; stored in ``application.json`` as plain JSON.
 Handle = Mapping[str, Any]
@@ -126,17 +129,29 @@ def submit_grace(profile: Profile) -> float:
 
 
 class Backend(ABC):
-    """Base class of backends.
+    """Base class of backends; the constructor takes the profile.
 
     Attributes
     ----------
+    name
+        The name of the entry point in the group ``submarine.backends``. Jobs store it.
+    settings
+        Settings of a profile that only this backend reads, each with one line of help. Those of
+        this package's backends are in ``KNOWN_SETTINGS``.
+    profile
+        The cluster and its settings.
     submit_grace
         Seconds since the last publication of a job's intent after which a job that the backend
         does not know counts as never submitted.
     """
 
-    name: str
+    name: ClassVar[str]
+    settings: ClassVar[Mapping[str, str]] = {}
     submit_grace: float = SUBMIT_GRACE
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.submit_grace = submit_grace(profile)
 
     @abstractmethod
     def job_root(self) -> tuple[Storage, str]:
@@ -167,7 +182,11 @@ class Backend(ABC):
 
     @abstractmethod
     def observe(self, handles: Handles) -> dict[str, Observation]:
-        """Observe jobs (id -> handle) with one call to the cluster, independent of their number."""
+        """Observe jobs (id -> handle) with one call to the cluster, independent of their number.
+
+        When the end of a job that has a record is observed, the backend removes the processes and
+        the files that it made for the job outside of the job directory.
+        """
 
     def survey(self, handles: Handles, explain: Collection[str] = ()) -> dict[str, Observation]:
         """Observe jobs as ``observe`` does, for periodic polls of all jobs of this user.
@@ -204,3 +223,38 @@ class Backend(ABC):
     @abstractmethod
     def stop(self, handle: Handle) -> None:
         """Stop the job without its agent; no error if it has ended."""
+
+
+def make_backend(name: str, profile: Profile) -> Backend:
+    """Return the backend that is installed as ``name``, for one profile.
+
+    Raises
+    ------
+    UsageError
+        If none of that name is installed, or its class is not a complete backend.
+    """
+    kind = load_backend(name)
+    where = f"{getattr(kind, '__module__', '')}:{getattr(kind, '__qualname__', kind)}"
+    if not isinstance(kind, type) or not issubclass(kind, Backend):
+        raise UsageError(
+            _(
+                "The backend {name} cannot be used: {where} is not a subclass of "
+                "submarine_jobs.backends.Backend."
+            ).format(name=name, where=where)
+        )
+    missing = [*sorted(kind.__abstractmethods__), *(() if hasattr(kind, "name") else ("name",))]
+    if missing:
+        raise UsageError(
+            _("The backend {name} is incomplete: {where} does not define {missing}.").format(
+                name=name, where=where, missing=", ".join(missing)
+            ),
+            _("Its package must define it, as submarine_jobs.backends.Backend describes."),
+        )
+    if kind.name != name:
+        raise UsageError(
+            _(
+                "The backend {name} cannot be used: the attribute name of {where} is "
+                "{attribute!r}, which must be the name of its entry point."
+            ).format(name=name, where=where, attribute=kind.name)
+        )
+    return kind(profile)

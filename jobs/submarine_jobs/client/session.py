@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import functools
-import pkgutil
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs import backends
 from submarine_jobs.client import started_jobs as started
-from submarine_jobs.config import BACKENDS
-from submarine_jobs.errors import ClusterError, UsageError, no_cluster
+from submarine_jobs.errors import ClusterError, no_cluster
 from submarine_jobs.model import Profile
 from submarine_jobs.tracking import JobStore
-from submarine_runtime.translation import _
 
 if TYPE_CHECKING:
     from submarine_jobs.access import JobDirectory
@@ -53,12 +51,14 @@ class Session:
         ------
         NoClusterError
             If none is named or configured; the message lists the options.
+        UsageError
+            If no backend of that name is installed, or its class is incomplete.
         """
         name = name or self.profile.backend
         if name is None:
             raise no_cluster()
         if name not in self._backends:
-            self._backends[name] = _make_backend(name, self.profile)
+            self._backends[name] = backends.make_backend(name, self.profile)
         return self._backends[name]
 
     @property
@@ -129,13 +129,3 @@ class Session:
     def describe(self) -> Mapping[str, Any]:
         """Return the names of profile and backend, for messages."""
         return {"profile": self.profile.name, "backend": self.profile.backend}
-
-
-def _make_backend(name: str, profile: Profile) -> Backend:
-    if name not in BACKENDS:
-        raise UsageError(
-            _("There is no backend {name!r}.").format(name=name),
-            _("Choose one of {backends}.").format(backends=", ".join(BACKENDS)),
-        )
-    backend: Backend = pkgutil.resolve_name(BACKENDS[name])(profile)
-    return backend

@@ -1,3 +1,8 @@
+from .backend_registry import (
+    backend_names as backend_names,
+    check_backend_name as check_backend_name,
+    load_backend as load_backend,
+)
 from .file import (
     CONFIG_FILE as CONFIG_FILE,
     KNOWN_SETTINGS as KNOWN_SETTINGS,
@@ -32,4 +37,4 @@ from .project_trust import (
     summary as summary,
     trust as trust,
 )
-from .values import BACKENDS as BACKENDS, hdfs_wait as hdfs_wait, python_of as python_of
+from .values import hdfs_wait as hdfs_wait, python_of as python_of

@@ -244,11 +244,12 @@ def _minicluster() -> dict[str, tuple[Any, str]]:
 
 def _profile(name: str, values: Mapping[str, tuple[Any, str]]) -> Profile:
     built: dict[str, Any] = {"name": name, "settings": {}}
-    for key, (value, where) in values.items():
+    # The backend is the first: it may have settings of its own.
+    for key, (value, where) in sorted(values.items(), key=lambda item: item[0] != "backend"):
         try:
             if key.startswith("settings."):
                 text = one_line(value)
-                check_setting(key.removeprefix("settings."), text, where)
+                check_setting(key.removeprefix("settings."), text, where, built.get("backend"))
                 built["settings"][key.removeprefix("settings.")] = text
                 hdfs_wait(built["settings"])
             else:

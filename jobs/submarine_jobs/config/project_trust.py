@@ -15,6 +15,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
+from submarine_jobs.config.backend_registry import has_other_backends
 from submarine_jobs.config.file import KNOWN_SETTINGS, PROFILE_KEYS, ConfigFile, read_files
 from submarine_jobs.config.file_safety import make_private
 from submarine_jobs.errors import ConfigError
@@ -32,7 +33,7 @@ HARMLESS = frozenset(
         *("azkaban.project", "azkaban.timezone"),
     )
 )
-#: Other keys have no effect: ``loader`` rejects them.
+#: Other keys have no effect: ``loader`` rejects them, except settings of another package's backend.
 _EFFECTIVE = frozenset((*PROFILE_KEYS, *KNOWN_SETTINGS))
 _SHOWN = 4
 _MAX_BYTES = 1 << 16
@@ -83,13 +84,18 @@ def confirmed_keys(file: ConfigFile) -> dict[str, str]:
         prefix + key: str(value)
         for prefix, table in tables
         for key, value in table.items()
-        if key not in HARMLESS and key.removeprefix("settings.") in _EFFECTIVE
+        if key not in HARMLESS and _is_effective(key)
     }
     for name, section in file.sections.items():
         for key, value in section.items():
             if f"{name}.{key}" not in HARMLESS:
                 found[f"{name}.{key}"] = value
     return dict(sorted(found.items()))
+
+
+def _is_effective(key: str) -> bool:
+    name = key.removeprefix("settings.")
+    return name in _EFFECTIVE or (name != key and has_other_backends())
 
 
 def summary(file: ConfigFile) -> str:

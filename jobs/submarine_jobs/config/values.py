@@ -7,16 +7,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from submarine_jobs.config.backend_registry import backend_settings, check_backend_name
 from submarine_jobs.config.file import KNOWN_SETTINGS
 from submarine_jobs.errors import ConfigError
 from submarine_jobs.model import parse_duration, parse_python_env
 from submarine_runtime.translation import _
 
-#: Name of a backend -> its class, ``module:class``. The first use of a backend imports its module.
-BACKENDS: Mapping[str, str] = {
-    "yarn": "submarine_jobs.backends.yarn:YarnBackend",
-    "local": "submarine_jobs.backends.local:LocalBackend",
-}
 _MAX_TIMEOUT = 3600.0
 #: Seconds. A client publishes its intent again every ``intent.RENEW_EVERY`` seconds.
 LEAST_SUBMIT_GRACE, _MAX_GRACE = 6.0, 86400.0
@@ -57,9 +53,7 @@ def _directory(value: Any) -> Path:
 
 
 def _backend(value: Any) -> str:
-    if value not in BACKENDS:
-        raise ValueError(_("must be {backends}").format(backends=" or ".join(BACKENDS)))
-    return str(value)
+    return check_backend_name(one_line(value))
 
 
 def _timeout(value: Any) -> float:
@@ -109,14 +103,23 @@ def hdfs_wait(settings: Mapping[str, str]) -> float | None:
     return 60.0 * minutes
 
 
-def check_setting(name: str, value: str, where: str) -> None:
-    """Reject an unknown setting or an invalid value; ``where`` is its source."""
+def check_setting(name: str, value: str, where: str, backend: str | None = None) -> None:
+    """Reject an unknown setting or an invalid value; ``where`` is its source.
+
+    Parameters
+    ----------
+    backend
+        The name of the profile's backend, which may have settings of its own.
+    """
     if name not in KNOWN_SETTINGS:
-        close = difflib.get_close_matches(name, KNOWN_SETTINGS, 1)
+        known = (*KNOWN_SETTINGS, *backend_settings(backend))
+        if name in known:
+            return
+        close = difflib.get_close_matches(name, known, 1)
         hint = (
             _("did you mean {suggestion}?").format(suggestion=close[0])
             if close
-            else _("known are {known}.").format(known=", ".join(KNOWN_SETTINGS))
+            else _("known are {known}.").format(known=", ".join(known))
         )
         raise ConfigError(
             _("There is no setting {name!r} ({where});").format(name=name[:60], where=where), hint

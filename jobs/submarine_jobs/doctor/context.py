@@ -58,7 +58,13 @@ class DoctorContext:
             return ""
         if self.profile.backend is None:
             return _("no cluster is configured")
-        return _("profile {profile} runs jobs on this machine").format(profile=self.profile.name)
+        if self.profile.backend == "local":
+            return _("profile {profile} runs jobs on this machine").format(
+                profile=self.profile.name
+            )
+        return _("profile {profile} runs jobs on the backend {backend}").format(
+            profile=self.profile.name, backend=self.profile.backend
+        )
 
     @property
     def yarn(self) -> YarnBackend:

@@ -30,6 +30,12 @@ def configured(context: DoctorContext) -> Finding:
                 profile=profile.name
             )
         )
+    if not context.on_yarn:
+        return ok(
+            _("Profile {profile}: jobs run on the backend {backend}.").format(
+                profile=profile.name, backend=profile.backend
+            )
+        )
     return ok(
         _("Profile {profile}: YARN by {hadoop_conf_dir}.").format(
             profile=profile.name, hadoop_conf_dir=profile.hadoop_conf_dir

@@ -29,7 +29,7 @@ class Profile:
     Parameters
     ----------
     backend
-        ``yarn`` or ``local``; None: no cluster is configured or requested.
+        The name of an installed backend; None: no cluster is configured or requested.
     hadoop_conf_dir
         Directory of core-site.xml and the other Hadoop client files.
     job_root

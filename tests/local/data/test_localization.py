@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from submarine_jobs.backends.local.files import _unpack
+from submarine_jobs.backends.job_files import _unpack
 from submarine_jobs.client import Session
 from submarine_jobs.errors import RefusedError, UsageError
 from submarine_jobs.model import Localization, Profile

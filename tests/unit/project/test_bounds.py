@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import tomllib
+import zipfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
 import pytest
+import skein
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
@@ -57,11 +59,20 @@ def test_every_dependency_has_a_lower_bound() -> None:
         assert requirement.name == project["name"] or lowest(requirement) is not None, text
 
 
-@pytest.mark.parametrize("name", ["protobuf", "grpcio"])
-def test_what_skein_leaves_open_has_an_upper_bound(name: str) -> None:
+@pytest.mark.parametrize("name", ["protobuf", "grpcio", "skein"])
+def test_skein_and_what_it_leaves_open_have_an_upper_bound(name: str) -> None:
     found = next(
         one
         for one in map(Requirement, PROJECT["project"]["dependencies"])
         if canonicalize_name(one.name) == name
     )
     assert [one.version for one in found.specifier if one.operator == "<"]
+
+
+def test_skein_has_native_code_for_one_processor() -> None:
+    """docs/yarn.md describes what this means for others."""
+    with zipfile.ZipFile(Path(skein.__file__).parent / "java" / "skein.jar") as jar:
+        native = [name for name in jar.namelist() if name.startswith("META-INF/native/lib")]
+    assert [name.rpartition("tcnative_")[2] for name in native] == ["linux_x86_64.so"]
+    page = (ROOT / "docs" / "yarn.md").read_text(encoding="utf-8")
+    assert "native\ncode for x86_64 only" in page

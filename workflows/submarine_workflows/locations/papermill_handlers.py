@@ -29,6 +29,8 @@ def papermill_location(path: Any) -> Location | None:
         before = getattr(papermill_io.get_handler("local"), "_cwd", None)
         return LocalLocation(Path(before or "", text).absolute())
     handler = papermill_io.get_handler(text)
+    if isinstance(handler, _AtomicWriter):
+        return handler.location
     return find_location(text) if handler is SubmarineIO else PapermillLocation(text, handler)
 
 
@@ -39,8 +41,9 @@ def atomic_last_write(path: Any) -> Iterator[None]:
     If the engine raises, papermill writes nothing, and its handlers are restored.
     """
     writer: _AtomicWriter | None = None
-    if isinstance(papermill_location(path), LocalLocation) and str(path).endswith(".ipynb"):
-        writer = _AtomicWriter(papermill_io.get_handler(str(path)))
+    location = papermill_location(path)
+    if isinstance(location, LocalLocation) and str(path).endswith(".ipynb"):
+        writer = _AtomicWriter(papermill_io.get_handler(str(path)), location)
         papermill_io.register(str(path), writer)
     try:
         yield
@@ -53,17 +56,17 @@ def atomic_last_write(path: Any) -> Iterator[None]:
 class _AtomicWriter:
     """Papermill's handler for local files, with one atomic write."""
 
-    def __init__(self, handler: Any) -> None:
+    def __init__(self, handler: Any, location: LocalLocation) -> None:
         self._handler = handler
+        self.location = location
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handler, name)
 
     def write(self, text: str, path: str) -> None:
-        """Replace the file at ``path``, relative to papermill's initial directory."""
+        """Replace the file of ``location``, which papermill names by ``path``."""
         self.remove()
-        before = getattr(self._handler, "_cwd", None)
-        LocalLocation(Path(before or "", path).absolute()).write(text.encode("utf-8", "replace"))
+        self.location.write(text.encode("utf-8", "replace"))
 
     def remove(self) -> None:
         """Remove this handler from papermill."""

@@ -99,6 +99,15 @@ def cluster_user(
             ).format(account=account, user=user[:80]),
             _HOW_TO_ALLOW,
         )
+    if backend not in (None, "yarn"):
+        # Whether a backend of another package starts jobs as the profile's user is not known.
+        raise RefusedError(
+            _(
+                "A job on the backend {backend} might run as Zeppelin's account, {account}, not "
+                "as {user}."
+            ).format(backend=backend, account=account, user=user[:80]),
+            _HOW_TO_ALLOW,
+        )
     if kerberos:
         raise RefusedError(
             _(

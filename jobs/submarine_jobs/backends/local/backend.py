@@ -25,10 +25,9 @@ from submarine_jobs.backends.base import (
     Plan,
     Stage,
     Submission,
-    submit_grace,
 )
+from submarine_jobs.backends.job_files import localize, write_json
 from submarine_jobs.backends.local import process as local_process
-from submarine_jobs.backends.local.files import localize, write_json
 from submarine_jobs.backends.overview import NodeUse, Overview
 from submarine_jobs.config import make_private
 from submarine_jobs.errors import ClusterError, RefusedError
@@ -48,9 +47,8 @@ class LocalBackend(Backend):
     name = "local"
 
     def __init__(self, profile: Profile) -> None:
-        self._profile = profile
+        super().__init__(profile)
         self._storage = LocalStorage()
-        self.submit_grace = submit_grace(profile)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``; the default is ``<state dir>/jobs``.
@@ -58,10 +56,10 @@ class LocalBackend(Backend):
         In a profile with a cluster, a job root without ``file://`` is a path on the cluster and is
         ignored here.
         """
-        root = self._profile.job_root or ""
-        if not root.startswith("file://") and (self._profile.hadoop_conf_dir or "://" in root):
+        root = self.profile.job_root or ""
+        if not root.startswith("file://") and (self.profile.hadoop_conf_dir or "://" in root):
             root = ""
-        root = root.removeprefix("file://") or str(self._profile.state_dir / "jobs")
+        root = root.removeprefix("file://") or str(self.profile.state_dir / "jobs")
         return self._storage, os.path.abspath(root)
 
     def plan(self, spec: JobSpec) -> Plan:
@@ -170,7 +168,7 @@ class LocalBackend(Backend):
 
     def _scratch(self, job_id: str) -> Path:
         layout.month_of(job_id)  # raises for a string that is not a job id, such as a path
-        return self._profile.state_dir.absolute() / "local" / job_id
+        return self.profile.state_dir.absolute() / "local" / job_id
 
     def _observe(self, handle: Handle) -> Observation:
         host = str(handle.get("host"))
@@ -206,14 +204,14 @@ class LocalBackend(Backend):
     def _sweep(self) -> None:
         """Remove the scratch directories of ended jobs that have a record."""
         with suppress(FileNotFoundError):
-            for scratch in list((self._profile.state_dir / "local").iterdir()):
+            for scratch in list((self.profile.state_dir / "local").iterdir()):
                 with suppress(OSError, ValueError):
                     handle = json.loads((scratch / _HANDLE).read_text())
                     if not local_process.is_running(handle):
                         self._remove_if_recorded(scratch, str(handle.get("job_dir", "")))
 
     def _remove_if_recorded(self, scratch: Path, job_dir: str) -> None:
-        is_scratch = scratch.parent == self._profile.state_dir.absolute() / "local"
+        is_scratch = scratch.parent == self.profile.state_dir.absolute() / "local"
         if is_scratch and job_dir and os.path.exists(f"{job_dir}/{layout.RECORD}"):
             shutil.rmtree(scratch, ignore_errors=True)
 

@@ -21,7 +21,6 @@ from submarine_jobs.backends.base import (
     Observation,
     Plan,
     Submission,
-    submit_grace,
 )
 from submarine_jobs.backends.overview import Overview
 from submarine_jobs.backends.yarn.application import (
@@ -57,7 +56,7 @@ from submarine_jobs.errors import (
     SubmarineError,
     no_cluster,
 )
-from submarine_jobs.model import JobSpec, Profile, hadoop_user, resolve_roles
+from submarine_jobs.model import JobSpec, hadoop_user, resolve_roles
 from submarine_jobs.storage import Storage, hdfs_storage
 from submarine_runtime.protocol.layout import RUNTIME_CACHE
 from submarine_runtime.translation import _
@@ -81,14 +80,10 @@ class YarnBackend(Backend):
 
     name = "yarn"
 
-    def __init__(self, profile: Profile) -> None:
-        self._profile = profile
-        self.submit_grace = submit_grace(profile)
-
     @cached_property
     def conf(self) -> HadoopConf:
         """The client configuration of the cluster."""
-        directory = self._profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
+        directory = self.profile.hadoop_conf_dir or os.environ.get("HADOOP_CONF_DIR")
         if not directory:
             raise no_cluster()
         return HadoopConf(Path(directory))
@@ -96,12 +91,12 @@ class YarnBackend(Backend):
     @cached_property
     def user(self) -> str:
         """The submitting user of simple authentication."""
-        return hadoop_user(self._profile.user)
+        return hadoop_user(self.profile.user)
 
     @cached_property
     def rm(self) -> ResourceManager:
         """The ResourceManager's REST interface."""
-        timeout = self._profile.timeout
+        timeout = self.profile.timeout
         return ResourceManager(self.conf.resourcemanagers, timeout=timeout, user=self.user)
 
     @cached_property
@@ -118,7 +113,7 @@ class YarnBackend(Backend):
     def driver(self) -> Driver:
         """The driver of this profile."""
         kind = SubprocessDriver if uses_subprocesses() else Driver
-        return kind(self._profile, self.conf)
+        return kind(self.profile, self.conf)
 
     @cached_property
     def storage(self) -> Storage:
@@ -129,18 +124,18 @@ class YarnBackend(Backend):
             webhdfs=self.conf.webhdfs,
             addresses=self.conf.addresses,
             user=self.user,
-            timeout=self._profile.timeout,
+            timeout=self.profile.timeout,
         )
 
     @cached_property
     def applications(self) -> ApplicationMaker:
         """Builds the specifications of applications."""
         root = f"{self.job_root()[1]}/{RUNTIME_CACHE}"
-        return ApplicationMaker(self._profile, self.conf, self.driver, self.storage, root)
+        return ApplicationMaker(self.profile, self.conf, self.driver, self.storage, root)
 
     def job_root(self) -> tuple[Storage, str]:
         """See ``Backend.job_root``: the profile's, else ``/user/<user>/submarine``."""
-        root = self._profile.job_root or f"/user/{self.user}/submarine"
+        root = self.profile.job_root or f"/user/{self.user}/submarine"
         path = self.storage.path_of(root)
         if path is None or path == "/":
             raise ConfigError(
@@ -160,7 +155,7 @@ class YarnBackend(Backend):
         view = ClusterView(scheduler, self.rm.get("/nodes"), steps, self.conf.knows_gpus, user)
         spec = resolve_roles(spec)
         make = make_gang_plan if spec.distributed else make_plan
-        return make(spec, view, self._profile.queue or "default")
+        return make(spec, view, self.profile.queue or "default")
 
     def active_jobs(self) -> Collection[str] | None:
         """See ``Backend.active_jobs``: one request to the ResourceManager."""
@@ -213,7 +208,7 @@ class YarnBackend(Backend):
             self.driver,
             self.rm,
             user=self.user,
-            timeout=self._profile.timeout,
+            timeout=self.profile.timeout,
         )
         self.applications.build_archive_later()
         handle = self._handle(application_id, submitted, containers_needed(submission))
@@ -248,7 +243,7 @@ class YarnBackend(Backend):
         if app is None or app.ended:
             return
         if not self.rm.kill(application_id, f"cancelled by {self.user} with Submarine"):
-            self.driver.call(lambda c: c.kill(application_id, self._profile.timeout))
+            self.driver.call(lambda c: c.kill(application_id, self.profile.timeout))
         elif app.state != "RUNNING" or int(handle.get("containers") or 1) > 1:
             # A master that never ran, or expects another attempt, leaves this directory.
             with suppress(StorageError), call_timeout(_CLEAN_SECONDS):

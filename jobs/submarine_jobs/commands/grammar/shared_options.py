@@ -16,7 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from submarine_jobs.commands.grammar.verb import Callback, ParsedType, option
-from submarine_jobs.config import BACKENDS, Config, make_private
+from submarine_jobs.config import Config, backend_names, check_backend_name, make_private
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.model import parse_duration
 from submarine_runtime.files import replace_file
@@ -41,12 +41,14 @@ def profile_option(command: Callback) -> Callback:
 
 
 def backend_option(command: Callback) -> Callback:
-    """Add ``--backend yarn|local``."""
+    """Add ``--backend NAME``."""
     return option(
         "--backend",
-        type=click.Choice(list(BACKENDS)),
+        type=ParsedType("backend", check_backend_name),
+        metavar="NAME",
         heading="Cluster",
-        help="Where jobs run: a YARN cluster, or processes on this machine.",
+        help="Where jobs run: yarn (a cluster), local (this machine), or another installed one.",
+        shell_complete=complete_backends,
     )(command)
 
 
@@ -102,6 +104,13 @@ def complete_jobs(
         for word in dict.fromkeys(words)
         if word.startswith(incomplete) and word.isprintable()
     ]
+
+
+def complete_backends(
+    _ctx: click.Context, _param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete names of the installed backends."""
+    return [CompletionItem(name) for name in backend_names() if name.startswith(incomplete)]
 
 
 def complete_profiles(

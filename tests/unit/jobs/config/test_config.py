@@ -98,7 +98,7 @@ def test_default_profile_and_variable(project: Path) -> None:
         ('[profiles]\na = "x"', "is not a table"),
         ('[profiles."a/b"]', "is not a table"),
         ("queue = ", "is not valid TOML"),
-        ('backend = "mesos"', "must be yarn or local."),
+        ('backend = "mesos"', "installed are yarn, local."),
         ("timeout = 90000", "must lie between"),
         ("[settings]\nam_heartbeat_mss = 3", "did you mean am_heartbeat_ms?"),
         ("[settings]\nyarn_command = [1]", "must be a text, number or boolean"),

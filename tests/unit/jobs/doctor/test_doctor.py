@@ -185,6 +185,17 @@ def test_every_check_comes_after_those_that_it_needs() -> None:
         before.add(check.name)
 
 
+@pytest.mark.parametrize(
+    ("backend", "words"),
+    [("local", "runs jobs on this machine"), ("slurm", "runs jobs on the backend slurm")],
+)
+def test_a_profile_without_yarn_says_where_jobs_run(backend: str, words: str) -> None:
+    seen = DoctorContext(Profile(backend=backend), {})
+    assert hadoop.configured(seen).status is Status.OK
+    assert words.split()[-1] in hadoop.configured(seen).sentence
+    assert words in seen.no_cluster
+
+
 @pytest.mark.parametrize("on_node", [False, True])
 def test_a_missing_cluster_is_one_finding_with_its_fix(on_node: bool) -> None:
     results = run_checks(DoctorContext(Profile(), {}), CHECKS, node=on_node)

@@ -41,9 +41,11 @@ def test_anonymous_jobs_are_rejected_with_a_hint(user: str) -> None:
         user_of(user)
 
 
-def test_local_jobs_of_other_users_are_rejected() -> None:
+@pytest.mark.parametrize("backend", ["local", "slurm"])
+def test_jobs_of_other_users_that_are_not_on_yarn_are_rejected(backend: str) -> None:
+    """Whether the backend of another package starts jobs as the user is not known."""
     with pytest.raises(RefusedError, match=SERVICE_USER):
-        user_of("ada", "local")
+        user_of("ada", backend)
 
 
 @pytest.mark.parametrize("user", ["", "anonymous", "ada", "a/b"])

@@ -1,4 +1,7 @@
-"""Localize the files of a job into its scratch directory, as YARN does in a container.
+"""Localize the files of a job into a directory of this machine, as YARN does in a container.
+
+For backends that start the runtime's programs in a directory of this machine or of a shared file
+system: ``python -I runtime.zip agent --directory DIRECTORY``, for a distributed job ``supervise``.
 
 A job of one task::
 
@@ -34,7 +37,7 @@ from submarine_runtime.protocol import AgentConfig, layout, to_json
 from submarine_runtime.translation import _
 
 RUNTIME = "runtime.zip"
-_LISTEN = "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 #: Exceptions of the standard library for a damaged or encrypted archive and for a full disk.
 _UNPACK_ERRORS = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
@@ -42,8 +45,14 @@ _UNPACK_ERRORS = (
 )  # fmt: skip
 
 
-def localize(submission: Submission, scratch: Path) -> None:
-    """Write the files of ``submission`` to ``scratch``.
+def localize(submission: Submission, scratch: Path, listen: str = LOOPBACK) -> None:
+    """Write the files of ``submission`` to the existing directory ``scratch``.
+
+    Parameters
+    ----------
+    listen
+        The address at which agents and coordinator listen; loopback where all clients and tasks are
+        on one machine.
 
     Raises
     ------
@@ -53,23 +62,23 @@ def localize(submission: Submission, scratch: Path) -> None:
         If an archive cannot be unpacked, or has a member outside its directory.
     """
     if submission.coordinator is None:
-        _task_files(submission, scratch, submission.agent)
+        _task_files(submission, scratch, submission.agent, listen)
         return
-    config = replace(submission.coordinator, listen=_LISTEN)
+    config = replace(submission.coordinator, listen=listen)
     write_json(scratch / layout.COORDINATOR, to_json(config))
     for role in submission.spec.roles:
         directory = scratch / role.name
         directory.mkdir(mode=0o700, exist_ok=True)
-        _task_files(submission, directory, submission.agent.of_role(role))
+        _task_files(submission, directory, submission.agent.of_role(role), listen)
     first = scratch / submission.spec.roles[0].name
     for name in (layout.SECRET, RUNTIME):
         (scratch / name).unlink(missing_ok=True)
         os.link(first / name, scratch / name)
 
 
-def _task_files(submission: Submission, directory: Path, agent: AgentConfig) -> None:
+def _task_files(submission: Submission, directory: Path, agent: AgentConfig, listen: str) -> None:
     storage, job_dir = submission.storage, submission.job_dir
-    write_json(directory / layout.AGENT, to_json(replace(agent, listen=_LISTEN)))
+    write_json(directory / layout.AGENT, to_json(replace(agent, listen=listen)))
     for name in (layout.SECRET, layout.BUNDLE, layout.VALUES):
         if storage.stat(f"{job_dir}/{name}") is not None:
             storage.download(f"{job_dir}/{name}", directory / name)
