@@ -11,7 +11,7 @@ import contextlib
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
 from submarine_server.base import ApiError, BaseHandler, api_error, guarded
-from submarine_server.version import API, version
+from submarine_server.version import API, VERSION
 
 #: Seconds to wait for the cluster, and for which its state is valid.
 CLUSTER_TIMEOUT = 1.5
@@ -24,7 +24,7 @@ class HealthHandler(BaseHandler):
     @guarded("read")
     async def get(self) -> None:
         """Return ``IHealth``."""
-        facts = {"version": version(), "api": API, "backend": None, "profile": ""}
+        facts = {"version": VERSION, "api": API, "backend": None, "profile": ""}
         try:
             session = await self.service.session()
         except SubmarineError as error:

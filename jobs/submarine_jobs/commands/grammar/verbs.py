@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from submarine_jobs import __version__
 from submarine_jobs.commands.grammar.usage import no_such_verb
 from submarine_jobs.commands.grammar.verb import (
     CONTEXT,
@@ -233,10 +234,7 @@ def _load(point: EntryPoint) -> object:
 
 def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        # cost: importlib.metadata (5 ms), which a verb of this package does not need.
-        from importlib.metadata import version
-
-        raise HelpRequested(f"submarine {version('jupyter-submarine')}")
+        raise HelpRequested(f"submarine {__version__}")
 
 
 def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> Grammar:
