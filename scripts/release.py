@@ -83,11 +83,11 @@ def write_version(root: Path, version: str) -> None:
     for place in VERSION_PLACES:
         before = read_version(root, place)
         text = (root / place.file).read_text("utf-8")
-        stated = npm_version(version) if place.npm else version
-        line = re.compile(place.pattern, re.MULTILINE)
-        (root / place.file).write_text(
-            line.sub(lambda found, a=before, b=stated: found[0].replace(a, b), text), "utf-8"
-        )
+        line = re.search(place.pattern, text, re.MULTILINE)
+        if line is not None:
+            stated = line[0].replace(before, npm_version(version) if place.npm else version)
+            text = f"{text[: line.start()]}{stated}{text[line.end() :]}"
+            (root / place.file).write_text(text, "utf-8")
 
 
 def version_problems(root: Path) -> list[str]:

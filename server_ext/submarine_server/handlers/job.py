@@ -229,7 +229,7 @@ class ModelsHandler(BaseHandler):
         """Return the saved versions of the model, the oldest first."""
         job_id = require_job_id(job)
 
-        def read() -> list[Json]:
+        def read() -> list[ModelVersionJson]:
             return [model_json(version) for version in self.service.find(job_id).models()]
 
         self.finish_json({"models": await self.service.call(read)})
@@ -240,7 +240,7 @@ class ModelsHandler(BaseHandler):
         job_id = require_job_id(job)
         name = self.body_text(self.body(), "name", 100)
 
-        def save() -> Json:
+        def save() -> ModelVersionJson:
             found = self.service.find(job_id)
             require_owner(found, found.record(), _("save its model"))
             return model_json(found.save_model(name))
