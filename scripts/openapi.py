@@ -272,8 +272,8 @@ def _response(answer: Answer | None) -> dict[str, Any]:
     description = {200: "The answer.", 201: "It was created.", 202: "It was accepted."}
     found: dict[str, Any] = {"description": description[answer.status]}
     if answer.headers:
-        schema = {"schema": {"type": "string"}}
-        found["headers"] = dict.fromkeys(answer.headers, schema)
+        found["headers"] = {key: {"schema": {"type": "string"}} for key in answer.headers}
+    schema: dict[str, Any]
     if len(answer.types) > 1:
         # One JSON value in each line.
         schema = {"oneOf": [_reference(one) for one in answer.types]}
