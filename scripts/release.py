@@ -1,6 +1,6 @@
 """Set the version, check that a commit can be released, and rehearse a release.
 
-`version` writes the version into its only source, `submarine_jobs.__version__`, and into the two
+`version` writes the version into its only source, `submarine_jobs/version.py`, and into the two
 files of the front end, which cannot read Python. `changelog` turns the section "Unreleased" into
 that of the version. `check` prints why HEAD is not a release. `rehearse` carries out the steps of
 RELEASE.md in a clone in a temporary directory: it builds all archives twice and compares them,
@@ -53,7 +53,7 @@ class VersionPlace:
 
 #: The source of the version, then its copies.
 VERSION_PLACES = (
-    VersionPlace("jobs/submarine_jobs/__init__.py", r'^__version__ = "([^"]+)"$'),
+    VersionPlace("jobs/submarine_jobs/version.py", r'^__version__ = "([^"]+)"$'),
     VersionPlace("labextension/package.json", r'^  "version": "([^"]+)",$', npm=True),
     VersionPlace(
         "labextension/src/api/readiness.ts", r"^export const VERSION = '([^']+)';$", npm=True

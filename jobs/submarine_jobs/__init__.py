@@ -12,15 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.version import __version__
+
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
     from submarine_runtime.protocol import JobRecord
 
 __all__ = ["__version__", "find_job", "list_jobs", "open_session", "run"]
-
-#: Version of the project. `python scripts/release.py version X.Y.Z` writes it here and into the
-#: front end, whose packages cannot read it from Python.
-__version__ = "0.1.0"
 
 _sessions: dict[str | None, Session] = {}
 

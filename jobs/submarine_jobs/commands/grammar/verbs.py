@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from submarine_jobs import __version__
 from submarine_jobs.commands.grammar.usage import no_such_verb
 from submarine_jobs.commands.grammar.verb import (
     CONTEXT,
@@ -25,6 +24,7 @@ from submarine_jobs.commands.grammar.verb import (
 )
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.program import cell_verbs
+from submarine_jobs.version import __version__
 from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
