@@ -421,6 +421,7 @@ def main() -> int:
         (ROOT / CHANGELOG).write_text(changed, "utf-8")
     elif arguments.command == "rehearse":
         rehearse(arguments.version or read_version(ROOT))
+        return 0
     problems = release_problems(ROOT) if arguments.command == "check" else version_problems(ROOT)
     print("\n".join(problems), end="\n" if problems else "")
     return 1 if problems else 0
