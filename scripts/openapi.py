@@ -258,12 +258,18 @@ def _operation(
         }
         schema = {"type": "object", "properties": fields}
         found["requestBody"] = {"content": {"application/json": {"schema": schema}}}
-    error = {"application/json": {"schema": _reference(ErrorBodyJson)}}
     found["responses"] = {
         **_response(answer),
-        "default": {"description": "An error.", "content": error},
+        "default": _error(answer),
     }
     return found
+
+
+def _error(answer: Answer | None) -> dict[str, Any]:
+    if answer is None:
+        return {"description": "The websocket was refused; the body has no defined form."}
+    content = {"application/json": {"schema": _reference(ErrorBodyJson)}}
+    return {"description": "An error.", "content": content}
 
 
 def _response(answer: Answer | None) -> dict[str, Any]:

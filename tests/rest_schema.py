@@ -18,13 +18,12 @@ DOCUMENT: dict[str, Any] = json.loads(
 def _strict_schemas() -> dict[str, Any]:
     """The types of the document; those of the server have no other fields than they declare.
 
-    The job record has: its schema also covers the file in the job directory.
+    The job record is left open: its schema also covers the file in the job directory.
     """
     found = {}
     for name, schema in DOCUMENT["components"]["schemas"].items():
         whole = schema.get("type") == "object" and schema.get("required")
         found[name] = {**schema, "additionalProperties": False} if whole else schema
-    # `seq` of the events of all writers, and progress as it is shown.
     return found
 
 
@@ -61,7 +60,9 @@ def answer_problems(
             return [f"{method} {target}: status {status} is not in the document"]
         response = responses["default"]
     kind = content_type.partition(";")[0]
-    content = response.get("content", {})
+    content = response.get("content")
+    if content is None:
+        return []  # The websocket's handshake.
     if kind not in content:
         return [f"{method} {target}: {status} with {kind}, not {', '.join(content)}"]
     if kind == "text/plain":
