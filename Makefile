@@ -6,13 +6,13 @@ KEEP ?=
 export KEEP
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check test test-full fmt docs clean
+.PHONY: help setup demo check test test-full fmt docs sbom release-rehearsal clean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 	@echo
-	@echo "  make demo BACKEND=local   the demo without Java or a cluster"
-	@echo "  make demo KEEP=1          leave the demo's minicluster running"
+	@echo "  make demo BACKEND=local  the demo without Java or a cluster"
+	@echo "  make demo KEEP=1         leave the demo's minicluster running"
 
 setup:  ## Make .venv with everything in it and build the front end (the others do it by themselves)
 	@scripts/setup.sh python node
@@ -41,6 +41,14 @@ fmt:  ## Format and fix what can be fixed
 docs:  ## Build the documentation into out/site
 	@scripts/setup.sh python
 	@NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --strict --site-dir out/site
+
+sbom:  ## Write the bill of materials of the wheel, out/sbom.cdx.json
+	@scripts/setup.sh python node
+	@$(PYTHON) scripts/sbom.py
+
+release-rehearsal:  ## Rehearse a release to an index on this machine; RELEASE.md describes it
+	@scripts/setup.sh python node
+	@$(PYTHON) scripts/release.py rehearse
 
 clean:  ## Remove what was built; keeps .venv and the cached Hadoop
 	@rm -rf out dist build labextension/dist labextension/lib .ruff_cache .mypy_cache .pytest_cache .hypothesis .import_linter_cache

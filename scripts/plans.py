@@ -97,13 +97,15 @@ LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
 # By exclusion, so that a new directory of tests is included. The browser has its own process: its
 # event loop would be the current one of all later tests.
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
-DOCS = Part("docs", 10, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
+DOCS = Part("docs", 20, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
+# The quick tests again, traced: scripts/unit_coverage.py says why not in their own part.
+COVERAGE = Part("coverage", 100, (tool("python", "scripts/unit_coverage.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
 # and wait for them, so a core is often idle. At low priority they may take six times as long.
 STATIC = tuple(
     replace(part, beside=True, niceness=5, budget=6 * part.budget)
-    for part in (LINT, FRONT_END, WHEEL, DOCS)
+    for part in (LINT, FRONT_END, WHEEL, DOCS, COVERAGE)
 )
 # The browser and the cluster wait for programs, each for half of the time on two cores.
 BROWSER = Part(

@@ -96,6 +96,10 @@ def main() -> None:
         check_archive(next((work / "dist").glob("*.tar.gz")))
         wheel = next((work / "dist").glob("*.whl"))
         check_content(wheel)
+        # A second one, from the source tree: the same bytes.
+        again = ("--wheel", "--no-isolation", "--outdir", work / "again", ROOT)
+        run(sys.executable, "-m", "build", *again, cwd=work, env=env)
+        check_equal(wheel, work / "again" / wheel.name)
         venv.create(work / "venv", with_pip=True)
         binaries = work / "venv" / "bin"
         env["PATH"] = f"{binaries}{os.pathsep}{env['PATH']}"
@@ -154,6 +158,30 @@ def check_content(wheel: Path) -> None:
     version = json.loads((DIST / "package.json").read_text(encoding="utf-8"))["version"]
     if version != wheel.name.split("-")[1]:
         sys.exit(f"the front end is version {version} in {wheel.name}: set both to the same")
+
+
+def check_equal(wheel: Path, other: Path) -> None:
+    """Check that two builds are equal, except for the line that names the version of hatchling."""
+    contents: list[dict[str, object]] = []
+    for file in (wheel, other):
+        with zipfile.ZipFile(file) as archive:
+            contents.append(
+                {
+                    info.filename: (
+                        info.date_time,
+                        info.external_attr,
+                        re.sub(rb"(?m)^Generator: .*$", b"", archive.read(info)),
+                    )
+                    for info in archive.infolist()
+                    if not info.filename.endswith(".dist-info/RECORD")
+                }
+            )
+    first, second = contents
+    if list(first) != list(second) or first != second:
+        differing = sorted(
+            name for name in {*first, *second} if first.get(name) != second.get(name)
+        )
+        sys.exit(f"two builds of {wheel.name} differ: {differing[:5]}")
 
 
 def digest_of(file: Path) -> str:

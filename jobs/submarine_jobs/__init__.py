@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from submarine_jobs.version import __version__
+
 if TYPE_CHECKING:
     from submarine_jobs.client import Job, Session
     from submarine_runtime.protocol import JobRecord
 
-__all__ = ["find_job", "list_jobs", "open_session", "run"]
+__all__ = ["__version__", "find_job", "list_jobs", "open_session", "run"]
 
 _sessions: dict[str | None, Session] = {}
 

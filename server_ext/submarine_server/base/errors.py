@@ -18,6 +18,7 @@ from submarine_jobs.errors import (
 )
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
+from submarine_server.views import ErrorBodyJson
 
 #: Maximum length of a message; messages of the cluster can be long.
 MAX_SENTENCE = 600
@@ -44,7 +45,7 @@ class ApiError(HTTPError):
         self.fix = one_line(fix, MAX_SENTENCE)
         self.code = code or _CODES.get(status, "error")
 
-    def body(self) -> dict[str, str]:
+    def body(self) -> ErrorBodyJson:
         """Return the JSON of the response."""
         return {"error": self.error, "fix": self.fix, "code": self.code}
 

@@ -9,6 +9,7 @@ import functools
 import json
 import weakref
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, TypeVar, cast
 
@@ -32,17 +33,45 @@ MAX_TEXT = 400
 #: Functions that ``guarded`` returned.
 _guarded: weakref.WeakSet[Any] = weakref.WeakSet()
 
+JSON = "application/json"
+PLAIN_TEXT = "text/plain; charset=utf-8"
+NDJSON = "application/x-ndjson; charset=utf-8"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a method of the REST interface answers, for its OpenAPI document.
+
+    Parameters
+    ----------
+    types
+        Types of the JSON: one, or those of the lines of ``NDJSON``.
+    body
+        Type of the JSON that the method reads as a whole; None if it reads single fields.
+    headers
+        Names of the headers that describe the data.
+    """
+
+    types: tuple[type, ...] = ()
+    status: int = 200
+    content_type: str = JSON
+    body: type | None = None
+    headers: tuple[str, ...] = ()
+
+
 Method = Callable[..., Coroutine[Any, Any, Any]]
 M = TypeVar("M", bound=Method)
 
 
-def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
+def guarded(action: str, answer: Answer | None = None, *, page: bool = False) -> Callable[[M], M]:
     """Make a handler method reachable for authorized requests from an allowed origin.
 
     Parameters
     ----------
     action
         Action on the resource ``submarine`` for the authorizer: ``read write execute``.
+    answer
+        Description of the response of a method of the REST interface.
     page
         The address is visited by a browser: redirect to the login page if necessary.
     """
@@ -64,6 +93,7 @@ def guarded(action: str, *, page: bool = False) -> Callable[[M], M]:
             return await checked(self, *args, **kwargs)
 
         inner.__guarded__ = (action, RESOURCE)  # type: ignore[attr-defined]
+        inner.__answer__ = answer  # type: ignore[attr-defined]
         _guarded.add(inner)
         return cast("M", inner)
 

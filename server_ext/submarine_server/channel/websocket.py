@@ -24,7 +24,7 @@ from submarine_server.channel.subscriptions import ConnectionClosedError, PageSu
 from submarine_server.displays import JobDisplays, MetricsDisplays, WorkflowDisplays
 from submarine_server.monitor import JobMonitor, event_publisher
 from submarine_server.service import JobService
-from submarine_server.version import API, version
+from submarine_server.version import API, VERSION
 
 #: Maximum size of a message; the largest valid one resumes the logs of a large job.
 MAX_MESSAGE = 256 << 10
@@ -83,7 +83,7 @@ class ChannelHandler(WebSocketMixin, WebSocketHandler, JupyterHandler):
 
     async def _hello(self, page: PageSubscriptions) -> None:
         with contextlib.suppress(ConnectionClosedError):
-            await page.send({"type": "hello", "version": version(), "api": API})
+            await page.send({"type": "hello", "version": VERSION, "api": API})
 
     async def on_message(self, message: str | bytes) -> None:
         """Handle a message before the next one is read."""

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from submarine_jobs.backends import GpuHolder, NodeUse, Overview, QueueUse, located_gpus
 from submarine_jobs.commands.grammar import cache_queues
@@ -15,9 +15,9 @@ from submarine_jobs.model import hadoop_user
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import IndexEntry, JobQuery
 from submarine_runtime.protocol import State
-from submarine_server.base import BaseHandler, api_error, guarded
+from submarine_server.base import Answer, BaseHandler, api_error, guarded
 from submarine_server.service import JobService
-from submarine_server.views import Json
+from submarine_server.views import ClusterJson, GpuHolderJson, Json, NodeJson, QueueJson
 
 #: Seconds for which a result is valid, and timeout of the request to the cluster.
 MAX_AGE, TIMEOUT = 5.0, 25.0
@@ -28,7 +28,7 @@ MAX_TEXT = 200
 class ClusterHandler(BaseHandler):
     """``GET cluster``."""
 
-    @guarded("read")
+    @guarded("read", Answer((ClusterJson,)))
     async def get(self) -> None:
         """Return ``ICluster``; without a response of the cluster, an empty one with ``problem``."""
         try:
@@ -110,7 +110,7 @@ def cluster_json(
             hosts.setdefault(identity, []).append(host)
     usable = [node for node in overview.nodes if node.state == "RUNNING"]
     total = sum(node.gpus_total for node in usable)
-    return {
+    found: ClusterJson = {
         "backend": backend,
         "queues": [_queue(queue) for queue in overview.queues[:MAX_QUEUES]],
         "nodes": [_node(node, held.get(node.host, [])) for node in overview.nodes[:MAX_NODES]],
@@ -122,9 +122,10 @@ def cluster_json(
         ],
         "problem": problem,
     }
+    return cast("Json", found)
 
 
-def _queue(queue: QueueUse) -> Json:
+def _queue(queue: QueueUse) -> QueueJson:
     return {
         "name": one_line(queue.name, MAX_TEXT),
         "state": one_line(queue.state, MAX_TEXT),
@@ -138,7 +139,7 @@ def _queue(queue: QueueUse) -> Json:
     }
 
 
-def _node(node: NodeUse, held: list[str]) -> Json:
+def _node(node: NodeUse, held: list[str]) -> NodeJson:
     return {
         "host": one_line(node.host, MAX_TEXT),
         "state": one_line(node.state, MAX_TEXT),
@@ -153,7 +154,7 @@ def _node(node: NodeUse, held: list[str]) -> Json:
     }
 
 
-def _holder(holder: GpuHolder, hosts: Sequence[str], user: str) -> Json:
+def _holder(holder: GpuHolder, hosts: Sequence[str], user: str) -> GpuHolderJson:
     return {
         "application_id": one_line(holder.application_id, MAX_TEXT),
         "job_id": one_line(holder.job_id, MAX_TEXT) or None,

@@ -14,8 +14,9 @@ from submarine_jobs.commands import complete
 from submarine_jobs.frontends import Frontend
 from submarine_jobs.text import one_line
 from submarine_runtime.translation import _
-from submarine_server.base import ApiError, BaseHandler, guarded
+from submarine_server.base import Answer, ApiError, BaseHandler, guarded
 from submarine_server.handlers.cluster import cluster_now
+from submarine_server.views import WordsJson
 
 #: Limits: words of a line, characters of a word, completions.
 MAX_WORDS, MAX_WORD, MAX_COMPLETIONS = 100, 400, 200
@@ -27,7 +28,7 @@ _FILE_ENDINGS = (".py", ".ipynb", "/")
 class CompletionHandler(BaseHandler):
     """``GET complete``."""
 
-    @guarded("read")
+    @guarded("read", Answer((WordsJson,)))
     async def get(self) -> None:
         """Complete the last word.
 

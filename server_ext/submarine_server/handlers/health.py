@@ -10,8 +10,9 @@ import contextlib
 
 from submarine_jobs.errors import SubmarineError
 from submarine_runtime.translation import _
-from submarine_server.base import ApiError, BaseHandler, api_error, guarded
-from submarine_server.version import API, version
+from submarine_server.base import Answer, ApiError, BaseHandler, api_error, guarded
+from submarine_server.version import API, VERSION
+from submarine_server.views import HealthJson
 
 #: Seconds to wait for the cluster, and for which its state is valid.
 CLUSTER_TIMEOUT = 1.5
@@ -21,10 +22,13 @@ MAX_AGE = 10.0
 class HealthHandler(BaseHandler):
     """``GET health``."""
 
-    @guarded("read")
+    @guarded("read", Answer((HealthJson,)))
     async def get(self) -> None:
-        """Return ``IHealth``."""
-        facts = {"version": version(), "api": API, "backend": None, "profile": ""}
+        """Return versions, backend, and whether the cluster answers.
+
+        Waits for the cluster for at most 1.5 s.
+        """
+        facts = {"version": VERSION, "api": API, "backend": None, "profile": ""}
         try:
             session = await self.service.session()
         except SubmarineError as error:

@@ -14,9 +14,25 @@ from submarine_jobs.display import sanitize
 from submarine_jobs.outputs import read_metrics
 from submarine_runtime.protocol import JobRecord
 from submarine_runtime.translation import _
-from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
+from submarine_server.base import Answer, ApiError, BaseHandler, guarded, require_job_id
 from submarine_server.service import JobService, owns
-from submarine_server.views import Json, event_json, model_json, series_json, task_json, view_json
+from submarine_server.views import (
+    CommandJson,
+    EmptyJson,
+    EventsJson,
+    JobViewJson,
+    Json,
+    MetricsJson,
+    ModelsJson,
+    ModelVersionJson,
+    NewJobJson,
+    TasksJson,
+    event_json,
+    model_json,
+    series_json,
+    task_json,
+    view_json,
+)
 
 #: Seconds for which a view is shared.
 MAX_AGE = 1.0
@@ -26,9 +42,9 @@ MAX_PAGE = 1000
 class ViewHandler(BaseHandler):
     """``GET jobs/ID``."""
 
-    @guarded("read")
+    @guarded("read", Answer((JobViewJson,)))
     async def get(self, job: str) -> None:
-        """Return ``IJobView``."""
+        """Return the data of a card."""
         job_id = require_job_id(job)
         self.finish_json(
             await self.service.call_shared(f"view {job_id}", lambda: self._view(job_id), MAX_AGE)
@@ -48,7 +64,7 @@ def view_of(service: JobService, job_id: str) -> Json:
 class TasksHandler(BaseHandler):
     """``GET jobs/ID/tasks``."""
 
-    @guarded("read")
+    @guarded("read", Answer((TasksJson,)))
     async def get(self, job: str) -> None:
         """Return a page of tasks in order of role and index."""
         job_id = require_job_id(job)
@@ -69,7 +85,7 @@ class TasksHandler(BaseHandler):
 class EventsHandler(BaseHandler):
     """``GET jobs/ID/events``."""
 
-    @guarded("read")
+    @guarded("read", Answer((EventsJson,)))
     async def get(self, job: str) -> None:
         """Return events after number ``after``, in order of time.
 
@@ -100,9 +116,9 @@ class EventsHandler(BaseHandler):
 class MetricsHandler(BaseHandler):
     """``GET jobs/ID/metrics``."""
 
-    @guarded("read")
+    @guarded("read", Answer((MetricsJson,)))
     async def get(self, job: str) -> None:
-        """Return ``ISeries`` of one task or of all tasks."""
+        """Return the curves of one task or of all tasks."""
         job_id = require_job_id(job)
         task = self.query_text("task", "", 40)
         points = self.query_int("points", 300, 2, 5000)
@@ -124,7 +140,7 @@ class MetricsHandler(BaseHandler):
 class CommandHandler(BaseHandler):
     """``GET jobs/ID/command``."""
 
-    @guarded("read")
+    @guarded("read", Answer((CommandJson,)))
     async def get(self, job: str) -> None:
         """Return the command that runs the job again."""
         job_id = require_job_id(job)
@@ -152,7 +168,7 @@ CANCEL_TIMEOUT, SUBMIT_TIMEOUT = 90.0, 120.0
 class CancelHandler(BaseHandler):
     """``POST jobs/ID/cancel``."""
 
-    @guarded("execute")
+    @guarded("execute", Answer((EmptyJson,), 202))
     async def post(self, job: str) -> None:
         """Cancel a job. The response is 202; the views of the job show the result."""
         job_id = require_job_id(job)
@@ -187,7 +203,7 @@ class CancelHandler(BaseHandler):
 class RerunHandler(BaseHandler):
     """``POST jobs/ID/rerun``."""
 
-    @guarded("execute")
+    @guarded("execute", Answer((NewJobJson,), 201))
     async def post(self, job: str) -> None:
         """Submit the job again; return the id of the new job."""
         job_id = require_job_id(job)
@@ -208,23 +224,23 @@ SAVE_TIMEOUT = 600.0
 class ModelsHandler(BaseHandler):
     """``jobs/ID/models``."""
 
-    @guarded("read")
+    @guarded("read", Answer((ModelsJson,)))
     async def get(self, job: str) -> None:
-        """Return the ``IModelVersion`` list, oldest first."""
+        """Return the saved versions of the model, the oldest first."""
         job_id = require_job_id(job)
 
-        def read() -> list[Json]:
+        def read() -> list[ModelVersionJson]:
             return [model_json(version) for version in self.service.find(job_id).models()]
 
         self.finish_json({"models": await self.service.call(read)})
 
-    @guarded("execute")
+    @guarded("execute", Answer((ModelVersionJson,), 201))
     async def post(self, job: str) -> None:
         """Save the current model while the training continues."""
         job_id = require_job_id(job)
         name = self.body_text(self.body(), "name", 100)
 
-        def save() -> Json:
+        def save() -> ModelVersionJson:
             found = self.service.find(job_id)
             require_owner(found, found.record(), _("save its model"))
             return model_json(found.save_model(name))

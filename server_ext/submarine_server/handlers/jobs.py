@@ -16,11 +16,11 @@ from submarine_jobs.model import hadoop_user
 from submarine_jobs.tracking import JobQuery, Origin, bare_record, cursor_of
 from submarine_runtime.protocol import State
 from submarine_runtime.translation import _
-from submarine_server.base import BaseHandler, guarded
+from submarine_server.base import Answer, BaseHandler, guarded
 from submarine_server.channel import SERVICES, ChannelServices
 from submarine_server.monitor import JobMonitor
 from submarine_server.service import TIMEOUT, JobService
-from submarine_server.views import Json, row_json
+from submarine_server.views import JobsPageJson, Json, row_json
 
 #: Seconds to wait for a poll, and for which a poll is shared.
 CLUSTER_TIMEOUT = 2.0
@@ -31,9 +31,9 @@ MAX_PAGE = 500
 class JobsHandler(BaseHandler):
     """``GET jobs``."""
 
-    @guarded("read")
+    @guarded("read", Answer((JobsPageJson,)))
     async def get(self) -> None:
-        """Return ``IJobsPage``."""
+        """Return a page of the user's jobs: active ones first, then the newest."""
         query = JobQuery(
             states=self._states(),
             text=self.query_text("text", "", 100),

@@ -19,7 +19,15 @@ from submarine_jobs.errors import SubmarineError, UsageError
 from submarine_jobs.logs import MAX_READ, LogReader, TimeIndex, check_log_names, log_key, part_of
 from submarine_runtime.protocol import LogKey, wire
 from submarine_runtime.translation import _
-from submarine_server.base import BaseHandler, api_error, guarded, require_job_id
+from submarine_server.base import (
+    NDJSON,
+    PLAIN_TEXT,
+    Answer,
+    BaseHandler,
+    api_error,
+    guarded,
+    require_job_id,
+)
 from submarine_server.logs import (
     ERROR_PATTERN,
     MAX_PATTERN,
@@ -36,12 +44,21 @@ from submarine_server.logs import (
     search_limiter,
     search_log,
 )
+from submarine_server.views import (
+    LogPageJson,
+    LogPageQueryJson,
+    LogPartJson,
+    LogsJson,
+    LogTimesJson,
+    SearchEndJson,
+    SearchHitJson,
+)
 
 #: Largest offset: the largest exact integer of JavaScript.
 MAX_OFFSET = (1 << 53) - 1
-#: Content type of log data.
-PLAIN_TEXT = "text/plain; charset=utf-8"
 ATTEMPT_HEADER = "X-Submarine-Attempt"
+#: Position, length and attempt of the bytes of a log.
+BYTES_HEADERS = (wire.OFFSET_HEADER, wire.LENGTH_HEADER, ATTEMPT_HEADER)
 #: Maximum number of offset-time pairs in a response.
 MAX_MARKS = 2000
 
@@ -66,7 +83,7 @@ class LogHandler(BaseHandler):
 class LogsHandler(LogHandler):
     """``GET jobs/ID/logs``."""
 
-    @guarded("read")
+    @guarded("read", Answer((LogsJson,)))
     async def get(self, job: str) -> None:
         """Return all logs of the job with their lengths."""
         reader = await self.reader(job)
@@ -76,7 +93,7 @@ class LogsHandler(LogHandler):
 class BytesHandler(LogHandler):
     """``GET jobs/ID/log``."""
 
-    @guarded("read")
+    @guarded("read", Answer(content_type=PLAIN_TEXT, headers=BYTES_HEADERS))
     async def get(self, job: str) -> None:
         """Return bytes from an offset, negative from the end; with ``download=1`` the whole log."""
         reader = await self.reader(job)
@@ -134,9 +151,9 @@ class BytesHandler(LogHandler):
 class TimesHandler(LogHandler):
     """``GET jobs/ID/log/times``."""
 
-    @guarded("read")
+    @guarded("read", Answer((LogTimesJson,)))
     async def get(self, job: str) -> None:
-        """Return ``ILogTimes``."""
+        """Return when the bytes of a log were written."""
         reader = await self.reader(job)
         key = await self.key(reader)
         offset = self.query_int("offset", 0, 0, MAX_OFFSET)
@@ -149,12 +166,12 @@ class TimesHandler(LogHandler):
 class PageHandler(LogHandler):
     """``POST jobs/ID/log/page``: the position in all logs is too long for an address."""
 
-    @guarded("read")
+    @guarded("read", Answer((LogPageJson,), body=LogPageQueryJson))
     async def post(self, job: str) -> None:
-        """Return ``ILogPage``."""
+        """Return bytes of several logs in order of time."""
         request = PageRequest.of(self.body())
         page = await self.service.call(read_page, await self.reader(job), request)
-        logs = [
+        logs: list[LogPartJson] = [
             {
                 "offset": log.begin,
                 "length": log.length,
@@ -166,7 +183,6 @@ class PageHandler(LogHandler):
         self.finish_json({"logs": logs, "order": [[b.log, b.end, b.time] for b in page.blocks]})
 
 
-NDJSON = "application/x-ndjson; charset=utf-8"
 #: Seconds within which the page must accept hits, and that a search may wait for its turn.
 SEND_TIMEOUT, WAIT_TIMEOUT = 30.0, 60.0
 MAX_HITS = 5000
@@ -177,7 +193,7 @@ class SearchHandler(LogHandler):
 
     _stop: threading.Event | None = None
 
-    @guarded("read")
+    @guarded("read", Answer((SearchHitJson, SearchEndJson), content_type=NDJSON))
     async def get(self, job: str) -> None:
         """Stream the hits of ``q``, or with ``preset=errors`` lines that report errors."""
         request = self._search_request()
@@ -200,8 +216,10 @@ class SearchHandler(LogHandler):
             return
         finally:
             self._stop.set()
-        last = {"done": True, "next": done.next, "scanned": done.scanned}
-        self.write(json.dumps({**last, "error": problem} if problem else last) + "\n")
+        last: SearchEndJson = {"done": True, "next": done.next, "scanned": done.scanned}
+        if problem:
+            last["error"] = problem
+        self.write(json.dumps(last) + "\n")
         self.finish(set_content_type=NDJSON)
 
     def on_connection_close(self) -> None:
@@ -217,7 +235,8 @@ class SearchHandler(LogHandler):
         if self.query_text("preset") == "errors":
             pattern = compile_pattern(ERROR_PATTERN, regex=True, case=True)
         else:
-            regex, case = (bool(self.query_int(name, 0, 0, 1)) for name in ("regex", "case"))
+            regex = bool(self.query_int("regex", 0, 0, 1))
+            case = bool(self.query_int("case", 0, 0, 1))
             pattern = compile_pattern(
                 self.query_text("q", limit=MAX_PATTERN), regex=regex, case=case
             )

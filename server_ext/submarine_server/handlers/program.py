@@ -16,8 +16,8 @@ from submarine_jobs.model import JobSpec
 from submarine_jobs.text import one_line, printable
 from submarine_runtime.protocol import MAP_PATH, SourceMap, layout
 from submarine_runtime.translation import _
-from submarine_server.base import ApiError, BaseHandler, guarded, require_job_id
-from submarine_server.views import Json
+from submarine_server.base import PLAIN_TEXT, Answer, ApiError, BaseHandler, guarded, require_job_id
+from submarine_server.views import CellJson, CellsJson
 
 #: Limits in bytes: central directory of a bundle, source map, all texts; number of files and cells.
 MAX_DIRECTORY = 4 << 20
@@ -37,7 +37,7 @@ _READ_ERRORS = (
 class CellsHandler(BaseHandler):
     """``GET jobs/ID/cells``."""
 
-    @guarded("read")
+    @guarded("read", Answer((CellsJson,)))
     async def get(self, job: str) -> None:
         """Return the cells of the program in order."""
         job_id = require_job_id(job)
@@ -49,16 +49,16 @@ class CellsHandler(BaseHandler):
 class ScriptHandler(BaseHandler):
     """``GET jobs/ID/script``."""
 
-    @guarded("read")
+    @guarded("read", Answer(content_type=PLAIN_TEXT))
     async def get(self, job: str) -> None:
         """Return the merged program as text."""
         job_id = require_job_id(job)
         text = await self.service.call(lambda: script_of(self.service.find(job_id)))
         self.write(text)
-        await self.finish(set_content_type="text/plain; charset=utf-8")
+        await self.finish(set_content_type=PLAIN_TEXT)
 
 
-def cells_of(job: Job) -> list[Json]:
+def cells_of(job: Job) -> list[CellJson]:
     """Return label, id, file and source of each cell."""
     with _open_bundle(job) as bundle:
         files = _read_texts(bundle)

@@ -7,7 +7,6 @@ tasks are listed. The exact length is requested only for some tasks.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 from submarine_jobs.errors import ClusterError, UsageError
 from submarine_jobs.logs import (
@@ -20,6 +19,7 @@ from submarine_jobs.logs import (
 from submarine_jobs.model import MAX_MERGED_TASKS
 from submarine_runtime.protocol import JobRecord, LogKey, attempt_order, layout
 from submarine_runtime.translation import _
+from submarine_server.views import LogInfoJson
 
 #: Maximum number of logs for which the exact length is requested, and number of threads.
 MAX_EXACT, THREADS = 16, 4
@@ -27,7 +27,7 @@ MAX_EXACT, THREADS = 16, 4
 MAX_LISTED = 4096
 
 
-def list_logs(reader: LogReader) -> list[dict[str, Any]]:
+def list_logs(reader: LogReader) -> list[LogInfoJson]:
     """Return all logs as ``ILogInfo`` in order of task, attempt and stream; blocks."""
     final = reader.final_record(check_directory=True)
     lengths = final_lengths(reader, final) if final is not None else _running_lengths(reader)

@@ -6,6 +6,7 @@ All values are bounded and sanitized here and in ``record``, for REST and websoc
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from submarine_jobs.display import (
     lost_if_cancelled,
@@ -20,6 +21,7 @@ from submarine_jobs.outputs import ModelVersion
 from submarine_jobs.text import one_line
 from submarine_jobs.tracking import Origin
 from submarine_runtime.protocol import JobRecord
+from submarine_server.views.answers import JobRowJson, JobViewJson, ModelVersionJson
 from submarine_server.views.record import (
     MAX_ITEMS,
     MAX_SENTENCE,
@@ -59,7 +61,7 @@ def view_json(view: JobView, details: JobDetails) -> Json:
     """Return ``IJobView``."""
     record = sanitize(view.record)
     status = sentence(JobView(record, pending=view.pending))
-    return {
+    found: JobViewJson = {
         "record": record_json(record),
         "source": view.source,
         "pending": one_line(view.pending or record.pending, MAX_SENTENCE),
@@ -75,12 +77,13 @@ def view_json(view: JobView, details: JobDetails) -> Json:
         "mine": details.mine,
         "has_tensorboard": details.has_tensorboard,
     }
+    return cast("Json", found)
 
 
 def row_json(record: JobRecord, origin: Origin) -> Json:
     """Return ``IJobRow``."""
     record = sanitize(record)
-    return {
+    found: JobRowJson = {
         "job_id": one_line(record.job_id, MAX_SHORT),
         "name": one_line(record.name, MAX_SHORT),
         "state": record.state.value,
@@ -101,9 +104,10 @@ def row_json(record: JobRecord, origin: Origin) -> Json:
         "workflow_run": one_line(record.workflow_run, MAX_SHORT),
         "workflow_node": one_line(record.workflow_node, MAX_SHORT),
     }
+    return cast("Json", found)
 
 
-def model_json(version: ModelVersion) -> Json:
+def model_json(version: ModelVersion) -> ModelVersionJson:
     """Return ``IModelVersion``."""
     return {
         "version": version.name,

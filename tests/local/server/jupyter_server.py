@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from submarine_minicluster.machine import free_port
+from tests.rest_schema import answer_problems
 from tests.waiting import PATIENCE
 
 #: As JupyterHub gives it.
@@ -125,9 +126,16 @@ class Server:
             target = path if path.startswith("/") else API + path
             connection.request(method, target, data if body is not None else None, sent)
             reply = connection.getresponse()
-            return Answer(reply.status, {k.lower(): v for k, v in reply.getheaders()}, reply.read())
+            headers = {k.lower(): v for k, v in reply.getheaders()}
+            answer = Answer(reply.status, headers, reply.read())
         finally:
             connection.close()
+        if target.startswith(API):
+            kind = headers.get("content-type", "")
+            part = target.removeprefix(API)
+            problems = answer_problems(method, part, answer.status, kind, answer.data)
+            assert not problems, "\n".join(problems)
+        return answer
 
     def log_in(self) -> tuple[str, str]:
         """Log in like a browser: the Cookie header and the XSRF token."""

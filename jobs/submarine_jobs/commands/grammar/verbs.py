@@ -24,6 +24,7 @@ from submarine_jobs.commands.grammar.verb import (
 )
 from submarine_jobs.errors import SubmarineError
 from submarine_jobs.program import cell_verbs
+from submarine_jobs.version import __version__
 from submarine_runtime.translation import _, gettext_noop
 
 if TYPE_CHECKING:
@@ -233,10 +234,7 @@ def _load(point: EntryPoint) -> object:
 
 def _show_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
-        # cost: importlib.metadata (5 ms), which a verb of this package does not need.
-        from importlib.metadata import version
-
-        raise HelpRequested(f"submarine {version('jupyter-submarine')}")
+        raise HelpRequested(f"submarine {__version__}")
 
 
 def build(options: Sequence[click.Parameter] = (), *, in_cell: bool = False) -> Grammar:

@@ -23,7 +23,8 @@ def test_the_table_is_there() -> None:
 def test_each_row_of_the_table(typed: str, sentence: str) -> None:
     with pytest.raises(UsageError) as caught:
         collect_and_bundle(typed.replace("⏎", "\n"))
-    assert str(caught.value) == sentence
+    # On a page `[a] [b]` would be a link.
+    assert str(caught.value) == sentence.replace("\\[", "[")
 
 
 def collect_and_bundle(source: str) -> None:
