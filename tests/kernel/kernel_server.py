@@ -34,8 +34,8 @@ TOKEN = "of-the-test"
 
 #: How the container of a kernel is lost -> pattern of the reported reason.
 LOSSES = {
-    "agent": r"The agent .* died",
-    "container": r"The application master died|The agent .* died",
+    "agent": r"The agent died",
+    "container": r"The application master died|The agent died",
     "master": r"The application master died|SIGTERM came from outside",
     "application": r"killed the application|The job was cancelled",
     "memory": r"used more memory",
