@@ -114,38 +114,6 @@ def test_a_framework_is_two_files(tree: Path) -> None:
     assert "abacus" in shown.stdout, shown
 
 
-BACKEND = '''"""A backend for the test: processes of this machine under another name."""
-
-from submarine_jobs.backends.local import LocalBackend
-
-
-class AbacusBackend(LocalBackend):
-    """Start jobs as the local backend does."""
-
-    name = "abacus"
-'''
-
-
-def test_a_backend_is_a_package_and_one_line(tree: Path) -> None:
-    package = tree / "jobs/submarine_jobs/backends/abacus"
-    package.mkdir()
-    (package / "__init__.py").write_text(BACKEND)
-    (tree / "job.py").write_text("print('beads')\n")
-    code = "import sys; from submarine_jobs.cli import main; sys.exit(main())"
-    words = ("-c", code, "run", "--backend", "abacus", "--dry-run", "job.py")
-    refused = run(tree, *words)
-    assert refused.returncode == 2, refused
-    assert "cannot be 'abacus'" in refused.stderr
-    row = '    "local": "submarine_jobs.backends.local:LocalBackend",\n'
-    own = row.replace("local", "abacus").replace("LocalBackend", "AbacusBackend")
-    edit(tree / "jobs/submarine_jobs/config/values.py", row, row + own)
-    done = run(tree, *words)
-    assert done.returncode == 0, done
-    assert "job on abacus" in done.stdout
-    help_text = run(tree, "-c", code, "run", "--help").stdout
-    assert "abacus" in help_text
-
-
 OPTION = """    account: str | None = option(
         "--account", metavar="NAME", help="Account that the job is charged to."
     )
