@@ -48,6 +48,9 @@ if verb == "agent":
     {agent}
 else:
     facts["orders"] = orders = json.load(open("coordinator.json"))
+    # The Python that the job brings along has no distutils; the product imports skein likewise.
+    import types
+    sys.modules["distutils.version"] = types.SimpleNamespace(LooseVersion=str)
     import skein
     client = skein.ApplicationClient.from_current()
     wanted = []
