@@ -104,7 +104,7 @@ COVERAGE = Part("coverage", 100, (tool("python", "scripts/unit_coverage.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
 # and wait for them, so a core is often idle. At low priority they may take six times as long.
 STATIC = tuple(
-    replace(part, beside=True, niceness=5, budget=6 * part.budget)
+    replace(part, beside=True, niceness=19, budget=6 * part.budget)
     for part in (LINT, FRONT_END, WHEEL, DOCS, COVERAGE)
 )
 # The browser and the cluster wait for programs, each for half of the time on two cores.
