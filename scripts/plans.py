@@ -99,13 +99,11 @@ LOCAL_TESTS = pytest(*LOCAL, "-m", "not full", *THREE_FILES)
 CLUSTER = ("tests", *(f"--ignore={it}" for it in ("tests/unit", *LOCAL, "tests/browser")))
 DOCS = Part("docs", 20, (tool("mkdocs", "build", "--strict", "--site-dir", "out/site"),))
 WHEEL = Part("wheel", 70, (tool("python", "scripts/wheel_test.py"),))
-# The quick tests again, traced: scripts/unit_coverage.py says why not in their own part.
-COVERAGE = Part("coverage", 100, (tool("python", "scripts/unit_coverage.py"),))
 # One process each, without tests that depend on timing. The parts after them start real programs
 # and wait for them, so a core is often idle. At low priority they may take six times as long.
 STATIC = tuple(
     replace(part, beside=True, niceness=19, budget=6 * part.budget)
-    for part in (LINT, FRONT_END, WHEEL, DOCS, COVERAGE)
+    for part in (LINT, FRONT_END, WHEEL, DOCS)
 )
 # The browser and the cluster wait for programs, each for half of the time on two cores.
 BROWSER = Part(
@@ -137,6 +135,7 @@ PLANS = {
         *STATIC,
         Part("version bounds", 1800, (tool("python", "scripts/bounds_test.py"),)),
         Part("extras", 900, (tool("python", "scripts/extras_test.py"),)),
+        Part("coverage", 1200, (tool("python", "scripts/unit_coverage.py"),)),
         Part("browser", 1800, (pytest("tests/browser"),), real=True),
         Part("cluster", 7200, (pytest(*CLUSTER),), real=True),
     ),

@@ -1,8 +1,8 @@
 """Print which share of each package's lines the quick unit tests execute.
 
-Tracing doubles the CPU time of the tests on Python 3.11, so `make test` does not trace its unit
-tests: it runs those of `make check` again, traced and at low priority, beside its other parts.
-Python 3.12 and newer trace by `sys.monitoring`, at a small part of that cost.
+On Python 3.11 the traced tests of `make check` take more than ten minutes of CPU time, so they are
+part of `make test-full`. Python 3.12 and newer trace by `sys.monitoring`, at a small part of that
+cost.
 `.venv/bin/coverage html` shows the lines afterwards.
 """
 
